@@ -1,0 +1,1 @@
+"""The world behind the ports. Only `windlass.cli.wiring` picks from here."""

@@ -1,0 +1,150 @@
+"""Claude as an agent: the SDK's own program, started inside the sandbox, ended with everything.
+
+Rule 1: the program's environment is exactly what the sandbox says. The SDK would lay its options
+over this process's own environment, so the program is started here and the SDK is given a
+transport to it; nothing secret is in a command line or on disk. Rule 2: whatever way a call ends,
+nothing it started is left. Rule 3: the SDK is imported by the first call, not by this module: it
+takes a second, which the program needs to start anyway.
+"""
+
+import contextlib
+import importlib.util
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path, PurePath
+from subprocess import PIPE
+
+import anyio
+import anyio.to_thread
+from anyio.abc import Process
+
+from windlass.adapters.leftovers import MARKER, end_leftovers
+from windlass.adapters.sandbox.model import Box, Sandbox
+from windlass.events.model import Failure
+from windlass.ports import Brief, Report, Watch
+from windlass.settings import AgentSettings
+
+RETRIES = 5
+"""How often the program itself repeats a request, within half a minute: it keeps its context,
+which a fresh agent does not."""
+
+ENVIRONMENT: Mapping[str, str] = {
+    "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_TELEMETRY": "1",
+    # The program refuses to skip its questions for root, unless something else holds it.
+    "IS_SANDBOX": "1",
+    # What is left in the background would keep the program alive for ten minutes after its answer.
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+    # An answer in one piece shows no bytes while it is made, and would be taken for a stall.
+    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+}
+
+FLAGS = (
+    "--output-format=stream-json",
+    "--input-format=stream-json",
+    "--verbose",
+    "--include-partial-messages",
+    "--permission-mode=bypassPermissions",
+    # No settings and no servers from the repository: they could send the key elsewhere.
+    "--setting-sources=",
+    "--strict-mcp-config",
+    # What leaves the checkout or the call is not the Player's to use.
+    "--disallowedTools=EnterWorktree,ExitWorktree,CronCreate,CronDelete,CronList,ScheduleWakeup",
+)
+
+
+def find_program() -> Path | None:
+    """The program that came with the SDK, else the one on PATH."""
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        bundled = Path(folder, "_bundled", "claude")
+        if bundled.is_file():
+            return bundled
+    found = shutil.which("claude")
+    return Path(found).resolve() if found else None
+
+
+class ClaudeAgent:
+    """Plays with Claude."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        sandbox: Sandbox,
+        credentials: Mapping[str, str],
+        *,
+        program: Path | None = None,
+        retries: int = RETRIES,
+    ) -> None:
+        """Take the very variables the program logs in with; nothing else of the user's is seen."""
+        self._settings = settings
+        self._sandbox = sandbox
+        self._credentials = dict(credentials)
+        self._program = program or find_program()
+        self._retries = retries
+
+    async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
+        """Let a fresh Claude work in the workspace."""
+        if self._program is None:
+            message = "the program `claude` is missing; reinstall claude-agent-sdk"
+            return Report(failure=Failure.ENVIRONMENT, message=message)
+        box = self._box(Path(workspace), self._program)
+        argv = self._sandbox.argv(box, [str(self._program), *self._flags(brief)])
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                env = self._sandbox.environment(box)
+                process = await stack.enter_async_context(_running(argv, env, box.checkout))
+            except OSError as error:
+                message = f"the agent could not be started: {error.strerror or error}"
+                return Report(failure=Failure.ENVIRONMENT, message=message)
+            return await self._converse(process, brief, watch)
+
+    def _box(self, checkout: Path, program: Path) -> Box:
+        env = {
+            **ENVIRONMENT,
+            "CLAUDE_CODE_MAX_RETRIES": str(self._retries),
+            **self._credentials,
+        }
+        return Box(checkout=checkout, network=True, env=env, read=(program,))
+
+    def _flags(self, brief: Brief) -> tuple[str, ...]:
+        # One word each, so that no value can be taken for a flag of its own.
+        return (*FLAGS, f"--model={brief.model}", f"--max-turns={self._settings.max_steps}")
+
+    async def _converse(self, process: Process, brief: Brief, watch: Watch) -> Report:
+        stream = await anyio.to_thread.run_sync(_import_stream, abandon_on_cancel=True)
+        reader = stream.Reader(brief.task, watch, self._settings, retries=self._retries)
+        return await stream.converse(
+            process, brief.prompt, reader, secrets=tuple(self._credentials.values())
+        )
+
+
+@contextlib.asynccontextmanager
+async def _running(argv: list[str], env: dict[str, str], cwd: Path) -> AsyncGenerator[Process]:
+    """Run the program in a session of its own; leaving the block leaves nothing of it."""
+    process = await anyio.open_process(
+        argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+            # Tools run in sessions of their own and outlive the program, all but inside bwrap.
+            await anyio.to_thread.run_sync(_sweep, env.get(MARKER, ""), process.pid)
+
+
+def _sweep(mark: str, session: int) -> None:
+    if mark:
+        end_leftovers(mark, session=session)
+
+
+def _import_stream():  # noqa: ANN202 (the module's own type is what makes its use checked)
+    from windlass.adapters.agents import claude_stream  # noqa: PLC0415
+
+    return claude_stream

@@ -1,0 +1,256 @@
+"""What Claude's messages mean: activity, whether it is idle, and what came of it. Does no I/O.
+
+Rule 1: failures are told from structured fields alone (`terminal_reason`, `api_error_status`, the
+error's word, the rate limit event), never from prose: an API failure calls itself "success".
+Rule 2: idle is an open model request without bytes. The program announces a request with a status
+and its stream ends it; a subagent's requests are announced by nothing, so while one runs, as while
+any tool does, only the total deadline counts.
+Rule 3: cost and tokens are the last result's totals, which cover all models and subagents; its
+`usage` covers neither.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Any, Literal
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    Message,
+    RateLimitEvent,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    TextBlock,
+    ToolUseBlock,
+)
+
+from windlass.events.model import Failure, Usage
+from windlass.ports import Activity, Report, Watch
+from windlass.settings import AgentSettings
+
+LINE = 200
+"""Characters of an activity's line."""
+COMMAND = 50
+"""Characters of a command that are shown."""
+LINGER = 5.0
+"""Seconds the program may take to exit once it has answered."""
+
+_ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # titles, links, and whatever they hide
+    r"|\x1b[ -/]*[0-~]",
+    re.DOTALL,
+)
+
+_FILES = {
+    "Read": ("Reading", "file_path"),
+    "Write": ("Writing", "file_path"),
+    "Edit": ("Editing", "file_path"),
+    "MultiEdit": ("Editing", "file_path"),
+    "NotebookEdit": ("Editing", "notebook_path"),
+}
+_SEARCHES = {"Grep": "pattern", "Glob": "pattern", "WebSearch": "query", "ToolSearch": "query"}
+
+_STATUS = {
+    400: Failure.ENVIRONMENT,
+    401: Failure.AUTH,
+    402: Failure.BUDGET,
+    403: Failure.AUTH,
+    404: Failure.ENVIRONMENT,
+    413: Failure.ENVIRONMENT,
+    422: Failure.ENVIRONMENT,
+    429: Failure.TRANSIENT,
+}
+"""Every other status is the provider's trouble, and so is none at all: a broken connection."""
+
+_WORDS = {
+    Failure.AUTH: "the provider refused the credentials",
+    Failure.BUDGET: "the provider's account has no money left",
+    Failure.ENVIRONMENT: "the provider refused the request",
+    Failure.TRANSIENT: "the provider did not answer as it should",
+    Failure.USAGE_LIMIT: "the provider's usage limit is reached",
+}
+
+
+class Reader:
+    """Everything a conversation has said so far."""
+
+    def __init__(self, task: str, watch: Watch, settings: AgentSettings, *, retries: int) -> None:
+        self.result: ResultMessage | None = None
+        self._task = task
+        self._watch = watch
+        self._settings = settings
+        self._retries = retries
+        self._said = ""
+        self._error = ""
+        self._retried = 0
+        self._reset: RateLimitEvent | None = None
+        self._end = float("inf")
+        self._quiet = float("inf")
+
+    def begin(self, now: float) -> None:
+        """Start the total time."""
+        self._end = now + self._settings.timeout
+
+    @property
+    def deadline(self) -> float:
+        """When to give up, as things stand."""
+        return min(self._end, self._quiet)
+
+    def read(self, message: Message, now: float) -> None:
+        """Take in one message."""
+        match message:
+            case StreamEvent(parent_tool_use_id=None, event=event):
+                self._bytes(event, now)
+            case SystemMessage(subtype="status", data=data):
+                asking = data.get("status") == "requesting"
+                self._quiet = now + self._settings.idle_timeout if asking else float("inf")
+            case SystemMessage(subtype="api_retry", data=data):
+                self._retry(data, now)
+            case AssistantMessage():
+                self._assistant(message)
+            case RateLimitEvent() if message.rate_limit_info.status == "rejected":
+                self._reset = message
+            case ResultMessage():
+                self.result = message
+                self._quiet = now + LINGER
+            case _:
+                pass
+
+    def _bytes(self, event: Mapping[str, Any], now: float) -> None:
+        over = event.get("type") == "message_stop"
+        self._quiet = float("inf") if over else now + self._settings.idle_timeout
+        if over:
+            self._retried = 0
+
+    def _retry(self, data: Mapping[str, Any], now: float) -> None:
+        delay = _number(data.get("retry_delay_ms")) / 1000
+        self._retried = int(_number(data.get("attempt")))
+        self._quiet = now + delay + self._settings.idle_timeout
+        status = data.get("error_status")
+        cause = f"{data.get('error')}, HTTP {status}" if status else "connection lost"
+        self._show("retry", f"Retry {self._retried} in {delay:.1f} s ({cause})")
+
+    def _assistant(self, message: AssistantMessage) -> None:
+        if message.error is not None:
+            # The program's own words about a failure: what matters of them is in the result.
+            self._error = message.error
+            return
+        for block in message.content:
+            match block:
+                case ToolUseBlock(name=name, input=given):
+                    self._show("tool", describe(name, given))
+                case TextBlock(text=text):
+                    if message.parent_tool_use_id is None:
+                        self._said = text
+                    self._show("text", text)
+                case _:
+                    pass
+
+    def _show(self, kind: Literal["tool", "text", "retry"], text: str) -> None:
+        if line := one_line(text):
+            self._watch(Activity(task=self._task, kind=kind, text=line))
+
+    @property
+    def lateness(self) -> str:
+        """Why the deadline is where it is."""
+        if self._quiet < self._end:
+            return f"the model sent nothing for {self._settings.idle_timeout:g} seconds"
+        return f"the agent was not done after {self._settings.timeout:g} seconds"
+
+    def overdue(self, lateness: str) -> Report:
+        """What came of a conversation that was interrupted for that reason."""
+        result = self.result
+        if result is not None and not (result.terminal_reason or "").startswith("aborted"):
+            return self.report("")  # it was done after all
+        return Report(failure=Failure.STALLED, message=lateness, usage=self._usage())
+
+    def report(self, ended: str) -> Report:
+        """What came of a conversation that ended by itself."""
+        result, usage = self.result, self._usage()
+        if result is None:
+            message = f"the agent ended without an answer ({ended or 'no word why'})"
+            return Report(failure=Failure.CRASHED, message=message, usage=usage)
+        said = result.result or self._said
+        if not result.is_error:
+            return Report(summary=said, usage=usage)
+        if result.terminal_reason == "max_turns":
+            note = f"[ended by its limit of {self._settings.max_steps} steps]"
+            return Report(summary=f"{self._said}\n{note}".strip(), usage=usage)
+        failure, message = self._judge(result)
+        reset = self._reset.rate_limit_info.resets_at if self._reset else None
+        retry_at = None
+        if failure is Failure.USAGE_LIMIT and reset is not None:
+            retry_at = datetime.fromtimestamp(reset, UTC)
+        return Report(failure=failure, message=message, usage=usage, retry_at=retry_at)
+
+    def _judge(self, result: ResultMessage) -> tuple[Failure, str]:
+        match result.terminal_reason:
+            case "budget_exhausted":
+                return Failure.BUDGET, "the agent used up its budget"
+            case "prompt_too_long":
+                return Failure.ENVIRONMENT, "the prompt is too long for the model"
+            case "api_error":
+                failure = self._api_failure(result.api_error_status)
+                status = result.api_error_status
+                detail = f"HTTP {status}" if status else "connection lost"
+                word = f", {self._error}" if self._error else ""
+                return failure, f"{_WORDS[failure]} ({detail}{word})"
+            case reason:
+                return Failure.CRASHED, f"the agent gave up ({reason or result.subtype})"
+
+    def _api_failure(self, status: int | None) -> Failure:
+        if self._error == "billing_error":
+            return Failure.BUDGET
+        # One that gives up before its retries are used was told to wait longer than it may.
+        limited = self._reset is not None or self._retried < self._retries
+        if status == 429 and limited:  # noqa: PLR2004
+            return Failure.USAGE_LIMIT
+        return _STATUS.get(status or 0, Failure.TRANSIENT)
+
+    def _usage(self) -> Usage:
+        result = self.result
+        if result is None:
+            return Usage(known=False)
+        models = (result.model_usage or {}).values()
+        return Usage(
+            cost_usd=result.total_cost_usd or 0.0,
+            input_tokens=sum(model["inputTokens"] for model in models),
+            output_tokens=sum(model["outputTokens"] for model in models),
+            cache_read_tokens=sum(model["cacheReadInputTokens"] for model in models),
+            cache_write_tokens=sum(model["cacheCreationInputTokens"] for model in models),
+            # A request that was cut off is charged, and in no total.
+            known=result.terminal_reason != "aborted_streaming",
+        )
+
+
+def describe(tool: str, given: Mapping[str, Any]) -> str:
+    """Say in one line what a tool is about to do."""
+    if tool in _FILES:
+        verb, field = _FILES[tool]
+        return f"{verb} {PurePath(str(given.get(field, ''))).name}"
+    if tool in _SEARCHES:
+        return f"Searching {given.get(_SEARCHES[tool], '')}"
+    if tool == "Bash":
+        return f"Running: {one_line(str(given.get('command', '')), COMMAND)}"
+    return tool
+
+
+def one_line(text: str, longest: int = LINE) -> str:
+    """Text as a single line that no terminal can stumble over."""
+    plain = _ESCAPE.sub("", text[: longest * 20])
+    kept = "".join(" " if char.isspace() else char for char in plain if _is_shown(char))
+    line = " ".join(kept.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def _is_shown(char: str) -> bool:
+    # Controls, and the invisible ones that reorder or hide what stands beside them.
+    return char.isspace() or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

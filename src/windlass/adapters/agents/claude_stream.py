@@ -1,0 +1,186 @@
+"""One conversation with Claude's program, from the prompt to the report. Imports the SDK.
+
+Rule 1: a conversation that is overdue is interrupted, so that it can say what it used up, and is
+not waited for longer than that. Rule 2: a program that dies before its first word is a matter of
+the environment; one that dies later has crashed.
+"""
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    ClaudeSDKError,
+    ProcessError,
+    ResultMessage,
+    Transport,
+)
+
+from windlass.adapters.agents.claude_reading import Reader, one_line
+from windlass.events.model import Failure
+from windlass.ports import Report
+
+__all__ = ["Reader", "converse"]
+
+LONGEST_LINE = 64 * 1024 * 1024
+"""A message larger than this is no message."""
+PATIENCE = 1.0
+"""Seconds an interrupted program has to say what it used up."""
+TAIL = 4096
+"""How much of what the program says on the side is kept."""
+
+# The SDK tells its errors to the log as well as to us, and an unheard log goes to the terminal.
+logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
+
+
+async def converse(
+    process: Process, prompt: str, reader: Reader, *, secrets: tuple[str, ...]
+) -> Report:
+    """Put the prompt to the program and listen until it is done, overdue or dead."""
+    aside, conversation = _Aside(), _Conversation(process, reader)
+    report, said = None, ""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(aside.listen, process.stderr)
+        try:
+            report = await conversation.hold(prompt)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await conversation.client.disconnect()
+        if report is None:
+            said = await aside.last_line(secrets) or conversation.exit
+        tasks.cancel_scope.cancel()
+    message = f"the agent could not be started: {said}"
+    return report or Report(failure=Failure.ENVIRONMENT, message=message)
+
+
+class _Conversation:
+    def __init__(self, process: Process, reader: Reader) -> None:
+        self._pipe = _Pipe(process)
+        self._reader = reader
+        # Verbatim, or an `@name` in a task would be read as a file and a `/name` as a command.
+        options = ClaudeAgentOptions(verbatim_prompts=True)
+        self.client = ClaudeSDKClient(options, transport=self._pipe)
+        self.exit = ""
+
+    async def hold(self, prompt: str) -> Report | None:
+        """Return the report, or None where the program did not even start."""
+        reader = self._reader
+        reader.begin(anyio.current_time())
+        try:
+            with anyio.CancelScope(deadline=reader.deadline) as scope:
+                if not await self._started(prompt):
+                    return None
+                await self._listen(scope)
+            if scope.cancelled_caught and reader.result is None:
+                lateness = reader.lateness
+                await self._interrupt()
+                return reader.overdue(lateness)
+        except ProcessError as error:
+            # It comes after an answer that is an error, too; the answer says more.
+            self.exit = f"exit code {error.exit_code}"
+        except ClaudeSDKError as error:
+            self.exit = type(error).__name__
+        return reader.report(self.exit)
+
+    async def _started(self, prompt: str) -> bool:
+        try:
+            await self.client.connect(prompt)
+        except Exception as error:  # noqa: BLE001 (the SDK raises bare ones here)
+            self.exit = one_line(str(error))
+            return False
+        return True
+
+    async def _listen(self, scope: anyio.CancelScope) -> None:
+        async for message in self.client.receive_messages():
+            self._reader.read(message, anyio.current_time())
+            scope.deadline = self._reader.deadline
+            if isinstance(message, ResultMessage):
+                # It exits by itself once nothing more can be asked of it.
+                await self._pipe.end_input()
+
+    async def _interrupt(self) -> None:
+        with anyio.move_on_after(PATIENCE), suppress(Exception):
+            await self.client.interrupt()
+            async for message in self.client.receive_messages():
+                self._reader.read(message, anyio.current_time())
+                if self._reader.result is not None:
+                    return
+
+
+class _Pipe(Transport):
+    """The program's standard streams; its life and death are its owner's."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._heard = False
+
+    async def connect(self) -> None:
+        """Do nothing: the program runs already."""
+
+    async def write(self, data: str) -> None:
+        """Say a line."""
+        if self._process.stdin is not None:
+            await self._process.stdin.send(data.encode())
+
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        """Hear every line that is a message, until the program is gone."""
+        if self._process.stdout is None:
+            return
+        stream = BufferedByteReceiveStream(self._process.stdout)
+        with suppress(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError):
+            while True:
+                line = await stream.receive_until(b"\n", LONGEST_LINE)
+                if line.startswith(b"{"):
+                    self._heard = True
+                    yield json.loads(line)
+        code = await self._process.wait()
+        if code != 0 or not self._heard:
+            message = "the program ended"
+            raise ProcessError(message, exit_code=code)
+
+    async def end_input(self) -> None:
+        """Say that nothing more will be said."""
+        if self._process.stdin is not None:
+            with suppress(OSError, anyio.BrokenResourceError):
+                await self._process.stdin.aclose()
+
+    async def close(self) -> None:
+        """Say that nothing more will be said; ending the program is its owner's."""
+        await self.end_input()
+
+    def is_ready(self) -> bool:
+        """Tell whether the program lives."""
+        return self._process.returncode is None
+
+
+class _Aside:
+    """The end of what the program says on its standard error."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+        self._over = anyio.Event()
+
+    async def listen(self, stream: ByteReceiveStream | None) -> None:
+        """Keep the pipe empty, for a full one would stop the program."""
+        if stream is not None:
+            with suppress(anyio.ClosedResourceError):
+                async for chunk in stream:
+                    self._tail = (self._tail + chunk)[-TAIL:]
+        self._over.set()
+
+    async def last_line(self, secrets: tuple[str, ...]) -> str:
+        """The last line, without the secrets."""
+        with anyio.move_on_after(PATIENCE):
+            await self._over.wait()
+        text = self._tail.decode(errors="replace")
+        for secret in filter(None, secrets):
+            text = text.replace(secret, "***")
+        lines = [line for line in map(one_line, text.splitlines()) if line]
+        return lines[-1] if lines else ""

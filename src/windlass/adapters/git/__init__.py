@@ -1,0 +1,1 @@
+"""Git: the only record of code."""

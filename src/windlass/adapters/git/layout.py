@@ -1,0 +1,102 @@
+"""Where things are: the names of pins, branches and folders. Exactly as the design has them.
+
+A ref cannot be both a name and a folder, so every pin ends in a word of its own.
+"""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class Refs(Struct, frozen=True):
+    """The refs of one run in the user's repository."""
+
+    plan: str
+    run: str
+
+    @property
+    def root(self) -> str:
+        """Below this lies every pin of the run."""
+        return f"refs/windlass/{self.plan}/{self.run}"
+
+    @property
+    def base(self) -> str:
+        """The commit the run works from."""
+        return f"{self.root}/base"
+
+    @property
+    def tip(self) -> str:
+        """The newest merged commit: the only pin that moves."""
+        return f"{self.root}/tip"
+
+    def candidate(self, number: int) -> str:
+        """A merge before its checks ran."""
+        return f"{self.root}/candidate/{number}"
+
+    def attempt(self, task: str, n: int, what: str) -> str:
+        """A pin of the n-th start of a task's Player."""
+        return f"{self.root}/task/{task}/{n}/{what}"
+
+    @property
+    def integration(self) -> str:
+        """The branch that shows the tip to people."""
+        return f"refs/heads/windlass/{self.plan}/integration"
+
+
+class Folders(Struct, frozen=True):
+    """The folders of one plan under `.windlass`."""
+
+    root: Path
+    """The main worktree's `.windlass`."""
+    plan: str
+
+    @property
+    def home(self) -> Path:
+        """All that belongs to the plan."""
+        return self.root / "plans" / self.plan
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever runs the plan; kept for ever."""
+        return self.home / "lock"
+
+    @property
+    def journal(self) -> Path:
+        """The only record of decisions."""
+        return self.home / "journal.db"
+
+    @property
+    def inbox(self) -> Path:
+        """Commands from people."""
+        return self.home / "inbox"
+
+    @property
+    def git(self) -> Path:
+        """Windlass's own git directory, from which hostile trees are looked at."""
+        return self.home / "git"
+
+    def workspace(self, task: str) -> Path:
+        """A task's own checkout."""
+        return self.home / "workspaces" / task
+
+    def index(self, task: str) -> Path:
+        """The index of that checkout that no agent can reach."""
+        return self.home / "private" / task / "index"
+
+    def prepared(self, task: str) -> Path:
+        """What that checkout was last prepared for."""
+        return self.home / "private" / task / "prepared.json"
+
+    @property
+    def throwaway(self) -> Path:
+        """Checkouts that live as long as a check or a setup."""
+        return self.home / "throwaway"
+
+    @property
+    def furnished(self) -> Path:
+        """What setup commands made, by the hash of their inputs."""
+        return self.home / "furnished"
+
+    def run(self, run: str) -> Path:
+        """One run's state file, logs and activity."""
+        return self.home / "runs" / run

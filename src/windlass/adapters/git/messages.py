@@ -1,0 +1,19 @@
+"""What commits say: a subject that begins with the task's id, and trailers for a recovery."""
+
+from windlass.ports import Authorship
+
+_SUBJECT = 72
+
+
+def message(author: Authorship, run: str, *, merging: bool) -> str:
+    """The message of a snapshot or a merge."""
+    title = " ".join(author.title.split())
+    subject = f"{author.task}: {'merge ' if merging else ''}{title}"
+    if len(subject) > _SUBJECT:
+        subject = subject[: _SUBJECT - 1].rstrip() + "…"
+    return (
+        f"{subject}\n\n"
+        f"Windlass-Run: {run}\n"
+        f"Windlass-Task: {author.task}\n"
+        f"Windlass-Turn: {author.turn}\n"
+    )

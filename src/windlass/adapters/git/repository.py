@@ -1,0 +1,158 @@
+"""One run's pins, workspaces and merges in the user's repository: the Repository port on real git.
+
+The user's checkout, index, HEAD, configuration and hooks are never touched. Nothing is removed that
+is not pinned.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from windlass.adapters.git.checkouts import Checkouts, remove
+from windlass.adapters.git.layout import Folders, Refs
+from windlass.adapters.git.merges import Merges
+from windlass.adapters.git.snapshots import Snapshots
+from windlass.adapters.git.store import Store
+from windlass.errors import GitFailed, RepositoryError
+from windlass.ports import Authorship, Conflict, Merged, Refused, Snapshot
+
+Furnish = Callable[[Path, str], Awaitable[None]]
+"""Runs the setup commands in a checkout of that commit, or brings what they made before."""
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """What a workspace was last made ready for; written once it is."""
+
+    run: str
+    n: int
+
+
+class GitRepository:
+    """Real git behind the port."""
+
+    def __init__(
+        self, store: Store, refs: Refs, *, furnish: Furnish, max_file_bytes: float
+    ) -> None:
+        self._store = store
+        self._refs = refs
+        self._furnish = furnish
+        self._checkouts = Checkouts(store)
+        self._snapshots = Snapshots(store, run=refs.run, max_file_bytes=max_file_bytes)
+        self._merges = Merges(store, run=refs.run)
+        self._found: dict[str, str] = {}
+
+    @property
+    def _folders(self) -> Folders:
+        return self._store.folders
+
+    async def open(self, base: str) -> None:
+        """Pin base and tip, and see what an earlier process of this run has pinned already."""
+        self._found = await self._store.pins(self._refs.root)
+        new = {ref: base for ref in (self._refs.base, self._refs.tip) if ref not in self._found}
+        if new:
+            await self._store.pin(new)
+
+    async def prepare(self, task: str, n: int, start: str, onto: str | None) -> Path:
+        """The task's workspace, at `start` unless it is there already; `onto` merged into it."""
+        ref = self._refs.attempt(task, n, "start")
+        await self._store.pin({ref: start})
+        workspace, index = self._folders.workspace(task), self._folders.index(task)
+        await self._set_aside_what_is_not_ours(task)
+        fresh = not (workspace.is_dir() and index.is_file())
+        if fresh:
+            await self._checkouts.make(workspace, start, index)
+        if onto is not None:
+            tree, _ = await self._merges.combine(start, onto)
+            await self._checkouts.fill(workspace, tree, index)
+        if not fresh or onto is not None:
+            self._checkouts.dress(workspace, start, index)
+        if fresh:
+            await self._furnish(workspace, start)
+        note = self._folders.prepared(task)
+        note.write_bytes(msgspec.json.encode(Prepared(run=self._refs.run, n=n)))
+        return workspace
+
+    async def snapshot(
+        self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
+    ) -> Snapshot | Refused:
+        """Commit what the workspace holds, or find the commit that a crash left unrecorded."""
+        ref = self._refs.attempt(author.task, author.n, kind)
+        if (adopted := self._found.get(ref)) is not None:
+            tree = await self._store.tree_of(adopted)
+            changed = tree != await self._store.tree_of(parents[0])
+            return Snapshot(commit=adopted, tree=tree, changed=changed)
+        workspace = self._folders.workspace(author.task)
+        if self._prepared(author.task) != Prepared(run=self._refs.run, n=author.n) or not (
+            workspace.is_dir()
+        ):
+            # The Player never began here, or a person took the workspace away: nothing is new.
+            start = parents[0]
+            return Snapshot(commit=start, tree=await self._store.tree_of(start), changed=False)
+        return await self._snapshots.take(
+            author, workspace, self._folders.index(author.task), parents, ref
+        )
+
+    async def merge(
+        self, author: Authorship, candidate: int, commit: str, tip: str
+    ) -> Merged | Conflict:
+        """Merge the commit onto the tip in memory and pin the result as a candidate."""
+        ref = self._refs.candidate(candidate)
+        return await self._merges.build(author, commit, tip, ref)
+
+    async def move_tip(self, tip: str, commit: str) -> str:
+        """Move the tip, and let the integration branch follow where nobody has it checked out."""
+        try:
+            await self._store.move(self._refs.tip, commit, tip)
+        except GitFailed:
+            now = (await self._store.pins(self._refs.tip)).get(self._refs.tip)
+            if now != commit:
+                raise RepositoryError(
+                    f"{self._refs.tip} stands at {now}, not at {tip} where this run left it",
+                    hint=f"nothing was merged; put it back with `git update-ref {self._refs.tip} "
+                    f"{tip}` and resume",
+                ) from None
+        return await self._show(tip, commit)
+
+    async def release(self, task: str) -> None:
+        """Let a merged task's workspace go."""
+        await remove(self._folders.workspace(task))
+        await remove(self._folders.index(task).parent)
+
+    async def _show(self, tip: str, commit: str) -> str:
+        """Move the integration branch, unless a person has it or has moved it."""
+        branch = self._refs.integration
+        name = branch.removeprefix("refs/heads/")
+        listed = await self._store.refs(
+            "for-each-ref", "--format=%(objectname)%00%(worktreepath)", branch
+        )
+        at, _, checked_out = listed.text.partition("\0")
+        if checked_out:
+            return f"{name} is checked out in {checked_out} and stays where it is"
+        if at in {"", tip, commit}:
+            with contextlib.suppress(GitFailed):
+                await self._store.move(branch, commit, at or "0" * len(commit))
+                return ""
+        return f"{name} was moved by somebody else and stays where it is"
+
+    def _prepared(self, task: str) -> Prepared | None:
+        try:
+            return msgspec.json.decode(self._folders.prepared(task).read_bytes(), type=Prepared)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return None
+
+    async def _set_aside_what_is_not_ours(self, task: str) -> None:
+        """Keep another run's workspace under another name; a person may still want it."""
+        workspace = self._folders.workspace(task)
+        noted = self._prepared(task)
+        if not workspace.exists() or (noted is not None and noted.run == self._refs.run):
+            return
+        run = noted.run if noted is not None else "unfinished"
+        aside = self._folders.home / "kept" / f"{task}.{run}"
+        await remove(aside)
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        workspace.rename(aside)
+        await remove(self._folders.index(task).parent)

@@ -1,0 +1,87 @@
+"""Commands from people to a live run: one file each, renamed in whole, removed once recorded.
+
+What is not understood is left where it is and passed over: half-written files (their names begin
+with a dot), garbage, anything that is not a small plain file. Nothing in the folder can stop a run
+but a command to do so.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from windlass.adapters.files import fsync_dir, make_folder, write_durably
+
+MAX_BYTES = 64 * 1024
+"""A command is a line or two; whatever is larger is none."""
+
+
+class _Message(Struct, frozen=True, kw_only=True):
+    command: Annotated[str, Meta(min_length=1)]
+
+
+_decoder = msgspec.json.Decoder(_Message)
+
+
+class FileInbox:
+    """The commands in a folder, oldest first."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def take(self) -> Sequence[tuple[str, Callable[[], None]]]:
+        """Each waiting command with what removes it, to be called once it is recorded."""
+        return [
+            (command, _remover(path))
+            for path in self._waiting()
+            if (command := _read(path)) is not None
+        ]
+
+    def _waiting(self) -> Sequence[Path]:
+        try:
+            names = sorted(entry.name for entry in os.scandir(self._folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        return [
+            self._folder / name
+            for name in names
+            if name.endswith(".json") and not name.startswith(".")
+        ]
+
+
+def send(folder: Path, command: str) -> Path:
+    """Put a command into the inbox, to stay there until a run takes it."""
+    make_folder(folder)
+    # The time keeps the order in which people spoke, the rest keeps two of them apart.
+    path = folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
+    write_durably(path, msgspec.json.encode(_Message(command=command)))
+    return path
+
+
+def _read(path: Path) -> str | None:
+    # A link could lead anywhere, and a pipe would wait for ever.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeError):
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
+            content = file.read(MAX_BYTES + 1)
+        if len(content) <= MAX_BYTES:
+            return _decoder.decode(content).command
+    return None
+
+
+def _remover(path: Path) -> Callable[[], None]:
+    def remove() -> None:
+        path.unlink(missing_ok=True)
+        # A command that came back after a power loss would be obeyed twice.
+        fsync_dir(path.parent)
+
+    return remove

@@ -1,0 +1,286 @@
+"""The journal in one SQLite file: durable when `append` returns, never half-read.
+
+Rule 1: an append is one transaction, synced, and only onto the very end its writer knows of.
+Rule 2: nothing is given out before the whole journal was found to agree with itself, for the
+beginning of a damaged journal looks like a run that did less. Rule 3: a journal is born whole, so
+that an empty file is damage and nothing else. Rule 4: the redactor is the one door in.
+"""
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from windlass.adapters.files import fsync_dir, make_folder
+from windlass.errors import JournalConflict, JournalDamaged, JournalError, JournalTooNew
+from windlass.events import codec
+from windlass.events.model import Entry, Event
+from windlass.secrets import Redactor
+
+APPLICATION_ID = 0x574E444C
+"""`WNDL`: tells a journal from any other SQLite file."""
+
+BUSY_TIMEOUT = 5.0
+"""How many seconds a writer waits for another one before it gives up."""
+
+_DURABLE = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;"
+
+_BIRTH = f"""
+{_DURABLE}
+BEGIN;
+CREATE TABLE entries (
+    seq INTEGER PRIMARY KEY CHECK (seq > 0), payload BLOB NOT NULL, hash BLOB NOT NULL
+);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {codec.SCHEMA};
+COMMIT;
+PRAGMA journal_mode = WAL;
+"""
+
+_BROKEN = {
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_ERROR,  # the table is not there
+}
+"""What SQLite answers when the file is not what it was."""
+
+_TAKEN = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+"""What it answers when somebody else is writing, and stays at it."""
+
+
+_SAID = (sqlite3.Error, UnicodeDecodeError)
+"""How it answers: its words may quote a damaged file, and then they need not even be words."""
+
+
+class _Mark(NamedTuple):
+    """A position up to which the journal agrees with itself, and the hash it has there."""
+
+    seq: int
+    hash: bytes
+
+
+_BEGINNING = _Mark(0, codec.GENESIS)
+
+
+class SqliteJournal:
+    """A plan's journal; made by `open` for the one writer, by `read_only` for everyone else."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection, redactor: Redactor) -> None:
+        self._path = path
+        self._db = db
+        self._redactor = redactor
+        self._verified = _BEGINNING
+
+    @classmethod
+    def open(cls, path: Path, redactor: Redactor, *, create: bool = True) -> Self:
+        """The journal for its writer, made if it is not there."""
+        if create and not path.exists():
+            _give_birth(path)
+        return cls(path, _connect(path, "rw"), redactor)
+
+    @classmethod
+    def read_only(cls, path: Path) -> Self:
+        """The journal for a reader, beside a living writer or in a folder it cannot write to."""
+        # SQLite reads with the help of a file beside the journal, which such a folder does not
+        # take; but where no writer left a log there either, the journal stands still.
+        still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+        return cls(path, _connect(path, "ro&immutable=1" if still else "ro"), Redactor({}))
+
+    def append(self, events: Sequence[Event], *, expected: int) -> tuple[Entry, ...]:
+        """Make the events durable after position `expected`, or refuse; return them as stored."""
+        if not events:
+            return ()
+        cleaned = [self._redactor.event(event) for event in events]
+        payloads = [codec.encode(event) for event in cleaned]
+        with self._transaction():
+            self._verify(self._verified)
+            mark = self._verified
+            if mark.seq != expected:
+                raise JournalConflict(
+                    f"another writer was here: the journal {str(self._path)!r} ends at"
+                    f" {mark.seq}, not at {expected}; nothing was appended",
+                    hint="`windlass status` shows which run is live",
+                )
+            for payload in payloads:
+                mark = _Mark(mark.seq + 1, codec.chain(mark.hash, payload))
+                row = (mark.seq, payload, mark.hash)
+                self._db.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+        self._verified = mark
+        return tuple(Entry(seq=seq, event=event) for seq, event in enumerate(cleaned, expected + 1))
+
+    def read(self, after: int = 0) -> Iterator[Entry]:
+        """Every entry after that position, once the whole journal was verified."""
+        since = self._verified if after >= self._verified.seq else _BEGINNING
+        return iter([entry for entry in self._verify(since) if entry.seq > after])
+
+    @property
+    def last(self) -> int:
+        """The position of the newest entry, 0 when there is none."""
+        with _explained(self._path, self._verified.seq + 1):
+            return _number(self._db, "SELECT ifnull(max(rowid), 0) FROM entries")
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        """Keep the journal open for a while."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def _verify(self, since: _Mark) -> list[Entry]:
+        """The entries after a mark, which is moved to the journal's end when all of them hold."""
+        mark, entries = since, list[Entry]()
+        try:
+            # From the mark itself, which must still be what it was. By rowid: that seq is another
+            # name for it stands in the table's definition, which may be what is damaged.
+            sql = "SELECT rowid, payload, hash FROM entries WHERE rowid >= ? ORDER BY rowid"
+            rows: Iterator[tuple[int, object, object]] = self._db.execute(sql, (mark.seq,))
+            if mark.seq and next(rows, (0, b"", b""))[::2] != mark:
+                raise _damaged(self._path, mark.seq, "what was there is not there any more")
+            for row in rows:
+                event, mark = self._follow(mark, row)
+                entries.append(Entry(seq=mark.seq, event=event))
+            # A chain cannot miss its own end; a page that lost its last entries shows only here.
+            if since is _BEGINNING and not self._sound():
+                raise _damaged(self._path, mark.seq + 1, "pages of the file contradict each other")
+        except _SAID as error:
+            raise _explain(error, self._path, mark.seq + 1) from error
+        self._verified = mark
+        return entries
+
+    def _sound(self) -> bool:
+        return self._db.execute("PRAGMA quick_check(1)").fetchone() == (b"ok",)
+
+    def _follow(self, mark: _Mark, row: tuple[int, object, object]) -> tuple[Event, _Mark]:
+        """The event that follows the mark, and the mark it makes."""
+        seq, payload, digest = row
+        if seq != mark.seq + 1:
+            raise _damaged(self._path, mark.seq + 1, f"the next entry there is {seq}")
+        if not (isinstance(payload, bytes) and isinstance(digest, bytes)):
+            raise _damaged(self._path, seq, "the entry is not made of bytes")
+        if codec.chain(mark.hash, payload) != digest:
+            raise _damaged(self._path, seq, "the entry is not what its hash says")
+        try:
+            return codec.decode(payload), _Mark(seq, digest)
+        except JournalTooNew:
+            raise
+        except JournalError as error:
+            raise _damaged(self._path, seq, error.message) from error
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Generator[None]:
+        """All or nothing, and nobody else meanwhile."""
+        with _explained(self._path, self._verified.seq + 1):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                # After some errors SQLite has rolled back already, and says so.
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """The file, once it is known for a journal that this Windlass can read."""
+    if not path.exists():
+        raise JournalError(f"there is no journal at {str(path)!r}")
+    # SQLite would take an empty file for a new database, and delete the log beside it.
+    if path.stat().st_size == 0:
+        raise _damaged(path, 0, "the file is empty")
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    with _explained(path, 0):
+        db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT)
+        try:
+            # Text would have to be text to be read at all; bytes are compared with their hash.
+            db.text_factory = bytes
+            version = _version(db, path)
+            if mode == "rw":
+                db.executescript(_DURABLE)
+                # From here on there may be records that an older Windlass cannot read.
+                if version < codec.SCHEMA:
+                    db.execute(f"PRAGMA user_version = {codec.SCHEMA}")
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def _version(db: sqlite3.Connection, path: Path) -> int:
+    if _number(db, "PRAGMA application_id") != APPLICATION_ID:
+        raise _damaged(path, 0, "it is no journal of Windlass")
+    if (version := _number(db, "PRAGMA user_version")) > codec.SCHEMA:
+        raise codec.too_new(f"the journal {str(path)!r}", version)
+    return version
+
+
+def _number(db: sqlite3.Connection, sql: str) -> int:
+    row: tuple[int] = db.execute(sql).fetchone()
+    return row[0]
+
+
+def _give_birth(path: Path) -> None:
+    """Make an empty journal, whole from the first instant that anyone can see it."""
+    try:
+        make_folder(path.parent)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".journal-") as folder:
+            newborn = Path(folder, path.name)
+            with contextlib.closing(sqlite3.connect(newborn, isolation_level=None)) as db:
+                db.executescript(_BIRTH)
+            # Unlike a rename, a link cannot take the place of a journal that came in between.
+            try:
+                path.hardlink_to(newborn)
+            except FileExistsError:
+                pass
+            except OSError:  # a filesystem without links; the plan's lock keeps others away
+                newborn.rename(path)
+        fsync_dir(path.parent)
+    except (OSError, sqlite3.Error) as error:
+        raise JournalError(f"the journal {str(path)!r} cannot be made: {error}") from error
+
+
+@contextlib.contextmanager
+def _explained(path: Path, position: int) -> Generator[None]:
+    try:
+        yield
+    except _SAID as error:
+        raise _explain(error, path, position) from error
+
+
+def _explain(error: Exception, path: Path, position: int) -> JournalError:
+    """What SQLite says, in words of the journal."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+    if code in _BROKEN or isinstance(error, UnicodeDecodeError):
+        return _damaged(path, position, str(error))
+    if code in _TAKEN:
+        return JournalConflict(
+            f"another process is writing to the journal {str(path)!r}; nothing was appended",
+            hint="`windlass status` shows which run is live",
+        )
+    return JournalError(
+        f"the journal {str(path)!r} cannot be used: {error}; nothing was appended",
+        hint="see that the disk has room and the folder can be written, then `windlass resume`",
+    )
+
+
+def _damaged(path: Path, position: int, why: str) -> JournalDamaged:
+    return JournalDamaged(
+        f"the journal {str(path)!r} cannot be trusted from entry {position} on: {why}",
+        position=position,
+        hint="`windlass recover` rebuilds it from git",
+    )

@@ -1,0 +1,221 @@
+"""Runs one command in a sandbox to its end, and leaves nothing of it running.
+
+Law: however this call ends, by the command, by the clock, by cancellation, every process the
+command started has ended before it returns. A command is never held up by what it prints, and
+never judged here: an exit code is handed on as it is.
+
+Processes are started from the event loop's own thread, for bubblewrap's --die-with-parent follows
+the thread that started it, and a worker thread may end long before the run does.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+from msgspec import Struct
+
+from windlass.adapters.leftovers import MARKER, end_leftovers
+from windlass.adapters.sandbox.model import Box, Sandbox
+
+GRACE = 2.0
+"""Seconds between asking a process to end and ending it."""
+
+DRAIN = 2.0
+"""Seconds to go on reading when all that could be found has ended."""
+
+OUTPUT_LIMIT = 10_000_000
+"""Bytes of output that a log keeps."""
+
+
+class Finished(Struct, frozen=True, kw_only=True):
+    """What came of a command."""
+
+    exit_code: int | None
+    """None when it was not started or was ended by the clock; 128 + n when signal n ended it."""
+    timed_out: bool
+    output: str
+    """The end of what it printed, or why it could not be started."""
+    seconds: float
+    started: bool
+    """False when the command itself never ran: a missing program, a sandbox that failed."""
+
+
+async def run(  # noqa: PLR0913 (the limits of one command, by name)
+    sandbox: Sandbox,
+    box: Box,
+    command: Sequence[str],
+    *,
+    timeout: float,  # noqa: ASYNC109 (to be told from the caller's own cancellation)
+    tail: int,
+    output_limit: int = OUTPUT_LIMIT,
+    log: Path | None = None,
+) -> Finished:
+    """Run the command in the box; give its exit code and the last `tail` characters it printed."""
+    begin = time.monotonic()
+    environment = sandbox.environment(box)
+    with ExitStack() as held:
+        output = _Output(tail=tail, limit=output_limit)
+        status = held.enter_context(_Status(wanted=sandbox.level == "bwrap"))
+        try:
+            if log is not None:
+                output.log = held.enter_context(log.open("ab", buffering=0))
+            # Shielded: between fork and return there is nobody yet who could end the process.
+            with anyio.CancelScope(shield=True):
+                process = await anyio.open_process(
+                    status.reported(sandbox.argv(box, command)),
+                    stdin=subprocess.DEVNULL,
+                    stderr=subprocess.STDOUT,
+                    cwd=box.checkout,
+                    env=environment,
+                    start_new_session=True,
+                    pass_fds=status.passed,
+                )
+        except OSError as error:
+            return _not_started(str(error), begin)
+        status.handed_over()
+        async with process:
+            timed_out = await _attend(process, environment[MARKER], output, timeout)
+        code = process.returncode
+        if not timed_out and code is not None and code >= 0 and not status.ran():
+            return _not_started(output.end(), begin)
+        return Finished(
+            exit_code=None if timed_out else _shell_code(code),
+            timed_out=timed_out,
+            output=output.end(),
+            seconds=time.monotonic() - begin,
+            started=True,
+        )
+
+
+async def _attend(
+    process: anyio.abc.Process,
+    mark: str,
+    output: "_Output",
+    timeout: float,  # noqa: ASYNC109
+) -> bool:
+    """Read and wait, then end whatever is left; tell whether the clock ended it."""
+    timed_out = True  # what is cancelled is ended as gently as what took too long
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_pour, process, output)
+        try:
+            with anyio.move_on_after(timeout):
+                await process.wait()
+                timed_out = False
+        finally:
+            grace = GRACE if timed_out else 0.0
+            end = partial(end_leftovers, mark, session=process.pid, grace=grace)
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(end)
+                await process.wait()
+        # Nobody should have the pipe open now; whoever slipped away must not keep the run.
+        tasks.cancel_scope.deadline = anyio.current_time() + DRAIN
+    return timed_out
+
+
+async def _pour(process: anyio.abc.Process, output: "_Output") -> None:
+    if process.stdout is not None:
+        async for chunk in process.stdout:
+            output.take(chunk)
+
+
+def _not_started(why: str, begin: float) -> Finished:
+    return Finished(
+        exit_code=None,
+        timed_out=False,
+        output=why,
+        seconds=time.monotonic() - begin,
+        started=False,
+    )
+
+
+def _shell_code(code: int | None) -> int | None:
+    # As bubblewrap and shells say it, so that all levels speak alike.
+    return 128 - code if code is not None and code < 0 else code
+
+
+class _Output:
+    """Keeps the end of what is printed, and the beginning in a log."""
+
+    def __init__(self, *, tail: int, limit: int) -> None:
+        self.log: BinaryIO | None = None
+        self._characters = tail
+        self._bytes = 4 * tail + 4  # a character has at most four, and the first may be cut
+        self._kept = bytearray()
+        self._left = limit
+        self._limit = limit
+
+    def take(self, chunk: bytes) -> None:
+        """Take what was printed; beyond the limit the log only says that there was more."""
+        self._kept += chunk
+        del self._kept[: -self._bytes]
+        if self._left >= 0:
+            self._write(chunk[: self._left])
+            self._left -= len(chunk)
+            if self._left < 0:
+                self._write(f"\n[windlass: output beyond {self._limit} bytes dropped]\n".encode())
+
+    def end(self) -> str:
+        """Give the last characters."""
+        text = self._kept.decode(errors="replace")
+        return text[-self._characters :] if self._characters else ""
+
+    def _write(self, data: bytes) -> None:
+        if self.log is not None:
+            try:
+                self.log.write(data)
+            except OSError:  # a full disk is no reason to fail the command
+                self.log = None
+
+
+class _Status:
+    """Hears from bubblewrap whether the command itself ever ran.
+
+    Its exit code cannot tell: a box that could not be built ends with 1, like a failing test.
+    """
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._wanted = wanted
+        self._ends: list[int] = []
+
+    def __enter__(self) -> "_Status":
+        if self._wanted:
+            self._ends = list(os.pipe())
+            os.set_blocking(self._ends[0], False)  # whoever keeps the other end must not hold us
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._ends:
+            os.close(self._ends.pop())
+
+    @property
+    def passed(self) -> tuple[int, ...]:
+        """The descriptor that the process inherits."""
+        return tuple(self._ends[1:])
+
+    def reported(self, argv: list[str]) -> list[str]:
+        """Make bubblewrap's command line one that reports here."""
+        if not self._wanted:
+            return argv
+        return [argv[0], "--json-status-fd", str(self._ends[1]), *argv[1:]]
+
+    def handed_over(self) -> None:
+        """Let go of the end that the process now has."""
+        if self._wanted:
+            os.close(self._ends.pop())
+
+    def ran(self) -> bool:
+        """Tell whether the command was reached: only then its exit is reported."""
+        if not self._wanted:
+            return True
+        try:
+            return b'"exit-code"' in os.read(self._ends[0], 65_536)
+        except BlockingIOError:
+            return False

@@ -1,0 +1,298 @@
+"""The level bwrap: walls that the kernel keeps, built by bubblewrap from a list of mounts.
+
+Law 1: a process can write its checkout, and folders in memory that go away with it; nothing else.
+Law 2: of the home it sees the toolchains, of the repository the git objects and toolchains, of
+`/run` nothing; of keys and logins nothing, however wide a folder was asked to be readable.
+Law 3: the order of the mounts is the depth of their paths. A deeper one is laid upon the one it
+lies in, so what covers a folder and what shows a part of it never depend on who asked first.
+
+Every checkout is mounted at one path, the same in all boxes, for a virtualenv knows its path.
+With network the host's own is shared, and with it loopback and abstract sockets.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.plain import CERTIFICATES, absolute_path, bare_environment
+from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
+from windlass.errors import ConfigError
+from windlass.settings import Level
+
+Shown: TypeAlias = Literal["host", "fresh", "cover"]
+"""host: as it is outside, read-only · fresh: empty, in memory · cover: empty and read-only."""
+
+FLAGS = (
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--die-with-parent",
+    "--new-session",
+    *("--cap-drop", "ALL"),
+)
+
+FRESH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (in the box they are nobody else's)
+COVERED = (Path("/home"), Path("/root"), Path("/run"), Path("/var/run"))
+
+MADE = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108
+SYSCTL = ("--ro-bind", "/proc/sys", "/proc/sys")
+"""For root alone: its uid may write the kernel's settings even without any capability, and one of
+them names a program that the host starts. Bubblewrap leaves them open. To anybody else they are
+read-only anyway, and a mount there would keep another bubblewrap from working inside the box."""
+
+PRIVATE = (
+    "etc/gshadow",
+    "etc/kubernetes",
+    "etc/rancher",
+    "etc/shadow",
+    "etc/ssh",
+    "etc/ssl/private",
+    "mnt/?/Users",
+    "var/lib/incus",
+    "var/lib/lxd",
+    "var/snap/lxd",
+)
+"""Keys and logins outside of homes, which root could read, and sockets that lead out again."""
+
+NEEDED = ("/etc/resolv.conf", "/etc/hosts", "/etc/localtime", "/etc/nsswitch.conf")
+"""Files that may be links into `/run`; without them no name resolves."""
+
+
+class Bubblewrap:
+    """Runs a command in a box: its own mounts and processes, and no network unless allowed."""
+
+    level: Level
+
+    def __init__(  # noqa: PLR0913 (all that a box may show of the host, by name)
+        self,
+        *,
+        home: Path,
+        repository: Path,
+        objects: Sequence[Path],
+        path: str,
+        environment: Mapping[str, str],
+        marker: str,
+        masked: Sequence[Path] = (),
+        read: Sequence[Path] = (),
+        pass_env: Sequence[str] = (),
+    ) -> None:
+        """Look at the host as it is now; `marker` names the run whose processes these will be.
+
+        Of `repository` and `masked` only git's `objects` show; `read` is what a person added.
+        """
+        self.level = "bwrap"
+        self._home = home.absolute()
+        self._homes = (self._home, self._home.resolve())
+        self._repository = repository.absolute()
+        self._objects = tuple(objects)
+        self._masked = (self._repository, *masked)
+        self._path = tuple(Path(entry) for entry in absolute_path(path))
+        self._read = tuple(self._readable(folder) for folder in read)
+        self._environment = {**environment, "PATH": path}
+        self._pass_env = tuple(pass_env)
+        self._marker = marker
+        # The system's own first: PATH may lead through folders that somebody else writes.
+        self._program = shutil.which("bwrap", path="/usr/bin:/bin") or shutil.which(
+            "bwrap", path=path
+        )
+        # A host that has a /workspace may well have the repository in it.
+        self._mount = "/windlass-workspace" if Path("/workspace").exists() else "/workspace"
+        if self._repository.resolve() == Path("/"):
+            message = "the repository is the root of the file system, which cannot be covered"
+            raise ConfigError(message, hint="use `--sandbox checkout`")
+
+    def inside(self, box: Box) -> str:  # noqa: ARG002 (the port's form: it is the same for all)
+        """Give the one path at which every box has its checkout."""
+        return self._mount
+
+    def argv(self, box: Box, command: Sequence[str]) -> list[str]:
+        """Give bubblewrap's command line, to be started with exactly `environment(box)`."""
+        mounts = self._host.copy()
+        mounts.show(*box.read)
+        return [
+            self._program or "bwrap",
+            *FLAGS,
+            *(() if box.network else ("--unshare-net",)),
+            *mounts.arguments(),
+            *MADE,
+            *(SYSCTL if os.geteuid() == 0 else ()),
+            *("--bind", str(box.checkout.resolve()), self._mount),
+            *("--remount-ro", "/"),
+            *("--chdir", self._mount),
+            "--",
+            *command,
+        ]
+
+    def environment(self, box: Box) -> dict[str, str]:
+        """Give the whole environment, with a mark that is new each time."""
+        return bare_environment(
+            self._environment,
+            pass_env=self._pass_env,
+            home=self._inner_home,
+            temporary="/tmp",  # noqa: S108 (the box's own)
+            run=self._marker,
+            box=box,
+        )
+
+    def probe(self) -> str | None:
+        """Run `true` in a box; return why that does not work here, or None."""
+        if self._program is None:
+            return "bubblewrap (`bwrap`) is not installed"
+        with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
+            box = Box(checkout=Path(folder), network=False)
+            try:
+                done = subprocess.run(
+                    self.argv(box, ["true"]),
+                    env=self.environment(box),
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    check=False,
+                    timeout=10,
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                return str(error)
+        if done.returncode == 0:
+            return None
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return said[-1] if said else f"it ended with {done.returncode}"
+
+    @cached_property
+    def _inner_home(self) -> Path:
+        # A service user's home may be missing, or be the root itself; neither can be laid over.
+        usable = self._home.is_dir() and self._home.resolve() != Path("/")
+        return self._home if usable else Path("/home/windlass")
+
+    @cached_property
+    def _host(self) -> "_Mounts":
+        """What every box of this run shows of the host."""
+        mounts = _Mounts()
+        for entry in sorted(Path("/").iterdir()):
+            if entry.is_symlink():
+                mounts.link(entry)
+            # Hidden entries belong to whoever has the root as home; proc and dev are made anew.
+            elif entry.name not in {"proc", "dev"} and not entry.name.startswith("."):
+                mounts.show(entry)
+        mounts.lay("fresh", *FRESH)
+        mounts.lay("cover", *COVERED, *self._masked)
+        # After those, for it may be /root, or the repository, or lie in either.
+        mounts.lay("fresh", self._inner_home)
+        mounts.link(*self._path)
+        mounts.show(
+            *toolchains(self._path, self._home, self._repository),
+            *self._objects,
+            *self._read,
+            *(Path(file) for file in NEEDED),
+            *self._certificates(),
+        )
+        mounts.hide(*(found for pattern in PRIVATE for found in Path("/").glob(pattern)))
+        mounts.hide(*(self._home.resolve() / login for login in LOGINS))
+        return mounts
+
+    def _certificates(self) -> tuple[Path, ...]:
+        named = (Path(self._environment.get(name, "")) for name in CERTIFICATES)
+        return tuple(path for path in named if path.is_absolute() and not self._is_login(path))
+
+    def _is_login(self, path: Path) -> bool:
+        return any(is_login(name, home) for name in (path, path.resolve()) for home in self._homes)
+
+    def _readable(self, folder: Path) -> Path:
+        """Refuse what must not be read, rather than leave it out in silence."""
+        if folder.parts[:1] == ("~",):
+            folder = self._home.joinpath(*folder.parts[1:])
+        if self._is_login(folder) or folder.resolve() in self._homes:
+            message = f"[sandbox] read names {str(folder)!r}, which holds keys and logins"
+            hint = "name a folder without them, or pass single values with [sandbox] env"
+            raise ConfigError(message, hint=hint)
+        return folder
+
+
+class _Mounts:
+    """What a box shows where. Paths are real ones; the links that lead to them are kept apart."""
+
+    def __init__(self) -> None:
+        self._shown: dict[Path, Shown] = {}
+        self._links: dict[Path, str] = {}
+        self._hidden: set[Path] = set()
+
+    def copy(self) -> "_Mounts":
+        """Give another one, to be changed without changing this."""
+        other = _Mounts()
+        other._shown |= self._shown
+        other._links |= self._links
+        other._hidden |= self._hidden
+        return other
+
+    def show(self, *paths: Path) -> None:
+        """Show these as they are outside, unless that very path is covered."""
+        self.link(*paths)
+        for path in paths:
+            if _holds(path.exists):
+                self._shown.setdefault(path.resolve(), "host")
+
+    def lay(self, kind: Literal["fresh", "cover"], *paths: Path) -> None:
+        """Lay an empty folder over these."""
+        self.link(*paths)
+        for path in paths:
+            # What is missing can only be made where the box is not the host's own.
+            if _holds(path.is_dir) or self._around(path.resolve()) != "host":
+                self._shown[path.resolve()] = kind
+
+    def hide(self, *paths: Path) -> None:
+        """Cover these when a folder around them is shown; one that is named itself stays."""
+        self._hidden.update(paths)
+
+    def link(self, *paths: Path) -> None:
+        """Remember the links on the way to these, to make them again where they are covered."""
+        for path in paths:
+            way = path
+            for _ in range(40):  # as many as the kernel follows
+                met = next((p for p in (*reversed(way.parents), way) if _holds(p.is_symlink)), None)
+                if met is None:
+                    break
+                target = met.readlink()
+                self._links[met] = str(target)
+                way = Path(os.path.normpath(met.parent / target / way.relative_to(met)))
+
+    def arguments(self) -> list[str]:
+        """Give bubblewrap's arguments: each folder before what lies in it."""
+        for path in self._hidden:
+            if self._around(path) == "host" and _holds(path.exists):
+                self._shown.setdefault(path, "cover")
+        made: list[str] = []
+        for path in sorted({*self._shown, *self._links}, key=lambda path: (len(path.parts), path)):
+            made += self._make(path)
+        for path, kind in self._shown.items():
+            if kind == "cover" and path.is_dir():
+                made += ("--remount-ro", str(path))
+        return made
+
+    def _make(self, path: Path) -> tuple[str, ...]:
+        around = self._around(path)
+        match self._shown.get(path):
+            case None:
+                return () if around == "host" else ("--symlink", self._links[path], str(path))
+            case "host":
+                return () if around == "host" else ("--ro-bind-try", str(path), str(path))
+            case "cover" if path.is_file():
+                return ("--ro-bind", "/dev/null", str(path))
+            case "fresh" | "cover":
+                return ("--tmpfs", str(path))
+
+    def _around(self, path: Path) -> Shown | None:
+        """Tell how the nearest folder around the path is shown; None is the box's bare root."""
+        return next((self._shown[up] for up in path.parents if up in self._shown), None)
+
+
+def _holds(test: Callable[[], bool]) -> bool:
+    """Tell no from a path that may not even be looked at, where pathlib raises."""
+    try:
+        return test()
+    except OSError:
+        return False

@@ -1,0 +1,108 @@
+"""Every error Windlass raises on purpose; each says what, where, and the cure.
+
+WindlassError
+├── BadInput                the caller can mend it: exit 2
+│   ├── PlanError           a plan that cannot be understood, with file:line
+│   ├── ConfigError         a setting nobody knows, or out of its bounds
+│   └── RepositoryError     a repository Windlass cannot work in
+├── Busy                    another run of this plan holds the lock: exit 5
+├── JournalError
+│   ├── JournalConflict     a second writer was there first
+│   ├── JournalDamaged      the record does not agree with itself, at a position
+│   └── JournalTooNew       written by a newer Windlass
+├── GitFailed               git answered what it should not have
+├── Trespass                something outside a workspace was changed
+└── IllegalEvent            an event that the state's table does not allow: a defect of Windlass
+"""
+
+from typing import ClassVar
+
+
+class WindlassError(Exception):
+    """Something Windlass cannot go on from; `hint` is the cure."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
+class BadInput(WindlassError):
+    """What the caller gave cannot be used; nothing was changed."""
+
+    exit_code = 2
+
+
+class PlanError(BadInput):
+    """A plan that cannot be understood."""
+
+    def __init__(self, message: str, *, path: str = "", line: int = 0, hint: str = "") -> None:
+        where = f"{path}:{line}: " if path and line else f"{path}: " if path else ""
+        super().__init__(where + message, hint=hint)
+        self.path = path
+        self.line = line
+
+
+class ConfigError(BadInput):
+    """A setting nobody reads, or a value out of its bounds."""
+
+
+class RepositoryError(BadInput):
+    """A repository that Windlass cannot work in."""
+
+
+class Busy(WindlassError):
+    """Another run of this plan holds the lock."""
+
+    exit_code = 5
+
+
+class JournalError(WindlassError):
+    """The journal cannot be used as it is."""
+
+
+class JournalConflict(JournalError):
+    """Somebody else appended first; this writer must not go on."""
+
+    exit_code = 5
+
+
+class JournalDamaged(JournalError):
+    """The journal does not agree with itself from `position` on."""
+
+    def __init__(self, message: str, *, position: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.position = position
+
+
+class JournalTooNew(JournalError):
+    """The journal was written by a newer Windlass."""
+
+    exit_code = 2
+
+
+class GitFailed(WindlassError):
+    """A git command answered what it should not have."""
+
+    def __init__(self, argv: tuple[str, ...], code: int, stderr: str) -> None:
+        said = stderr.strip().splitlines()
+        super().__init__(
+            f"`git {' '.join(argv)}` failed with {code}: {said[-1] if said else 'no message'}",
+            hint="`windlass doctor` looks at the repository",
+        )
+        self.argv = argv
+        self.code = code
+        self.stderr = stderr
+
+
+class Trespass(WindlassError):
+    """Something outside a task's workspace was changed while agents ran."""
+
+
+class IllegalEvent(WindlassError):
+    """An event that cannot follow from the state it met; always a defect of Windlass."""

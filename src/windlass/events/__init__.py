@@ -1,0 +1,1 @@
+"""What happened, in the past tense, and how it is written down. Pure."""

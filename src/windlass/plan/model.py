@@ -1,0 +1,54 @@
+"""What a plan is, whatever dialect it was written in. Values only; no rule lives here."""
+
+from msgspec import Struct
+
+
+class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One unit of work with its acceptance criteria."""
+
+    id: str
+    title: str
+    text: str = ""
+    """All the plan says about the task, as Markdown; the Player reads exactly this."""
+    acceptance_criteria: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """Paths the plan says the task is about; a hint, never a fence."""
+    checks: tuple[str, ...] = ()
+    """Commands that prove this task, beside the plan's and the project's."""
+    skip_absent: bool = False
+    """`**Absent checks:** skip`: a check that collects nothing does not hold this task up."""
+    complexity: int | None = None
+    stage: str | None = None
+    model: str | None = None
+    max_turns: int | None = None
+    line: int = 0
+    """Where the task begins in its file, for messages."""
+
+
+class Note(Struct, frozen=True, kw_only=True):
+    """Something in the plan's file that was seen and not used, and why."""
+
+    line: int
+    text: str
+
+
+class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tasks with order."""
+
+    id: str
+    """Safe as a part of a ref and as a folder's name."""
+    title: str
+    dialect: str
+    path: str
+    """The plan's file, relative to the repository where it lies inside."""
+    tasks: tuple[Task, ...]
+    checks: tuple[str, ...] = ()
+    """Commands that prove every task of this plan."""
+    e2e: str | None = None
+    """The end-to-end scenario, as the plan tells it."""
+    notes: tuple[Note, ...] = ()
+
+    def task(self, task_id: str) -> Task:
+        """The task of that id, which must be one of the plan's."""
+        return next(task for task in self.tasks if task.id == task_id)

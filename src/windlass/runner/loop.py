@@ -1,0 +1,123 @@
+"""The loop: what happened is recorded, what follows from it is recorded, then it is done.
+
+Law: one writer, one order. Events reach the journal here and nowhere else; they count once they
+are durable; effects begin after that. An effect reports its outcome as events and decides nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import anyio
+from anyio.abc import TaskGroup
+
+from windlass.errors import WindlassError
+from windlass.events import model as e
+from windlass.runner.effects import Effects, Ports
+from windlass.scheduler import decide
+from windlass.state import RunState, apply
+
+Observer: TypeAlias = Callable[[e.Entry, RunState], None]
+"""Told of every entry once it is durable; must be quick and must not raise."""
+
+INBOX_SECONDS = 0.5
+"""How often a live run looks for commands from people."""
+
+
+class Runner:
+    """Hauls one run until it ends, or until nothing can be done without a person."""
+
+    def __init__(
+        self, ports: Ports, *, seq: int, state: RunState | None, observer: Observer
+    ) -> None:
+        self._ports = ports
+        self._seq = seq
+        self._state = state
+        self._observer = observer
+        self._effects = Effects(ports)
+        self._ended = anyio.Event()
+        self._droppable: set[anyio.CancelScope] = set()
+
+    @property
+    def state(self) -> RunState:
+        """What is true now; there is a state once the first event is recorded."""
+        if self._state is None:
+            raise RuntimeError("the run has not begun")
+        return self._state
+
+    async def run(self, first: e.RunStarted | e.RunResumed) -> RunState:
+        """Begin or take over a run, and return how it ended."""
+        try:
+            async with anyio.create_task_group() as group:
+                self._record([first], group)
+                group.start_soon(self._read_inbox, group)
+                group.start_soon(self._heed_signals, group)
+                await self._ended.wait()
+                group.cancel_scope.cancel()
+        except* WindlassError as failures:
+            # The first says why; the others are what it tore down.
+            raise _first(failures) from None
+        return self.state
+
+    def _record(self, happened: Sequence[e.Event], group: TaskGroup) -> None:
+        """Make what happened, and everything that follows from it, durable in one step; then act.
+
+        The journal may store less than it was given (secrets), so what counts is what it stored.
+        """
+        batch, state = list(happened), self._state
+        for event in happened:
+            state = apply(state, event)
+        while state is not None and (due := decide(state, self._ports.clock.now())):
+            for event in due:
+                state = apply(state, event)
+            batch.extend(due)
+        entries = self._ports.journal.append(batch, expected=self._seq)
+        for entry in entries:
+            self._seq = entry.seq
+            self._state = apply(self._state, entry.event)
+            self._observer(entry, self._state)
+        for entry in entries:
+            if isinstance(entry.event, e.RunEnded):
+                self._ended.set()
+            elif self._effects.has(entry.event):
+                group.start_soon(self._carry_out, entry.event, group)
+
+    async def _carry_out(self, intent: e.Event, group: TaskGroup) -> None:
+        """Do what was announced, and record what came of it."""
+        happened: Sequence[e.Event] = ()
+        with anyio.CancelScope() as scope:
+            if self._effects.can_be_dropped(intent):
+                self._droppable.add(scope)
+                if self.state.stopping is not None:
+                    scope.cancel()
+            happened = await self._effects.carry_out(intent, self.state)
+        self._droppable.discard(scope)
+        if scope.cancelled_caught:
+            happened = self._effects.dropped(intent)
+        if happened and not self._ended.is_set():
+            self._record(happened, group)
+
+    def _stop(self, by: str, group: TaskGroup) -> None:
+        """End agents, keep what they left, and end the run; a second request changes nothing."""
+        if self.state.stopping is None and self.state.ended is None:
+            self._record([e.StopRequested(at=self._ports.clock.now(), by=by)], group)
+            for scope in list(self._droppable):
+                scope.cancel()
+
+    async def _read_inbox(self, group: TaskGroup) -> None:
+        while True:
+            for command, remove in self._ports.inbox.take():
+                if command == "stop":
+                    self._stop("windlass stop", group)
+                remove()
+            await anyio.sleep(INBOX_SECONDS)
+
+    async def _heed_signals(self, group: TaskGroup) -> None:
+        async for name in self._ports.signals():
+            self._stop(name, group)
+
+
+def _first(failures: BaseExceptionGroup[WindlassError]) -> WindlassError:
+    failure: WindlassError | BaseExceptionGroup[WindlassError] = failures
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure

@@ -1,0 +1,133 @@
+"""How a run begins and ends: the baseline, what holds new work back, the last look, the last word.
+
+When several endings apply the worst for the user's attention comes first: a limit, then a stop,
+then a person's help, then a failure; the exit codes follow the same order.
+"""
+
+from datetime import datetime
+
+from windlass.events import model as e
+from windlass.scheduler import evidence, gate, retry, turns
+from windlass.state import Phase, RunPhase, RunState
+from windlass.state.transitions import HELPLESS, UNDER_WAY
+
+_STOP_ON_FAILURE = frozenset({"milestone"})
+"""Dialects whose users expect everything to stop when one task is abandoned."""
+
+_CANCELLED_BY_STOP = frozenset({Phase.CHECKING, Phase.CHECKING_MERGE, Phase.WAITING})
+"""Steps that a stop simply drops, for they can be repeated at no loss."""
+
+
+def baseline(state: RunState, at: datetime) -> tuple[e.Event, ...]:
+    """Look at the base before anything is spent; go no further on a red one unless told to."""
+    if state.phase is RunPhase.CHECKING_BASE:
+        return ()
+    checks = evidence.project_checks(state)
+    if state.phase is RunPhase.NEW:
+        return (e.BaselineStarted(at=at, commit=state.base, checks=checks),)
+    status = e.RunEnd.NEEDS_HUMAN
+    if state.settings.policy.red_base == "stop":
+        status = e.RunEnd.FAILED
+    reason = f"the base itself does not pass: {_summary(_red(state.baseline))}"
+    return (e.RunEnded(at=at, status=status, reason=reason),)
+
+
+def base_is_refused(state: RunState) -> bool:
+    """Whether the base is red and nobody said to go on all the same."""
+    return bool(_red(state.baseline)) and state.settings.policy.red_base != "go"
+
+
+def holds_back(state: RunState) -> bool:
+    """Whether no Player may be started any more in this stretch of the run."""
+    return _limit(state) is not None or _stops_on_failure(state)
+
+
+def stop(state: RunState, at: datetime) -> tuple[e.Event, ...]:
+    """End a stopping run once everything that must not be cut short is done."""
+    waits_for = UNDER_WAY - _CANCELLED_BY_STOP
+    if any(task.phase in waits_for for task in state.tasks.values()):
+        return ()
+    return (e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason=f"stopped by {state.stopping}"),)
+
+
+def end(state: RunState, at: datetime) -> tuple[e.Event, ...]:
+    """End the run when nothing is under way and nothing can be started."""
+    tasks = state.tasks.values()
+    if any(task.phase in UNDER_WAY for task in tasks) or state.phase is RunPhase.VERIFYING:
+        return ()
+    if all(task.phase is Phase.MERGED for task in tasks):
+        return _last_look(state, at)
+    if (limit := _limit(state)) is not None:
+        return (e.RunEnded(at=at, status=e.RunEnd.LIMIT, reason=limit),)
+    helpless = [task.id for task in tasks if task.phase in HELPLESS]
+    if helpless:
+        reason = f"{', '.join(helpless)} cannot go on without you"
+        return (e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason),)
+    abandoned = [task.id for task in tasks if task.phase is Phase.ABANDONED]
+    reason = f"{', '.join(abandoned)} abandoned"
+    return (e.RunEnded(at=at, status=e.RunEnd.FAILED, reason=reason),)
+
+
+def _last_look(state: RunState, at: datetime) -> tuple[e.Event, ...]:
+    """Every merged task's checks once more on the tip; what that tree has proven stays proven."""
+    tree = state.tip_tree or ""
+    said = state.evidence.get(tree, {})
+    checks = evidence.tip_checks(state)
+    missing = tuple(check for check in checks if not _satisfied(said.get(check)))
+    if not missing:
+        return (e.RunEnded(at=at, status=e.RunEnd.COMPLETED),)
+    if state.phase is RunPhase.OPEN:
+        return (e.VerificationStarted(at=at, commit=state.tip, tree=tree, checks=missing),)
+    reason = f"the tip does not pass: {_summary(_red(state.verification))}"
+    return (e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason),)
+
+
+def _satisfied(result: e.CheckResult | None) -> bool:
+    """Whether a check of the tip needs no further look.
+
+    A check that collected nothing was done without for the tasks that said so, or they would not
+    be merged; on the tip it is as good as it was for them.
+    """
+    if result is None:
+        return False
+    skippable = result.absence is e.Absence.COLLECTED_NOTHING
+    return result.outcome is e.Outcome.PASS or skippable
+
+
+def _red(results: tuple[e.CheckResult, ...] | None) -> list[e.CheckResult]:
+    """Those that stand in the way; collecting nothing is said and does not."""
+    return [
+        result
+        for result in results or ()
+        if result.outcome is not e.Outcome.PASS
+        and result.absence is not e.Absence.COLLECTED_NOTHING
+    ]
+
+
+def _summary(red: list[e.CheckResult]) -> str:
+    unable = [result for result in red if result.absence is e.Absence.UNABLE_TO_START]
+    if unable:
+        return gate.could_not_start(unable)
+    return ", ".join(f"`{result.command}` {_word(result)}" for result in red)
+
+
+def _word(result: e.CheckResult) -> str:
+    if result.absence is e.Absence.TIMED_OUT:
+        return "timed out"
+    return f"fails with exit code {result.exit_code}"
+
+
+def _limit(state: RunState) -> str | None:
+    """Why no agent can work for now, if so."""
+    for task in state.tasks.values():
+        if task.phase is Phase.FAILED and turns.retry_of(task).then is retry.Then.PAUSE:
+            return f"{task.last.failure}: {task.last.message}"
+    if state.spent_usd >= state.settings.max_cost:
+        return f"the budget of ${state.settings.max_cost:.2f} is used up"
+    return None
+
+
+def _stops_on_failure(state: RunState) -> bool:
+    policy = state.settings.policy.on_failure
+    stops = policy == "stop" or (policy == "dialect" and state.plan.dialect in _STOP_ON_FAILURE)
+    return stops and any(task.phase is Phase.ABANDONED for task in state.tasks.values())

@@ -1,0 +1,44 @@
+"""Which checks a tree must pass, and what the gate makes of what they said of it so far."""
+
+from collections.abc import Iterable
+
+from windlass.scheduler import gate
+from windlass.state import RunState, TaskState
+
+
+def project_checks(state: RunState) -> tuple[str, ...]:
+    """What must hold of every tree, the base's included."""
+    return _distinct((*state.settings.checks, *state.plan.checks))
+
+
+def task_checks(state: RunState, task_id: str) -> tuple[str, ...]:
+    """What must hold of a task's own snapshot."""
+    return _distinct((*project_checks(state), *state.specs[task_id].checks))
+
+
+def merge_checks(state: RunState, task_id: str) -> tuple[str, ...]:
+    """What must hold of a merge: also the checks of whatever was merged since the task started."""
+    since = state.merged[state.tasks[task_id].merged_before :]
+    others = (check for other in since for check in state.specs[other].checks)
+    return _distinct((*task_checks(state, task_id), *others))
+
+
+def tip_checks(state: RunState) -> tuple[str, ...]:
+    """What must hold of the tip at the end: everything any merged task was asked."""
+    own = (check for task_id in state.merged for check in state.specs[task_id].checks)
+    return _distinct((*project_checks(state), *own))
+
+
+def verdict(state: RunState, task: TaskState, tree: str, checks: tuple[str, ...]) -> gate.Verdict:
+    """What the gate says of a tree of this task; what was proven on the same tree stays proven."""
+    said = state.evidence.get(tree, {})
+    return gate.judge(
+        checks,
+        [said[check] for check in checks if check in said],
+        runs=task.check_runs,
+        skip_absent=state.settings.policy.absent == "skip" or state.specs[task.id].skip_absent,
+    )
+
+
+def _distinct(checks: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(checks))

@@ -1,0 +1,125 @@
+"""One task's turn, step by step: Player, snapshot, checks, gate. Who may start is priority's."""
+
+from datetime import datetime
+
+from windlass.events import model as e
+from windlass.scheduler import evidence, retry
+from windlass.scheduler.gate import Judgement
+from windlass.state import Phase, RunState, TaskState
+
+MAX_ROUNDS = 3
+"""Rounds a task may spend on conflicts and red merges before a person is asked."""
+
+_NOTHING_CHANGED = (
+    "Nothing was changed. Saying that the work is done is not evidence: change the files that the "
+    "task asks for."
+)
+
+
+def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
+    """Every step of a turn that is due, over all tasks."""
+    due = (_step(state, task, at) for task in state.tasks.values())
+    return tuple(event for event in due if event is not None)
+
+
+def keep_what_is_left(state: RunState, at: datetime) -> tuple[e.Event, ...]:
+    """The snapshots that are due even while the run stops: no work is lost."""
+    unsaved = (t for t in state.tasks.values() if t.phase in {Phase.PLAYED, Phase.LEFT})
+    return tuple(_save(task, at) for task in unsaved)
+
+
+def retry_of(task: TaskState) -> retry.Retry:
+    """What the retry table says of a task whose Player failed."""
+    last = task.last
+    failure = last.failure or e.Failure.INTERRUPTED
+    return retry.after(
+        failure,
+        in_a_row=task.failures.get(failure, 1),
+        at=last.finished_at or last.started_at,
+        retry_at=last.retry_at,
+        jitter=last.jitter,
+    )
+
+
+def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    match task.phase:
+        case Phase.PLAYED | Phase.LEFT:
+            return _save(task, at)
+        case Phase.FAILED:
+            return _after_failure(task, at)
+        case Phase.REFUSED:
+            return e.TurnReturned(at=at, task=task.id, cause="refused", feedback=task.last.refused)
+        case Phase.SAVED if not _changed(task):
+            return e.TurnReturned(at=at, task=task.id, cause="unchanged", feedback=_unchanged(task))
+        case Phase.SAVED | Phase.CHECKED:
+            return _judge(state, task, at)
+        case Phase.RETURNED:
+            return _give_up(state, task, at)
+        case _:
+            return None
+
+
+def _save(task: TaskState, at: datetime) -> e.SnapshotStarted:
+    kind = "snapshot" if task.phase is Phase.PLAYED else "partial"
+    return e.SnapshotStarted(at=at, task=task.id, n=task.last.n, kind=kind)
+
+
+def _changed(task: TaskState) -> bool:
+    """Whether the work differs from what the turn began with.
+
+    A turn that was interrupted goes on from its partial work: what counts is the whole turn. A
+    round that settles a conflict may end with just the tip's own content.
+    """
+    this_turn = [attempt for attempt in task.attempts if attempt.turn == task.turn]
+    return any(attempt.changed or attempt.onto is not None for attempt in this_turn)
+
+
+def _unchanged(task: TaskState) -> str:
+    return f"{task.feedback}\n\n{_NOTHING_CHANGED}" if task.feedback else _NOTHING_CHANGED
+
+
+def _after_failure(task: TaskState, at: datetime) -> e.Event | None:
+    decision = retry_of(task)
+    failure = task.last.failure or e.Failure.INTERRUPTED
+    if decision.then is retry.Then.WAIT and decision.until is not None:
+        return e.WaitStarted(at=at, task=task.id, until=decision.until, failure=failure)
+    if decision.then is retry.Then.ASK:
+        times = task.failures.get(failure, 1)
+        return e.HelpNeeded(
+            at=at,
+            task=task.id,
+            question=f"the agent failed {times} times in a row ({failure}): {task.last.message}",
+        )
+    return None  # again at once is priority's to start; a pause of the whole run is the end's
+
+
+def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
+    commit, tree = task.last.commit or "", task.last.tree or ""
+    checks = evidence.task_checks(state, task.id)
+    verdict = evidence.verdict(state, task, tree, checks)
+    match verdict.judgement:
+        case Judgement.RUN:
+            return e.ChecksStarted(
+                at=at, task=task.id, commit=commit, tree=tree, checks=verdict.rerun
+            )
+        case Judgement.RETURN:
+            return e.TurnReturned(at=at, task=task.id, cause="checks", feedback=verdict.reason)
+        case Judgement.ASK:
+            return e.HelpNeeded(at=at, task=task.id, question=verdict.reason)
+        case Judgement.APPROVE:
+            return e.TaskApproved(at=at, task=task.id, commit=commit, checked=bool(checks))
+
+
+def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    limit = state.specs[task.id].max_turns or state.settings.max_turns
+    if task.turn > limit:
+        return e.TaskAbandoned(
+            at=at, task=task.id, reason=f"not approved after {limit} turns: {task.feedback}"
+        )
+    if task.rounds > MAX_ROUNDS:
+        return e.HelpNeeded(
+            at=at,
+            task=task.id,
+            question=f"still cannot be merged after {MAX_ROUNDS} rounds: {task.feedback}",
+        )
+    return None

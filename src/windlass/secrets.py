@@ -1,0 +1,116 @@
+"""What must never be written down, and the one function that takes it out. Pure.
+
+Rule 1: a secret is the value, of 8 characters or more, of a variable whose name contains KEY,
+TOKEN, SECRET or PASSWORD. Rule 2: free text is redacted; ids, hashes, words with a fixed meaning
+and the plan's own text never are, or a run could no longer find what it wrote about.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias, TypeVar, cast
+
+from msgspec import Struct, structs
+
+MIN_LENGTH = 8
+"""Shorter values would blot out ordinary words."""
+
+MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+"""What gives a variable away as holding a secret."""
+
+KEPT = frozenset({
+    # Ids and hashes: other facts, refs and commits are found by them.
+    "base", "base_branch", "base_moved_to", "commit", "model", "onto", "run", "start", "task",
+    "tip", "tree", "version",
+    # Words out of a closed set: anything else could not be read back.
+    "absence", "absent", "cause", "failure", "kind", "level", "name", "on_failure", "outcome",
+    "red_base", "sandbox", "status",
+})  # fmt: skip
+"""Fields whose words stay as they are, wherever in a fact they stand."""
+
+PLAN = "plan"
+"""The one field that stays as it is with all that is in it."""
+
+S = TypeVar("S", bound=Struct)
+_Label: TypeAlias = tuple[int, str]
+"""How long a secret is, and the variable that holds it: the longest gives a blot its name."""
+
+
+class Redactor:
+    """Replaces the secrets of one environment; holds them, and shows them to nobody."""
+
+    __slots__ = ("_forms",)
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._forms: dict[str, str] = {}
+        for name in sorted(environment):
+            # What surrounds a value in a variable is seldom with it in a text.
+            value = environment[name].strip()
+            if len(value) >= MIN_LENGTH and any(mark in name.upper() for mark in MARKS):
+                for form in _forms(value):
+                    self._forms.setdefault(form, name)
+
+    def text(self, text: str) -> str:
+        """The text with `[redacted NAME]` wherever a secret stood."""
+        parts: list[str] = []
+        done = 0
+        for start, end, (_, name) in self._blots(text):
+            parts += (text[done:start], f"[redacted {name}]")
+            done = end
+        return "".join((*parts, text[done:])) if parts else text
+
+    def event(self, event: S) -> S:
+        """The fact without secrets; the very same object when it holds none."""
+        return cast("S", self._clean(event, "")) if self._forms else event
+
+    def _clean(self, value: object, field: str) -> object:
+        if field == PLAN:
+            return value
+        # An enum's member is a str too, and must stay a member.
+        if type(value) is str:
+            return value if field in KEPT else self.text(value)
+        if isinstance(value, tuple):
+            items = cast("tuple[object, ...]", value)
+            cleaned = tuple(self._clean(item, field) for item in items)
+            return cleaned if cleaned != items else items
+        if isinstance(value, Struct):
+            old = structs.asdict(value)
+            new = {name: self._clean(item, name) for name, item in old.items()}
+            changed = {name: item for name, item in new.items() if item is not old[name]}
+            return structs.replace(value, **changed) if changed else value
+        return value
+
+    def _blots(self, text: str) -> list[tuple[int, int, _Label]]:
+        """The spans to cover, in order and apart from each other.
+
+        Where secrets overlap, one blot covers them all and bears the longest one's name:
+        replacing them one after the other would leave the rest of whichever came second.
+        """
+        found = sorted(
+            (at, at + len(form), (len(form), name))
+            for form, name in self._forms.items()
+            for at in _occurrences(form, text)
+        )
+        blots: list[tuple[int, int, _Label]] = []
+        for blot in found:
+            start, end, label = blot
+            if blots and start < blots[-1][1]:
+                first, last, other = blots.pop()
+                blots.append((first, max(last, end), max(label, other)))
+            else:
+                blots.append(blot)
+        return blots
+
+
+def _forms(value: str) -> Iterator[str]:
+    """The value as it is, and as it looks inside a JSON string of either habit."""
+    yield value
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+
+
+def _occurrences(form: str, text: str) -> Iterator[int]:
+    """Every place the form stands at, those that overlap an earlier one included."""
+    at = text.find(form)
+    while at >= 0:
+        yield at
+        at = text.find(form, at + 1)

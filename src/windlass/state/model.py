@@ -1,0 +1,132 @@
+"""The shape of a run's state: frozen values, nothing that another field already says."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from windlass.events.model import CheckResult, Failure, RunEnd, Usage
+from windlass.plan import Plan, Task
+from windlass.settings import Level, Settings
+from windlass.state.transitions import STATUS, Phase, RunPhase
+
+__all__ = ["Attempt", "Phase", "RunPhase", "RunState", "TaskState"]
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One start of a Player and all that came of it."""
+
+    n: int
+    turn: int
+    start: str
+    onto: str | None
+    started_at: datetime
+    finished_at: datetime | None = None
+    summary: str = ""
+    usage: Usage = Usage()
+    failure: Failure | None = None
+    message: str = ""
+    retry_at: datetime | None = None
+    jitter: float = 0.0
+    kind: Literal["snapshot", "partial"] | None = None
+    commit: str | None = None
+    tree: str | None = None
+    changed: bool = False
+    files: tuple[str, ...] = ()
+    refused: str = ""
+    results: tuple[CheckResult, ...] = ()
+    feedback: str | None = None
+
+
+class TaskState(Struct, frozen=True, kw_only=True):
+    """Where one task stands, and how it came there."""
+
+    id: str
+    phase: Phase = Phase.PENDING
+    turn: int = 1
+    """The turn that runs, or the one a next Player would begin."""
+    rounds: int = 0
+    """Rounds spent on conflicts and red merges; they use no turns."""
+    attempts: tuple[Attempt, ...] = ()
+    failures: Mapping[Failure, int] = {}
+    """Failures in a row, by class; a finished Player ends the row."""
+    check_runs: int = 0
+    """How often checks ran on the tree that is judged now."""
+    feedback: str | None = None
+    """What the next Player is to answer."""
+    merged_before: int = 0
+    """How many tasks were merged when this one started."""
+    wait_until: datetime | None = None
+    question: str | None = None
+    candidate: int | None = None
+    """The merge under way: its number, commit and tree."""
+    candidate_commit: str | None = None
+    candidate_tree: str | None = None
+    conflict: str = ""
+    merge_commit: str | None = None
+    merged_at: datetime | None = None
+
+    @property
+    def status(self) -> str:
+        """The word people see, but for `blocked`, which depends on others."""
+        return STATUS[self.phase]
+
+    @property
+    def last(self) -> Attempt:
+        """The newest attempt; there is one once a Player was started."""
+        return self.attempts[-1]
+
+    @property
+    def head(self) -> str | None:
+        """The newest commit that holds this task's work, partial work included."""
+        for attempt in reversed(self.attempts):
+            if attempt.commit is not None:
+                return attempt.commit
+        return self.attempts[0].start if self.attempts else None
+
+    @property
+    def cost_usd(self) -> float:
+        """What this task has cost so far."""
+        return sum(attempt.usage.cost_usd for attempt in self.attempts)
+
+
+class RunState(Struct, frozen=True, kw_only=True):
+    """Everything that is true of a run."""
+
+    run: str
+    plan: Plan
+    settings: Settings
+    sandbox: Level
+    base: str
+    base_branch: str | None
+    started_at: datetime
+    at: datetime
+    """When the newest event happened: the only time the core knows."""
+    tip: str
+    tip_tree: str | None = None
+    phase: RunPhase = RunPhase.NEW
+    tasks: Mapping[str, TaskState]
+    specs: Mapping[str, Task]
+    """The plan's tasks by id."""
+    queue: tuple[str, ...] = ()
+    """Approved tasks in the order they were approved."""
+    merged: tuple[str, ...] = ()
+    candidates: int = 0
+    evidence: Mapping[str, Mapping[str, CheckResult]] = {}
+    """What each command last said of each tree."""
+    baseline: tuple[CheckResult, ...] | None = None
+    verification: tuple[CheckResult, ...] | None = None
+    stopping: str | None = None
+    """Who asked the run to stop."""
+    ended: RunEnd | None = None
+    reason: str = ""
+    ended_at: datetime | None = None
+    resumes: int = 0
+    notes: tuple[str, ...] = ()
+    """What people should know at the end."""
+
+    @property
+    def spent_usd(self) -> float:
+        """What the run has cost so far, over all restarts."""
+        return sum(task.cost_usd for task in self.tasks.values())

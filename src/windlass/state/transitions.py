@@ -1,0 +1,210 @@
+"""The state machine of a task and of a run, as tables.
+
+Rule 1: every phase, and every way from one to the next, is in this file; the diagrams in the docs
+are drawn from it. Rule 2: an event the table does not list for a phase is a defect and raises.
+
+Phases ending in -ING have an effect under way. A resumed run has none: `RunResumed` takes each of
+them back to where the effect can be decided again, which is all that recovery is.
+"""
+
+import enum
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from windlass.errors import IllegalEvent
+from windlass.events import model as e
+
+
+class Phase(enum.StrEnum):
+    """Where a task stands."""
+
+    PENDING = "pending"
+    PLAYING = "playing"
+    PLAYED = "played"
+    LEFT = "left"
+    """The Player is gone before its time; what it left is not pinned yet."""
+    PINNING = "pinning"
+    FAILED = "failed"
+    """What it left is pinned; when and whether to go on is the retry table's to say."""
+    WAITING = "waiting"
+    SAVING = "saving"
+    SAVED = "saved"
+    REFUSED = "refused"
+    CHECKING = "checking"
+    CHECKED = "checked"
+    RETURNED = "returned"
+    """A fresh Player is to answer the feedback."""
+    APPROVED = "approved"
+    MERGING = "merging"
+    CONFLICTED = "conflicted"
+    BUILT = "built"
+    """The merge exists; its tree has yet to prove itself."""
+    CHECKING_MERGE = "checking_merge"
+    MOVING = "moving"
+    MERGED = "merged"
+    ABANDONED = "abandoned"
+    HELP_TO_PLAY = "help_to_play"
+    HELP_TO_CHECK = "help_to_check"
+    HELP_TO_MERGE = "help_to_merge"
+
+
+class RunPhase(enum.StrEnum):
+    """Where a run stands."""
+
+    NEW = "new"
+    CHECKING_BASE = "checking_base"
+    OPEN = "open"
+    VERIFYING = "verifying"
+    VERIFIED = "verified"
+
+
+TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
+    {
+        Phase.PENDING: {e.PlayerStarted: Phase.PLAYING},
+        Phase.PLAYING: {
+            e.PlayerFinished: Phase.PLAYED,
+            e.PlayerFailed: Phase.LEFT,
+            e.RunResumed: Phase.LEFT,
+        },
+        Phase.PLAYED: {e.SnapshotStarted: Phase.SAVING},
+        Phase.LEFT: {e.SnapshotStarted: Phase.PINNING},
+        Phase.PINNING: {
+            e.SnapshotTaken: Phase.FAILED,
+            e.SnapshotRefused: Phase.FAILED,
+            e.RunResumed: Phase.LEFT,
+        },
+        Phase.FAILED: {
+            e.PlayerStarted: Phase.PLAYING,
+            e.WaitStarted: Phase.WAITING,
+            e.HelpNeeded: Phase.HELP_TO_PLAY,
+            e.RunResumed: Phase.RETURNED,
+        },
+        Phase.WAITING: {e.TimerFired: Phase.RETURNED, e.RunResumed: Phase.FAILED},
+        Phase.SAVING: {
+            e.SnapshotTaken: Phase.SAVED,
+            e.SnapshotRefused: Phase.REFUSED,
+            e.RunResumed: Phase.PLAYED,
+        },
+        Phase.SAVED: {
+            e.ChecksStarted: Phase.CHECKING,
+            e.TurnReturned: Phase.RETURNED,
+            e.TaskApproved: Phase.APPROVED,
+        },
+        Phase.REFUSED: {e.TurnReturned: Phase.RETURNED},
+        Phase.CHECKING: {e.ChecksFinished: Phase.CHECKED, e.RunResumed: Phase.SAVED},
+        Phase.CHECKED: {
+            e.ChecksStarted: Phase.CHECKING,
+            e.TurnReturned: Phase.RETURNED,
+            e.TaskApproved: Phase.APPROVED,
+            e.HelpNeeded: Phase.HELP_TO_CHECK,
+        },
+        Phase.RETURNED: {
+            e.PlayerStarted: Phase.PLAYING,
+            e.TaskAbandoned: Phase.ABANDONED,
+            e.HelpNeeded: Phase.HELP_TO_PLAY,
+        },
+        Phase.APPROVED: {e.MergeStarted: Phase.MERGING},
+        Phase.MERGING: {
+            e.MergeBuilt: Phase.BUILT,
+            e.MergeConflicted: Phase.CONFLICTED,
+            e.RunResumed: Phase.APPROVED,
+        },
+        Phase.CONFLICTED: {e.TurnReturned: Phase.RETURNED},
+        Phase.BUILT: {
+            e.ChecksStarted: Phase.CHECKING_MERGE,
+            e.TipMoveStarted: Phase.MOVING,
+            e.TurnReturned: Phase.RETURNED,
+            e.HelpNeeded: Phase.HELP_TO_MERGE,
+        },
+        Phase.CHECKING_MERGE: {e.ChecksFinished: Phase.BUILT, e.RunResumed: Phase.BUILT},
+        Phase.MOVING: {e.TaskMerged: Phase.MERGED, e.RunResumed: Phase.BUILT},
+        Phase.MERGED: {},
+        Phase.ABANDONED: {},
+        # Resuming is the person's word that the cause is mended; what was paid for stays.
+        Phase.HELP_TO_PLAY: {e.RunResumed: Phase.RETURNED},
+        Phase.HELP_TO_CHECK: {e.RunResumed: Phase.SAVED},
+        Phase.HELP_TO_MERGE: {e.RunResumed: Phase.APPROVED},
+    }
+)
+
+RUN_TRANSITIONS: Mapping[RunPhase, Mapping[type[e.Event], RunPhase]] = MappingProxyType(
+    {
+        RunPhase.NEW: {e.BaselineStarted: RunPhase.CHECKING_BASE},
+        RunPhase.CHECKING_BASE: {e.BaselineFinished: RunPhase.OPEN, e.RunResumed: RunPhase.NEW},
+        RunPhase.OPEN: {e.VerificationStarted: RunPhase.VERIFYING},
+        RunPhase.VERIFYING: {
+            e.VerificationFinished: RunPhase.VERIFIED,
+            e.RunResumed: RunPhase.OPEN,
+        },
+        # A red tip is looked at again when a person resumes.
+        RunPhase.VERIFIED: {e.RunResumed: RunPhase.OPEN},
+    }
+)
+
+UNDER_WAY = frozenset(
+    {
+        Phase.PLAYING,
+        Phase.PINNING,
+        Phase.WAITING,
+        Phase.SAVING,
+        Phase.CHECKING,
+        Phase.MERGING,
+        Phase.CHECKING_MERGE,
+        Phase.MOVING,
+    }
+)
+"""Phases that have an effect running."""
+
+HELPLESS = frozenset({Phase.HELP_TO_PLAY, Phase.HELP_TO_CHECK, Phase.HELP_TO_MERGE})
+"""Phases that wait for a person."""
+
+IN_MERGE = frozenset({Phase.MERGING, Phase.BUILT, Phase.CHECKING_MERGE, Phase.MOVING})
+"""Phases of the one task that stands at the head of the merge queue."""
+
+STATUS: Mapping[Phase, str] = MappingProxyType(
+    {
+        Phase.PENDING: "pending",
+        Phase.PLAYING: "in_progress",
+        Phase.PLAYED: "in_progress",
+        Phase.LEFT: "in_progress",
+        Phase.PINNING: "in_progress",
+        Phase.FAILED: "failed",
+        Phase.WAITING: "failed",
+        Phase.SAVING: "in_progress",
+        Phase.SAVED: "verifying",
+        Phase.REFUSED: "verifying",
+        Phase.CHECKING: "verifying",
+        Phase.CHECKED: "verifying",
+        Phase.RETURNED: "failed",
+        Phase.APPROVED: "verified",
+        Phase.MERGING: "merging",
+        Phase.CONFLICTED: "merging",
+        Phase.BUILT: "merging",
+        Phase.CHECKING_MERGE: "merging",
+        Phase.MOVING: "merging",
+        Phase.MERGED: "completed",
+        Phase.ABANDONED: "abandoned",
+        Phase.HELP_TO_PLAY: "needs_human",
+        Phase.HELP_TO_CHECK: "needs_human",
+        Phase.HELP_TO_MERGE: "needs_human",
+    }
+)
+"""The one table from phases to the status words people and files see."""
+
+
+def next_phase(task: str, phase: Phase, event: e.Event) -> Phase:
+    """Where the event takes the task; raises for one that cannot happen there."""
+    try:
+        return TASK_TRANSITIONS[phase][type(event)]
+    except KeyError:
+        name = type(event).__name__
+        raise IllegalEvent(f"task {task!r} cannot take {name} while {phase.value}") from None
+
+
+def next_run_phase(phase: RunPhase, event: e.Event) -> RunPhase:
+    """Where the event takes the run; raises for one that cannot happen there."""
+    try:
+        return RUN_TRANSITIONS[phase][type(event)]
+    except KeyError:
+        name = type(event).__name__
+        raise IllegalEvent(f"the run cannot take {name} while {phase.value}") from None

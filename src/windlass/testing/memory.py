@@ -1,0 +1,308 @@
+"""A whole world in memory: repository, agent, checks, clock, inbox; with places to crash at.
+
+Everything here behaves as the real adapter does in what the runner can see, so that thousands of
+runs, each killed somewhere, take seconds. A crash is a `Crashed` raised at a numbered point, before
+or after an effect; what was done stays done, and nothing else of the process survives.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import PurePath, PurePosixPath
+from typing import Literal
+
+import anyio.lowlevel
+from msgspec import Struct
+
+from windlass.events.model import Absence, CheckResult, Entry, Event, Outcome, Usage
+from windlass.ports import (
+    Activity,
+    Authorship,
+    Brief,
+    Conflict,
+    Merged,
+    Refused,
+    Report,
+    Snapshot,
+    Watch,
+)
+from windlass.testing.journal import MemoryJournal
+
+Files = Mapping[str, str]
+
+
+class Crashed(BaseException):
+    """The process is gone; nothing may catch this but the test that asked for it."""
+
+
+class CrashPoints:
+    """Counts the places a process can die at, and dies at one of them."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.at = at
+        self.reached = 0
+        self.names: list[str] = []
+
+    def reach(self, name: str) -> None:
+        """Die here, if this is the place."""
+        self.reached += 1
+        self.names.append(name)
+        if self.at is not None and self.reached >= self.at:  # the dead do nothing more
+            raise Crashed(name)
+
+
+class Commit(Struct, frozen=True):
+    """A commit of the memory repository."""
+
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+
+
+class MemoryRepository:
+    """One run's commits, pins and workspaces; three-way merges by whole files."""
+
+    def __init__(self, base: Files, points: CrashPoints | None = None) -> None:
+        self.points = points or CrashPoints()
+        self.trees: dict[str, Files] = {}
+        self.commits: dict[str, Commit] = {}
+        self.pins: dict[str, str] = {}
+        self.workspaces: dict[str, dict[str, str]] = {}
+        self.prepared: dict[str, int] = {}
+        self.base = self._commit(base, (), "base")
+        self.tip = self.base
+
+    async def prepare(self, task: str, n: int, start: str, onto: str | None) -> PurePath:
+        """The task's workspace as a dictionary under the task's name."""
+        self.points.reach("prepare:before")
+        self.pins[f"task/{task}/{n}/start"] = start
+        await anyio.lowlevel.checkpoint()
+        if onto is not None:
+            self.workspaces[task] = self._combined(start, onto)[0]
+        elif task not in self.workspaces:
+            self.workspaces[task] = dict(self.files(start))
+        self.points.reach("prepare:during")
+        self.prepared[task] = n
+        self.points.reach("prepare:after")
+        return PurePosixPath(task)
+
+    async def snapshot(
+        self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
+    ) -> Snapshot | Refused:
+        """Commit the workspace, or find the commit that a crash left unrecorded."""
+        self.points.reach("snapshot:before")
+        await anyio.lowlevel.checkpoint()
+        files = self.workspaces.get(author.task)
+        if files is None or self.prepared.get(author.task) != author.n:
+            start = parents[0]
+            return Snapshot(commit=start, tree=self.commits[start].tree, changed=False)
+        if "FORBIDDEN" in files:
+            return Refused(reason="FORBIDDEN must not be committed")
+        pin = f"task/{author.task}/{author.n}/{kind}"
+        if pin not in self.pins:
+            self.pins[pin] = self._commit(files, parents, f"{author.task} {author.turn}")
+        commit = self.commits[self.pins[pin]]
+        self.points.reach("snapshot:after")
+        return Snapshot(
+            commit=self.pins[pin],
+            tree=commit.tree,
+            changed=commit.tree != self.commits[parents[0]].tree,
+        )
+
+    async def merge(
+        self, author: Authorship, candidate: int, commit: str, tip: str
+    ) -> Merged | Conflict:
+        """Merge by whole files; two sides that changed one file differently conflict."""
+        self.points.reach("merge:before")
+        await anyio.lowlevel.checkpoint()
+        files, conflicts = self._combined(tip, commit)
+        if conflicts:
+            return Conflict(files=conflicts, detail=", ".join(conflicts))
+        made = self._commit(files, (tip, commit), f"merge {author.task} {candidate}")
+        self.pins[f"candidate/{candidate}"] = made
+        self.points.reach("merge:after")
+        return Merged(commit=made, tree=self.commits[made].tree)
+
+    async def move_tip(self, tip: str, commit: str) -> str:
+        """Move the tip by compare-and-swap; a move that was made already is found made."""
+        self.points.reach("move_tip:before")
+        if self.tip != commit:
+            if self.tip != tip:
+                raise AssertionError("the tip was moved by somebody else")
+            self.tip = commit
+        self.points.reach("move_tip:after")
+        return ""
+
+    async def release(self, task: str) -> None:
+        """Forget the workspace."""
+        self.workspaces.pop(task, None)
+
+    def files(self, commit: str) -> Files:
+        """What a commit holds."""
+        return self.trees[self.commits[commit].tree]
+
+    def _commit(self, files: Files, parents: tuple[str, ...], message: str) -> str:
+        tree = _digest(sorted(files.items()))
+        self.trees[tree] = dict(files)
+        made = Commit(tree, parents, message)
+        name = _digest((made.tree, made.parents, made.message))
+        self.commits[name] = made
+        return name
+
+    def _combined(self, ours: str, theirs: str) -> tuple[dict[str, str], tuple[str, ...]]:
+        ancestor = self.files(self._common_ancestor(ours, theirs))
+        left, right = self.files(ours), self.files(theirs)
+        files: dict[str, str] = {}
+        conflicts: list[str] = []
+        for path in sorted({*ancestor, *left, *right}):
+            a, b, c = ancestor.get(path), left.get(path), right.get(path)
+            merged = c if a == b else b
+            if a not in {b, c} and b != c:
+                conflicts.append(path)
+                merged = f"<<<<<<<\n{b}\n=======\n{c}\n>>>>>>>"
+            if merged is not None:
+                files[path] = merged
+        return files, tuple(conflicts)
+
+    def _common_ancestor(self, ours: str, theirs: str) -> str:
+        reachable = set(self.ancestry(ours))
+        return next(commit for commit in self.ancestry(theirs) if commit in reachable)
+
+    def ancestry(self, commit: str) -> list[str]:
+        """The commit and everything it descends from, nearest first."""
+        seen = {commit: None}
+        for name in seen_in_order(seen, lambda name: self.commits[name].parents):
+            seen.setdefault(name)
+        return list(seen)
+
+
+def seen_in_order(
+    start: Mapping[str, None], parents: Callable[[str], Sequence[str]]
+) -> Sequence[str]:
+    """Breadth first over a graph of names."""
+    order = list(start)
+    for name in order:
+        order.extend(parent for parent in parents(name) if parent not in order)
+    return order
+
+
+Play = Callable[[int, int, dict[str, str]], Report | None]
+"""What a Player does: given start and turn, it edits the files and may report a failure."""
+
+
+class MemoryAgent:
+    """Plays by a function per task, and counts what it is paid for."""
+
+    def __init__(
+        self,
+        repository: MemoryRepository,
+        plays: Mapping[str, Play],
+        points: CrashPoints | None = None,
+    ) -> None:
+        self.repository = repository
+        self.plays = plays
+        self.points = points or CrashPoints()
+        self.calls: list[tuple[str, int]] = []
+
+    async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
+        """Edit the workspace as the script says."""
+        self.points.reach("agent:before")
+        self.calls.append((brief.task, brief.n))
+        watch(Activity(task=brief.task, kind="tool", text="Writing"))
+        await anyio.lowlevel.checkpoint()
+        turn = int(brief.prompt.split("Turn: ")[1].split("\n")[0])
+        files = self.repository.workspaces[str(workspace)]
+        self.points.reach("agent:during")
+        report = self.plays[brief.task](brief.n, turn, files)
+        self.points.reach("agent:after")
+        return report or Report(summary=f"did {brief.task}", usage=Usage(cost_usd=0.01))
+
+
+class MemoryChecks:
+    """A command passes when a function of the files says so; None says it collected nothing."""
+
+    def __init__(
+        self,
+        repository: MemoryRepository,
+        rule: Callable[[str, Files], bool | None],
+        points: CrashPoints | None = None,
+    ) -> None:
+        self.repository = repository
+        self.rule = rule
+        self.points = points or CrashPoints()
+        self.runs: list[tuple[str, str]] = []
+
+    async def run(self, commit: str, commands: Sequence[str], log: str) -> tuple[CheckResult, ...]:
+        """Judge exactly this commit."""
+        self.points.reach("checks:before")
+        self.runs.extend((log, command) for command in commands)
+        await anyio.lowlevel.checkpoint()
+        results = tuple(self._result(command, commit) for command in commands)
+        self.points.reach("checks:after")
+        return results
+
+    def _result(self, command: str, commit: str) -> CheckResult:
+        said = self.rule(command, self.repository.files(commit))
+        if said is None:
+            return CheckResult(
+                command=command, outcome=Outcome.ABSENT, absence=Absence.COLLECTED_NOTHING
+            )
+        outcome = Outcome.PASS if said else Outcome.FAIL
+        return CheckResult(command=command, outcome=outcome, exit_code=int(not said))
+
+
+class CrashingJournal:
+    """A journal that a crash can come before or after."""
+
+    def __init__(self, journal: MemoryJournal, points: CrashPoints) -> None:
+        self.journal = journal
+        self.points = points
+
+    def append(self, events: Sequence[Event], *, expected: int) -> tuple[Entry, ...]:
+        """Append, unless the process dies first."""
+        self.points.reach("journal:before")
+        entries = self.journal.append(events, expected=expected)
+        self.points.reach("journal:after")
+        return entries
+
+    def read(self, after: int = 0):  # noqa: ANN201  as the journal has it
+        """Every entry."""
+        return self.journal.read(after)
+
+
+class VirtualClock:
+    """Time that passes only when somebody looks or waits."""
+
+    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self.time = start
+
+    def now(self) -> datetime:
+        """The present; a millisecond later each time it is asked."""
+        self.time += timedelta(milliseconds=1)
+        return self.time
+
+    async def sleep_until(self, moment: datetime) -> None:
+        """Jump there."""
+        await anyio.lowlevel.checkpoint()
+        self.time = max(self.time, moment)
+
+
+class MemoryInbox:
+    """Commands that a test puts in."""
+
+    def __init__(self, *commands: str) -> None:
+        self.commands = list(commands)
+
+    def take(self) -> Sequence[tuple[str, Callable[[], None]]]:
+        """All of them, once."""
+        return [(command, lambda c=command: self.commands.remove(c)) for command in self.commands]
+
+
+async def no_signals() -> AsyncIterator[str]:
+    """A world in which nobody sends signals."""
+    await anyio.sleep_forever()
+    yield ""
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:40]

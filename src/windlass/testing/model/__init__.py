@@ -1,0 +1,40 @@
+"""A model that says what it is told: scripts, and a loopback server that plays them.
+
+Importing this package brings in no web framework; `windlass.testing.model.server` does.
+"""
+
+from windlass.testing.model.script import (
+    Answer,
+    Block,
+    Book,
+    Call,
+    Drop,
+    DropMid,
+    Fault,
+    Flaky,
+    Hang,
+    Say,
+    Script,
+    SseError,
+    Status,
+    Step,
+    Tokens,
+)
+
+__all__ = [
+    "Answer",
+    "Block",
+    "Book",
+    "Call",
+    "Drop",
+    "DropMid",
+    "Fault",
+    "Flaky",
+    "Hang",
+    "Say",
+    "Script",
+    "SseError",
+    "Status",
+    "Step",
+    "Tokens",
+]

@@ -1,0 +1,147 @@
+"""The Messages API as bytes: what a request says, how an answer is written. Pure.
+
+Only what the agents' programs rely on is here: `event:` lines, a `message_start` with an id,
+blocks in start, delta, stop, and a `message_delta` with the stop reason. The same message can be
+written as a stream or as one JSON document, for programs fall back from the first to the second.
+"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from windlass.testing.model.script import Answer, Call, Say
+
+PARTS = 3
+"""Into how many deltas a tool's input is cut, so that readers must join them."""
+
+
+class _Message(Struct):
+    role: str
+    content: str | list[dict[str, Any]]
+
+
+class _Body(Struct):
+    messages: list[_Message]
+    model: str = ""
+    stream: bool = False
+    tools: list[Any] = []
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What matters of a request."""
+
+    model: str
+    stream: bool
+    side: bool
+    """Without tools: titles, quotas and the like, which are no part of the work."""
+    prompt: str
+    """Everything the user said before the first answer."""
+    answers: int
+    """How many answers the conversation already holds."""
+
+
+def read(body: bytes) -> Asked:
+    """Understand a request; one that is none raises `msgspec.MsgspecError`."""
+    asked = msgspec.json.decode(body, type=_Body)
+    return Asked(
+        model=asked.model,
+        stream=asked.stream,
+        side=not asked.tools,
+        prompt="\n".join(_opening(asked.messages)),
+        answers=sum(message.role == "assistant" for message in asked.messages),
+    )
+
+
+def _opening(messages: list[_Message]) -> Iterator[str]:
+    for message in messages:
+        if message.role == "assistant":
+            return
+        if isinstance(message.content, str):
+            yield message.content
+        else:
+            yield from (str(block["text"]) for block in message.content if "text" in block)
+
+
+def message(answer: Answer, *, ident: int, model: str) -> dict[str, Any]:
+    """The whole answer as one document; the ids in it follow from `ident`."""
+    blocks = [_block(block, f"{ident}_{at}") for at, block in enumerate(answer.blocks)]
+    calls = any(isinstance(block, Call) for block in answer.blocks)
+    return {
+        "id": f"msg_{ident}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": blocks,
+        "stop_reason": answer.stop_reason or ("tool_use" if calls else "end_turn"),
+        "stop_sequence": None,
+        "usage": msgspec.to_builtins(answer.usage),
+    }
+
+
+def _block(block: Say | Call, ident: str) -> dict[str, Any]:
+    match block:
+        case Say(text=text):
+            return {"type": "text", "text": text}
+        case Call(tool=tool, input=given):
+            return {"type": "tool_use", "id": f"toolu_{ident}", "name": tool, "input": given}
+
+
+def event(name: str, **data: Any) -> bytes:
+    """One event of a stream."""
+    return b"event: %s\ndata: %s\n\n" % (
+        name.encode(),
+        msgspec.json.encode({"type": name, **data}),
+    )
+
+
+def stream(whole: dict[str, Any]) -> Iterator[bytes]:
+    """The same document as a stream of events."""
+    usage = cast("dict[str, int]", whole["usage"])
+    begun: dict[str, Any] = {
+        **whole,
+        "content": [],
+        "stop_reason": None,
+        "usage": {**usage, "output_tokens": 1},
+    }
+    yield event("message_start", message=begun)
+    for index, block in enumerate(cast("list[dict[str, Any]]", whole["content"])):
+        start, deltas = _cut(block)
+        yield event("content_block_start", index=index, content_block=start)
+        for delta in deltas:
+            yield event("content_block_delta", index=index, delta=delta)
+        yield event("content_block_stop", index=index)
+    yield event(
+        "message_delta",
+        delta={"stop_reason": whole["stop_reason"], "stop_sequence": None},
+        usage={"output_tokens": usage["output_tokens"]},
+    )
+    yield event("message_stop")
+
+
+def _cut(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A block's opening, and what must be added to it."""
+    if block["type"] == "text":
+        return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
+    written = msgspec.json.encode(block["input"]).decode()
+    size = max(1, -(-len(written) // PARTS))
+    return {**block, "input": {}}, [
+        {"type": "input_json_delta", "partial_json": written[at : at + size]}
+        for at in range(0, len(written), size)
+    ]
+
+
+def problem(error: str, said: str) -> bytes:
+    """The body of an HTTP error."""
+    return msgspec.json.encode({"type": "error", "error": {"type": error, "message": said}})
+
+
+def halves(whole: dict[str, Any], *, streamed: bool) -> tuple[bytes, bytes]:
+    """An answer's bytes, cut after the first delta of a stream or in the middle of a document."""
+    if not streamed:
+        written = msgspec.json.encode(whole)
+        return written[: len(written) // 2], written[len(written) // 2 :]
+    events = list(stream(whole))
+    cut = next(at for at, sent in enumerate(events) if b"content_block_delta" in sent) + 1
+    return b"".join(events[:cut]), b"".join(events[cut:])

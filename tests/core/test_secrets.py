@@ -1,0 +1,225 @@
+"""No secret is written down, and nothing else is lost."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Struct, inspect, structs
+
+from strategies import EVENT_TYPES, events, instances
+from windlass.events import codec
+from windlass.events.model import (
+    CheckResult,
+    ChecksFinished,
+    Event,
+    MergeConflicted,
+    Outcome,
+    RunStarted,
+    SnapshotTaken,
+)
+from windlass.plan import Plan, Task
+from windlass.secrets import KEPT, MIN_LENGTH, PLAN, Redactor
+from windlass.settings import SandboxSettings, Settings
+
+NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+SECRET = "sk-ant-12345678"
+REDACTOR = Redactor({"ANTHROPIC_API_KEY": SECRET})
+BLOT = "[redacted ANTHROPIC_API_KEY]"
+
+
+@pytest.mark.parametrize(
+    "name", ["ANTHROPIC_API_KEY", "github_token", "MySecretThing", "PGPASSWORD"]
+)
+def test_a_secret_is_known_by_its_variables_name(name: str):  # S13
+    assert Redactor({name: SECRET}).text(f"a {SECRET} b") == f"a [redacted {name}] b"
+
+
+@pytest.mark.parametrize("name", ["HOME", "PATH", "GIT_AUTHOR_NAME", "PASSWD"])
+def test_any_other_variable_is_no_secret(name: str):
+    assert Redactor({name: SECRET}).text(SECRET) == SECRET
+
+
+def test_a_secret_has_eight_characters_or_more():
+    redactor = Redactor({"A_KEY": "1234567", "B_KEY": "abcdefgh", "C_KEY": " " * 20})
+    assert redactor.text("1234567 abcdefgh" + " " * 30) == "1234567 [redacted B_KEY]" + " " * 30
+
+
+def test_what_surrounds_a_value_need_not_be_there():
+    assert Redactor({"A_KEY": f"  {SECRET}\n"}).text(f"({SECRET})") == "([redacted A_KEY])"
+
+
+def test_every_occurrence_goes():
+    assert REDACTOR.text(f"{SECRET}{SECRET},{SECRET}") == f"{BLOT}{BLOT},{BLOT}"
+
+
+def test_a_secret_that_holds_another_is_covered_whole():
+    redactor = Redactor({"A_KEY": "abcdefgh", "B_TOKEN": "abcdefgh-and-more"})
+    assert redactor.text("abcdefgh-and-more abcdefgh") == "[redacted B_TOKEN] [redacted A_KEY]"
+
+
+def test_secrets_that_overlap_are_covered_by_one_blot():
+    redactor = Redactor({"A_KEY": "abcdefgh", "B_TOKEN": "efghijklmnop"})
+    assert redactor.text("<abcdefghijklmnop>") == "<[redacted B_TOKEN]>"
+
+
+def test_a_secret_that_overlaps_itself_leaves_no_end():
+    assert Redactor({"A_KEY": "abababab"}).text("<ababababab>") == "<[redacted A_KEY]>"
+
+
+def test_the_first_of_two_names_for_one_secret_is_given():
+    assert Redactor({"B_KEY": SECRET, "A_KEY": SECRET}).text(SECRET) == "[redacted A_KEY]"
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_a_secret_inside_json_is_found(*, ascii_only: bool):
+    secret = 'pass"word\\wörter\n1'
+    text = json.dumps({"env": secret}, ensure_ascii=ascii_only)
+    assert json.loads(Redactor({"A_KEY": secret}).text(text)) == {"env": "[redacted A_KEY]"}
+
+
+@given(
+    st.lists(st.text("ab", min_size=8, max_size=12), min_size=1, max_size=3),
+    st.text("ab", max_size=60),
+)
+def test_no_character_of_any_occurrence_is_left(secrets: list[str], text: str):
+    redactor = Redactor({f"KEY_{n}": secret for n, secret in enumerate(secrets)})
+    covered = {
+        at + offset
+        for secret in secrets
+        for at in range(len(text))
+        if text.startswith(secret, at)
+        for offset in range(len(secret))
+    }
+    cleaned = redactor.text(text)
+    for n in range(len(secrets)):
+        cleaned = cleaned.replace(f"[redacted KEY_{n}]", "")
+    assert cleaned == "".join(char for at, char in enumerate(text) if at not in covered)
+
+
+def test_a_redactor_shows_its_secrets_to_nobody():
+    assert SECRET not in repr(REDACTOR)
+
+
+def test_free_text_is_redacted_wherever_it_stands():  # S13
+    said = f"used {SECRET}"
+    event = ChecksFinished(
+        at=NOON, task=SECRET, commit=SECRET, tree=SECRET,
+        results=(
+            CheckResult(command=said, outcome=Outcome.FAIL, output=said),
+            CheckResult(command="true", outcome=Outcome.PASS),
+        ),
+    )  # fmt: skip
+    clean = f"used {BLOT}"
+    assert REDACTOR.event(event) == ChecksFinished(
+        at=NOON, task=SECRET, commit=SECRET, tree=SECRET,
+        results=(
+            CheckResult(command=clean, outcome=Outcome.FAIL, output=clean),
+            CheckResult(command="true", outcome=Outcome.PASS),
+        ),
+    )  # fmt: skip
+    conflict = MergeConflicted(at=NOON, task="a", candidate=1, files=(said, "b"), detail=said)
+    assert REDACTOR.event(conflict) == structs.replace(conflict, files=(clean, "b"), detail=clean)
+
+
+def test_settings_are_redacted_and_the_plan_is_not():
+    plan = Plan(
+        id="p", title=SECRET, dialect="milestone", path="p.md", checks=(SECRET,),
+        tasks=(Task(id="1.1", title=SECRET, text=f"rotate {SECRET}"),),
+    )  # fmt: skip
+    told = Settings(checks=(f"curl {SECRET}",), sandbox=SandboxSettings(read=(SECRET,)))
+    event = RunStarted(
+        at=NOON, run="r", plan=plan, settings=told, base="c", base_branch=SECRET,
+        sandbox="bwrap", version="1",
+    )  # fmt: skip
+    cleaned = REDACTOR.event(event)
+    assert cleaned.plan is plan
+    assert cleaned.base_branch == SECRET
+    assert cleaned.settings.checks == (f"curl {BLOT}",)
+    assert cleaned.settings.sandbox.read == (BLOT,)
+
+
+@settings(deadline=None)
+@given(events())
+def test_a_fact_without_secrets_is_the_same_object(event: Event):
+    assert Redactor({}).event(event) is event
+    assert Redactor({"A_KEY": "no text holds this one"}).event(event) is event
+
+
+def test_words_of_fixed_meaning_stay_even_when_they_are_secrets():
+    redactor = Redactor({"A_KEY": "snapshot", "B_KEY": "checkout"})
+    event = SnapshotTaken(at=NOON, task="a", n=1, kind="snapshot", commit="c", tree="t",
+                          changed=True, files=("snapshot",))  # fmt: skip
+    assert redactor.event(event) == structs.replace(event, files=("[redacted A_KEY]",))
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_a_redacted_fact_can_be_written_down(kind: type, data: st.DataObject):
+    event = data.draw(instances(kind))
+    words = {word for _, word in _words(inspect.type_info(kind), "")}
+    texts = {text for text in _texts(event) if len(text.strip()) >= MIN_LENGTH}
+    redactor = Redactor({f"KEY_{n}": word for n, word in enumerate(sorted(words | texts))})
+    cleaned = redactor.event(event)
+    assert codec.decode(codec.encode(cleaned)) == cleaned
+    assert texts.isdisjoint(_texts(cleaned))
+
+
+def test_every_field_of_fixed_words_is_kept():
+    """A word that is not out of its set makes the whole journal unreadable."""
+    fields = {name for kind in EVENT_TYPES for name, _ in _words(inspect.type_info(kind), "")}
+    assert fields <= KEPT
+
+
+def test_every_kept_field_is_a_field_somewhere():
+    names = {name for kind in EVENT_TYPES for name in _fields(inspect.type_info(kind))}
+    assert KEPT | {PLAN} <= names
+
+
+def _words(kind: inspect.Type, field: str) -> set[tuple[str, str]]:
+    """The words of closed sets in a type, each with the field it stands in; plans aside."""
+    match kind:
+        case inspect.StructType(fields=fields):
+            found = [_words(each.type, each.name) for each in fields if each.name != PLAN]
+            return set[tuple[str, str]]().union(*found)
+        case inspect.UnionType(types=types):
+            return set[tuple[str, str]]().union(*(_words(each, field) for each in types))
+        case inspect.VarTupleType(item_type=item):
+            return _words(item, field)
+        case inspect.LiteralType(values=values):
+            return {(field, str(value)) for value in values}
+        case inspect.EnumType(cls=cls):
+            return {(field, str(member.value)) for member in cls}
+        case (
+            inspect.StrType() | inspect.IntType() | inspect.FloatType() | inspect.BoolType()
+            | inspect.NoneType() | inspect.DateTimeType()
+        ):  # fmt: skip
+            return set()
+        case _:
+            raise NotImplementedError(f"teach Redactor about {kind}")
+
+
+def _fields(kind: inspect.Type) -> set[str]:
+    match kind:
+        case inspect.StructType(fields=fields):
+            return {each.name for each in fields}.union(*(_fields(each.type) for each in fields))
+        case inspect.UnionType(types=types):
+            return set[str]().union(*(_fields(each) for each in types))
+        case inspect.VarTupleType(item_type=item):
+            return _fields(item)
+        case _:
+            return set()
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, tuple):
+        return [text for item in value for text in _texts(item)]
+    if isinstance(value, Struct):
+        free = [name for name in value.__struct_fields__ if name not in KEPT | {PLAN}]
+        return [text for name in free for text in _texts(getattr(value, name))]
+    return []

@@ -1,0 +1,129 @@
+"""Worlds in memory for tests: a plan, what Players do, and a way to run it to the end."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import anyio
+from msgspec.structs import replace
+
+from windlass.events import model as e
+from windlass.plan import Plan, Task, validated
+from windlass.ports import Activity, Report
+from windlass.runner import Ports, Runner
+from windlass.settings import PolicySettings, Settings
+from windlass.state import RunState, fold
+from windlass.testing.journal import MemoryJournal
+from windlass.testing.memory import (
+    Crashed,
+    CrashingJournal,
+    CrashPoints,
+    Files,
+    MemoryAgent,
+    MemoryChecks,
+    MemoryInbox,
+    MemoryRepository,
+    Play,
+    VirtualClock,
+    no_signals,
+)
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def plan_of(*tasks: Task, dialect: str = "milestone", checks: tuple[str, ...] = ()) -> Plan:
+    return validated(
+        Plan(
+            id="p", title="P", dialect=dialect, path="p.md", tasks=tasks, checks=checks
+        )
+    )
+
+
+def writes(path: str, content: str) -> Play:
+    """A Player that writes one file."""
+
+    def play(_n: int, _turn: int, files: dict[str, str]) -> Report | None:
+        files[path] = content
+        return None
+
+    return play
+
+
+def all_pass(_command: str, _files: Files) -> bool | None:
+    return True
+
+
+class World:
+    """One repository, one journal, any number of processes."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        plays: Mapping[str, Play],
+        *,
+        rule: Callable[[str, Files], bool | None] = all_pass,
+        settings: Settings | None = None,
+        base: Files | None = None,
+        inbox: MemoryInbox | None = None,
+    ) -> None:
+        self.plan = plan
+        self.settings = settings or Settings(checks=("test",))
+        self.repository = MemoryRepository(base or {"README": "hello"})
+        self.agent = MemoryAgent(self.repository, plays)
+        self.checks = MemoryChecks(self.repository, rule)
+        self.journal = MemoryJournal()
+        self.clock = VirtualClock()
+        self.inbox = inbox or MemoryInbox()
+        self.activity: list[Activity] = []
+
+    @property
+    def events(self) -> list[e.Event]:
+        return [entry.event for entry in self.journal.read()]
+
+    @property
+    def state(self) -> RunState:
+        state = fold(self.events)
+        assert state is not None
+        return state
+
+    def go(self, *, crash_at: int | None = None, settings: Settings | None = None) -> CrashPoints:
+        """One process: start or resume the run, until it ends or dies at that point."""
+        points = CrashPoints(crash_at)
+        self.repository.points = self.agent.points = self.checks.points = points
+        ports = Ports(
+            journal=CrashingJournal(self.journal, points),
+            agent=self.agent,
+            repository=self.repository,
+            checks=self.checks,
+            clock=self.clock,
+            inbox=self.inbox,
+            watch=self.activity.append,
+            roll=lambda: 0.5,
+            signals=no_signals,
+        )
+        entries = list(self.journal.read())
+        state = fold(entry.event for entry in entries)
+        runner = Runner(ports, seq=len(entries), state=state, observer=lambda _entry, _state: None)
+        try:
+            anyio.run(runner.run, self.first(state, settings))
+        except* Crashed:
+            pass
+        return points
+
+    def first(self, state: RunState | None, settings: Settings | None) -> e.RunStarted | e.RunResumed:
+        settings = settings or self.settings
+        if state is not None:
+            return e.RunResumed(at=self.clock.now(), settings=settings, sandbox="none")
+        return e.RunStarted(
+            at=self.clock.now(),
+            run="r1",
+            plan=self.plan,
+            settings=settings,
+            base=self.repository.base,
+            base_branch="main",
+            sandbox="none",
+            version="0",
+        )
+
+
+def with_policy(settings: Settings, **policy: str) -> Settings:
+    return replace(settings, policy=replace(PolicySettings(), **policy))
