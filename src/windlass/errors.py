@@ -10,6 +10,7 @@ WindlassError
 │   ├── JournalConflict     a second writer was there first
 │   ├── JournalDamaged      the record does not agree with itself, at a position
 │   └── JournalTooNew       written by a newer Windlass
+├── SetupFailed             the commands that prepare a checkout did not do so
 ├── GitFailed               git answered what it should not have
 ├── Trespass                something outside a workspace was changed
 └── IllegalEvent            an event that the state's table does not allow: a defect of Windlass
@@ -84,6 +85,10 @@ class JournalTooNew(JournalError):
     """The journal was written by a newer Windlass."""
 
     exit_code = 2
+
+
+class SetupFailed(WindlassError):
+    """The project's setup commands did not prepare a checkout."""
 
 
 class GitFailed(WindlassError):

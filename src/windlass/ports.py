@@ -112,7 +112,8 @@ class Repository(Protocol):
     async def prepare(self, task: str, n: int, start: str, onto: str | None) -> PurePath:
         """The task's workspace, at `start` unless it is there already; `onto` merged into it.
 
-        Until it returns, a snapshot of start `n` is just `start`: no Player has begun.
+        Until it returns, a snapshot of start `n` is just `start`: no Player has begun. Raises
+        SetupFailed where the project's own setup commands fail.
         """
         ...
 

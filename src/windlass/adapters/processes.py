@@ -11,7 +11,7 @@ the thread that started it, and a worker thread may end long before the run does
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -48,7 +48,7 @@ class Finished(Struct, frozen=True, kw_only=True):
     """False when the command itself never ran: a missing program, a sandbox that failed."""
 
 
-async def run(  # noqa: PLR0913 (the limits of one command, by name)
+async def run(
     sandbox: Sandbox,
     box: Box,
     command: Sequence[str],
@@ -61,45 +61,57 @@ async def run(  # noqa: PLR0913 (the limits of one command, by name)
     """Run the command in the box; give its exit code and the last `tail` characters it printed."""
     begin = time.monotonic()
     environment = sandbox.environment(box)
+    output = _Output(tail=tail, limit=output_limit)
     with ExitStack() as held:
-        output = _Output(tail=tail, limit=output_limit)
         status = held.enter_context(_Status(wanted=sandbox.level == "bwrap"))
         try:
             if log is not None:
                 output.log = held.enter_context(log.open("ab", buffering=0))
-            # Shielded: between fork and return there is nobody yet who could end the process.
-            with anyio.CancelScope(shield=True):
-                process = await anyio.open_process(
-                    status.reported(sandbox.argv(box, command)),
-                    stdin=subprocess.DEVNULL,
-                    stderr=subprocess.STDOUT,
-                    cwd=box.checkout,
-                    env=environment,
-                    start_new_session=True,
-                    pass_fds=status.passed,
-                )
+            argv = status.reported(sandbox.argv(box, command))
+            process = await _start(argv, box.checkout, environment, status)
         except OSError as error:
             return _not_started(str(error), begin)
-        status.handed_over()
         async with process:
-            timed_out = await _attend(process, environment[MARKER], output, timeout)
+            # In bubblewrap nobody can be asked: the first signal ends it, and all in it with it.
+            grace = 0.0 if sandbox.level == "bwrap" else GRACE
+            end = partial(end_leftovers, environment[MARKER], session=process.pid)
+            timed_out = await _attend(process, output, timeout, partial(end, grace=grace))
         code = process.returncode
         if not timed_out and code is not None and code >= 0 and not status.ran():
             return _not_started(output.end(), begin)
-        return Finished(
-            exit_code=None if timed_out else _shell_code(code),
-            timed_out=timed_out,
-            output=output.end(),
-            seconds=time.monotonic() - begin,
-            started=True,
+    return Finished(
+        exit_code=None if timed_out else _shell_code(code),
+        timed_out=timed_out,
+        output=output.end(),
+        seconds=time.monotonic() - begin,
+        started=True,
+    )
+
+
+async def _start(
+    argv: list[str], folder: Path, environment: dict[str, str], status: "_Status"
+) -> anyio.abc.Process:
+    # Shielded: between fork and return there is nobody yet who could end the process.
+    with anyio.CancelScope(shield=True):
+        process = await anyio.open_process(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+            pass_fds=status.passed,
         )
+        status.handed_over()
+        return process
+    raise AssertionError  # a shield swallows nothing; the type checker cannot know
 
 
 async def _attend(
     process: anyio.abc.Process,
-    mark: str,
     output: "_Output",
-    timeout: float,  # noqa: ASYNC109
+    timeout: float,  # noqa: ASYNC109 (as above)
+    end: Callable[..., int],
 ) -> bool:
     """Read and wait, then end whatever is left; tell whether the clock ended it."""
     timed_out = True  # what is cancelled is ended as gently as what took too long
@@ -110,10 +122,10 @@ async def _attend(
                 await process.wait()
                 timed_out = False
         finally:
-            grace = GRACE if timed_out else 0.0
-            end = partial(end_leftovers, mark, session=process.pid, grace=grace)
+            # What a command that has ended left behind has had its time.
+            end_now = end if timed_out else partial(end, grace=0.0)
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(end)
+                await anyio.to_thread.run_sync(end_now)
                 await process.wait()
         # Nobody should have the pipe open now; whoever slipped away must not keep the run.
         tasks.cancel_scope.deadline = anyio.current_time() + DRAIN

@@ -5,7 +5,7 @@ a PlanError that says where and how to mend it. A dialect is one file here, and 
 """
 
 import re
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from msgspec.structs import replace
 
@@ -13,10 +13,11 @@ from windlass.dialects import markdown, milestone
 from windlass.errors import PlanError
 from windlass.plan import Plan, validated
 
-_MAX_BYTES = 10_000_000
+_MAX_TEXT = 10_000_000
 _MAX_LINE = 1_000_000
 _MAX_ID = 64
 
+_NOT_UNICODE = re.compile("[\ud800-\udfff]")  # what decoding leaves of bytes that are not UTF-8
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]", re.MULTILINE)
 _A_PLAN = (
     "a plan is Markdown with a heading such as '## Task 1.1: Title' for each task, "
@@ -52,6 +53,9 @@ def load(path: str, text: str, *, dialect: str | None = None) -> Plan:
     """The valid plan that this text is; the path names it and stands in messages."""
     _refuse_unreadable(path, text)
     plan = _chosen(path, text, dialect).parse(path, text)
+    if not plan.tasks and plan.notes:
+        note = plan.notes[0]
+        raise PlanError("no tasks found", path=path, line=note.line, hint=f"this line {note.text}")
     safe = plan_id(path, plan.id or None)
     return validated(replace(plan, id=safe, title=plan.title or safe))
 
@@ -61,8 +65,8 @@ def plan_id(path: str, declared: str | None) -> str:
     name = declared
     if name is None:
         leaf = re.split(r"[/\\]", path.rstrip("/\\"))[-1]
-        stem, dot, suffix = leaf.rpartition(".")
-        name = stem if dot and stem.strip(".") else leaf or suffix
+        stem, dot, _ = leaf.rpartition(".")
+        name = stem if dot and stem.strip(".") else leaf
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
     safe = re.sub(r"\.{2,}", ".", safe).lstrip(".-")[:_MAX_ID]
     # A ref may end in neither, and cutting one off may bare the other.
@@ -92,18 +96,22 @@ def _chosen(path: str, text: str, name: str | None) -> Dialect:
 
 def _refuse_unreadable(path: str, text: str) -> None:
     """Refuse what no dialect could make sense of, before anyone spends time on it."""
-    if len(text) > _MAX_BYTES:
-        _refuse(path, 0, f"larger than {_MAX_BYTES // 1_000_000} MB")
-    if "\0" in text:
-        _refuse(path, text.count("\n", 0, text.index("\0")) + 1, "not text: it has a NUL byte")
+    if len(text) > _MAX_TEXT:
+        _refuse(path, 0, f"too long: it has more than {_MAX_TEXT:,} characters")
+    if (at := text.find("\0")) >= 0:
+        _refuse(path, _line_of(text, at), "not text: it has a NUL byte")
+    if found := _NOT_UNICODE.search(text):
+        _refuse(path, _line_of(text, found.start()), "not UTF-8 text")
     if not text.removeprefix("\ufeff").strip():
         _refuse(path, 0, "empty")
     for number, line in enumerate(markdown.split_lines(text), 1):
         if len(line) > _MAX_LINE:
-            _refuse(path, number, f"not a plan: a line longer than {_MAX_LINE:,} characters")
-        if not line.isascii() and any("\ud800" <= char <= "\udfff" for char in line):
-            _refuse(path, number, "not UTF-8 text")
+            _refuse(path, number, f"no plan: a line has more than {_MAX_LINE:,} characters")
 
 
-def _refuse(path: str, line: int, why: str) -> None:
+def _line_of(text: str, at: int) -> int:
+    return len(markdown.split_lines(text[:at]))
+
+
+def _refuse(path: str, line: int, why: str) -> NoReturn:
     raise PlanError(f"the file is {why}", path=path, line=line, hint=_A_PLAN)

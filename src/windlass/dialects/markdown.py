@@ -6,7 +6,7 @@ ends alone are made equal). Each function takes time in proportion to the text i
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -66,14 +66,46 @@ class Block(Struct, frozen=True, kw_only=True):
     """A list's items, an item's or a quotation's blocks."""
 
 
+class Section(Struct, frozen=True, kw_only=True):
+    """A top-level heading, and which of the document's blocks stand under it."""
+
+    heading: Block
+    level: int
+    start: int
+    """The index of the first block under it."""
+    stop: int
+    """The index of the heading that ends it, or how many blocks there are."""
+
+
 class Document(Struct, frozen=True, kw_only=True):
     """A parsed text: its lines, and its top-level blocks in order."""
 
     lines: list[str]
     blocks: tuple[Block, ...]
 
-    def body(self, first: int, last: int) -> str:
-        """These lines as written, without the blank lines and separators around them."""
+    def sections(self, ends_all: Callable[[str], object]) -> list[Section]:
+        """Every heading with its section, which a heading of its level or a higher one ends.
+
+        So does one whose text `ends_all` knows, whatever its level; it may be underlined.
+        """
+        found: list[Section] = []
+        ends = [len(self.blocks)] * 7  # where a section of each level would end
+        for index in reversed(range(len(self.blocks))):
+            block = self.blocks[index]
+            known = block.kind in ("heading", "underlined") and ends_all(block.text)
+            if known or block.kind == "heading":
+                level = block.level or 2  # what Markdown makes of a line of dashes
+                stop = ends[level]
+                found.append(Section(heading=block, level=level, start=index + 1, stop=stop))
+                first = 0 if known else level
+                ends[first:] = [index] * (7 - first)
+        return found[::-1]
+
+    def body(self, section: Section) -> str:
+        """What stands under the heading, as written, without blank lines and separators around."""
+        first = section.heading.last + 1
+        ended = section.stop < len(self.blocks)
+        last = self.blocks[section.stop].first - 1 if ended else len(self.lines)
         while first <= last and not self.lines[first - 1].strip():
             first += 1
         while last >= first and _is_filler(self.lines[last - 1]):
@@ -103,8 +135,10 @@ class Field(Struct, kw_only=True):
     """The blocks that follow, up to the next label."""
 
     def value(self) -> list[str]:
-        """The lines that are its value: the label's own and those a comma leads on to, or, where
-        nothing stands beside the label, the lines below it in the same paragraph."""
+        """The lines that are its value: the label's own, and those that a comma leads on to.
+
+        Where nothing stands beside the label, the lines below it in the same paragraph.
+        """
         if not any(self.text[:1]):
             return self.text[1:]
         count = 1

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from windlass.errors import SetupFailed
 from windlass.events import model as e
 from windlass.ports import (
     Agent,
@@ -92,9 +93,13 @@ class Effects:
         )
 
     async def _play(self, intent: e.PlayerStarted, state: RunState) -> Sequence[e.Event]:
-        workspace = await self._ports.repository.prepare(
-            intent.task, intent.n, intent.start, intent.onto
-        )
+        try:
+            workspace = await self._ports.repository.prepare(
+                intent.task, intent.n, intent.start, intent.onto
+            )
+        except SetupFailed as failure:
+            report = Report(failure=e.Failure.ENVIRONMENT, message=str(failure))
+            return (self._failed(intent, report),)
         spec = state.specs[intent.task]
         brief = Brief(
             task=intent.task,

@@ -4,11 +4,13 @@ When several endings apply the worst for the user's attention comes first: a lim
 then a person's help, then a failure; the exit codes follow the same order.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from windlass.events import model as e
 from windlass.scheduler import evidence, gate, retry, turns
 from windlass.state import Phase, RunPhase, RunState
+from windlass.state.model import stands_in_the_way
 from windlass.state.transitions import HELPLESS, UNDER_WAY
 
 _STOP_ON_FAILURE = frozenset({"milestone"})
@@ -28,13 +30,13 @@ def baseline(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     status = e.RunEnd.NEEDS_HUMAN
     if state.settings.policy.red_base == "stop":
         status = e.RunEnd.FAILED
-    reason = f"the base itself does not pass: {_summary(_red(state.baseline))}"
+    reason = f"the base itself does not pass: {_summary(state.red_base)}"
     return (e.RunEnded(at=at, status=status, reason=reason),)
 
 
 def base_is_refused(state: RunState) -> bool:
     """Whether the base is red and nobody said to go on all the same."""
-    return bool(_red(state.baseline)) and state.settings.policy.red_base != "go"
+    return bool(state.red_base) and state.settings.policy.red_base != "go"
 
 
 def holds_back(state: RunState) -> bool:
@@ -73,38 +75,19 @@ def _last_look(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     tree = state.tip_tree or ""
     said = state.evidence.get(tree, {})
     checks = evidence.tip_checks(state)
-    missing = tuple(check for check in checks if not _satisfied(said.get(check)))
+    missing = tuple(
+        check for check in checks if check not in said or stands_in_the_way(said[check])
+    )
     if not missing:
         return (e.RunEnded(at=at, status=e.RunEnd.COMPLETED),)
     if state.phase is RunPhase.OPEN:
         return (e.VerificationStarted(at=at, commit=state.tip, tree=tree, checks=missing),)
-    reason = f"the tip does not pass: {_summary(_red(state.verification))}"
+    red = [result for result in state.verification or () if stands_in_the_way(result)]
+    reason = f"the tip does not pass: {_summary(red)}"
     return (e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason),)
 
 
-def _satisfied(result: e.CheckResult | None) -> bool:
-    """Whether a check of the tip needs no further look.
-
-    A check that collected nothing was done without for the tasks that said so, or they would not
-    be merged; on the tip it is as good as it was for them.
-    """
-    if result is None:
-        return False
-    skippable = result.absence is e.Absence.COLLECTED_NOTHING
-    return result.outcome is e.Outcome.PASS or skippable
-
-
-def _red(results: tuple[e.CheckResult, ...] | None) -> list[e.CheckResult]:
-    """Those that stand in the way; collecting nothing is said and does not."""
-    return [
-        result
-        for result in results or ()
-        if result.outcome is not e.Outcome.PASS
-        and result.absence is not e.Absence.COLLECTED_NOTHING
-    ]
-
-
-def _summary(red: list[e.CheckResult]) -> str:
+def _summary(red: Sequence[e.CheckResult]) -> str:
     unable = [result for result in red if result.absence is e.Absence.UNABLE_TO_START]
     if unable:
         return gate.could_not_start(unable)

@@ -6,12 +6,17 @@ from typing import Literal
 
 from msgspec import Struct
 
-from windlass.events.model import CheckResult, Failure, RunEnd, Usage
+from windlass.events.model import Absence, CheckResult, Failure, Outcome, RunEnd, Usage
 from windlass.plan import Plan, Task
 from windlass.settings import Level, Settings
 from windlass.state.transitions import STATUS, Phase, RunPhase
 
-__all__ = ["Attempt", "Phase", "RunPhase", "RunState", "TaskState"]
+__all__ = ["Attempt", "Phase", "RunPhase", "RunState", "TaskState", "stands_in_the_way"]
+
+
+def stands_in_the_way(result: CheckResult) -> bool:
+    """Whether a check of a whole tree, base or tip, keeps the run from going on."""
+    return result.outcome is not Outcome.PASS and result.absence is not Absence.COLLECTED_NOTHING
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -125,6 +130,11 @@ class RunState(Struct, frozen=True, kw_only=True):
     resumes: int = 0
     notes: tuple[str, ...] = ()
     """What people should know at the end."""
+
+    @property
+    def red_base(self) -> tuple[CheckResult, ...]:
+        """Checks that the base itself does not pass; collecting nothing is said, not held."""
+        return tuple(result for result in self.baseline or () if stands_in_the_way(result))
 
     @property
     def spent_usd(self) -> float:

@@ -22,6 +22,7 @@ from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.sandbox.model import Box, Sandbox
 from windlass.events.model import Failure
 from windlass.ports import Brief, Report, Watch
+from windlass.secrets import Redactor
 from windlass.settings import AgentSettings
 
 RETRIES = 5
@@ -117,9 +118,7 @@ class ClaudeAgent:
     async def _converse(self, process: Process, brief: Brief, watch: Watch) -> Report:
         stream = await anyio.to_thread.run_sync(_import_stream, abandon_on_cancel=True)
         reader = stream.Reader(brief.task, watch, self._settings, retries=self._retries)
-        return await stream.converse(
-            process, brief.prompt, reader, secrets=tuple(self._credentials.values())
-        )
+        return await stream.converse(process, brief.prompt, reader, Redactor(self._credentials))
 
 
 @contextlib.asynccontextmanager

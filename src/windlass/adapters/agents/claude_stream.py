@@ -26,6 +26,7 @@ from claude_agent_sdk import (
 from windlass.adapters.agents.claude_reading import Reader, one_line
 from windlass.events.model import Failure
 from windlass.ports import Report
+from windlass.secrets import Redactor
 
 __all__ = ["Reader", "converse"]
 
@@ -40,9 +41,7 @@ TAIL = 4096
 logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 
 
-async def converse(
-    process: Process, prompt: str, reader: Reader, *, secrets: tuple[str, ...]
-) -> Report:
+async def converse(process: Process, prompt: str, reader: Reader, redactor: Redactor) -> Report:
     """Put the prompt to the program and listen until it is done, overdue or dead."""
     aside, conversation = _Aside(), _Conversation(process, reader)
     report, said = None, ""
@@ -54,7 +53,7 @@ async def converse(
             with anyio.CancelScope(shield=True):
                 await conversation.client.disconnect()
         if report is None:
-            said = await aside.last_line(secrets) or conversation.exit
+            said = redactor.text(await aside.last_line()) or conversation.exit
         tasks.cancel_scope.cancel()
     message = f"the agent could not be started: {said}"
     return report or Report(failure=Failure.ENVIRONMENT, message=message)
@@ -175,12 +174,9 @@ class _Aside:
                     self._tail = (self._tail + chunk)[-TAIL:]
         self._over.set()
 
-    async def last_line(self, secrets: tuple[str, ...]) -> str:
-        """The last line, without the secrets."""
+    async def last_line(self) -> str:
+        """Wait until the program says no more, but not for long; the last line it said."""
         with anyio.move_on_after(PATIENCE):
             await self._over.wait()
-        text = self._tail.decode(errors="replace")
-        for secret in filter(None, secrets):
-            text = text.replace(secret, "***")
-        lines = [line for line in map(one_line, text.splitlines()) if line]
-        return lines[-1] if lines else ""
+        lines = [one_line(line) for line in self._tail.decode(errors="replace").splitlines()]
+        return next((line for line in reversed(lines) if line), "")

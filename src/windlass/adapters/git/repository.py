@@ -20,7 +20,7 @@ from windlass.adapters.git.store import Store
 from windlass.errors import GitFailed, RepositoryError
 from windlass.ports import Authorship, Conflict, Merged, Refused, Snapshot
 
-Furnish = Callable[[Path, str], Awaitable[None]]
+Furnish = Callable[[Path, str, Path], Awaitable[None]]
 """Runs the setup commands in a checkout of that commit, or brings what they made before."""
 
 
@@ -71,7 +71,7 @@ class GitRepository:
         if not fresh or onto is not None:
             self._checkouts.dress(workspace, start, index)
         if fresh:
-            await self._furnish(workspace, start)
+            await self._furnish(workspace, start, index)
         note = self._folders.prepared(task)
         note.write_bytes(msgspec.json.encode(Prepared(run=self._refs.run, n=n)))
         return workspace

@@ -24,7 +24,7 @@ from windlass.secrets import Redactor
 APPLICATION_ID = 0x574E444C
 """`WNDL`: tells a journal from any other SQLite file."""
 
-BUSY_TIMEOUT = 5.0
+BUSY_TIMEOUT = 2.0
 """How many seconds a writer waits for another one before it gives up."""
 
 _DURABLE = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;"
@@ -81,6 +81,9 @@ class SqliteJournal:
         """The journal for its writer, made if it is not there."""
         if create and not path.exists():
             _give_birth(path)
+        # Look before touching: a writer that lets a file go tidies away the log beside it, also
+        # when it could not read the file.
+        cls.read_only(path).close()
         return cls(path, _connect(path, "rw"), redactor)
 
     @classmethod

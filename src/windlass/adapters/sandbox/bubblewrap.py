@@ -70,7 +70,7 @@ class Bubblewrap:
 
     level: Level
 
-    def __init__(  # noqa: PLR0913 (all that a box may show of the host, by name)
+    def __init__(
         self,
         *,
         home: Path,

@@ -9,12 +9,12 @@ compares refs and trees before and after, and says so.
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from windlass.adapters.leftovers import MARKER, mark
 from windlass.adapters.sandbox.model import Box
+from windlass.secrets import MARKS
 from windlass.settings import Level
 
 CERTIFICATES = (
@@ -67,8 +67,6 @@ ROOTS = {
 }
 """Where toolchains look below the home, and the variables that tell them when it is another."""
 
-SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
-
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -113,7 +111,7 @@ class Plain:
         )
 
 
-def bare_environment(  # noqa: PLR0913 (every source of a variable, in one place)
+def bare_environment(
     user: Mapping[str, str],
     *,
     pass_env: Sequence[str],
@@ -147,4 +145,4 @@ def _roots(home: Path) -> dict[str, str]:
 
 def _is_harmless(name: str) -> bool:
     known = name in HARMLESS or name.startswith(HARMLESS_FAMILIES)
-    return known and not SECRET.search(name)
+    return known and not any(sign in name.upper() for sign in MARKS)

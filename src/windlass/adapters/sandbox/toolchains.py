@@ -146,7 +146,7 @@ class _Search:
         with suppress(OSError, RuntimeError):
             if ".." in entry.parts:
                 self.visit(entry.resolve())
-            elif self._concerns(entry):
+            elif self._concerns(entry) and entry.is_dir():
                 self._explore(entry)
             elif entry.resolve() != entry:
                 # A link from outside may lead inside: fnm puts such a one in /run.
@@ -221,11 +221,20 @@ class _Search:
     def _links_of(self, entry: Path) -> Iterator[Path]:
         """Give the programs elsewhere that links in the folder lead to, unless kept already."""
         for program in islice(entry.iterdir(), LINKS):
-            if program.is_symlink():
-                target = program.resolve()
-                known = any(target.is_relative_to(kept) for kept in self.kept)
-                if not known and target.is_file() and self._concerns(target):
-                    yield target
+            target = _program_behind(program)
+            if target is None or any(target.is_relative_to(kept) for kept in self.kept):
+                continue
+            if self._concerns(target):
+                yield target
+
+
+def _program_behind(link: Path) -> Path | None:
+    # One link that leads nowhere, or to itself, must not cost the others.
+    with suppress(OSError, RuntimeError):
+        target = link.resolve()
+        if link.is_symlink() and target.is_file():
+            return target
+    return None
 
 
 def _base_interpreters(venv: Path) -> Iterator[Path]:

@@ -1,0 +1,113 @@
+"""Checks: Windlass runs them itself, on a throwaway checkout of exactly the commit that is judged.
+
+Sandboxed, without secrets, without network unless the configuration says so. What a command does
+is never an exception: it passes, fails, or is absent, and absent never passes.
+"""
+
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from windlass.adapters import processes
+from windlass.adapters.furnish import Furnisher
+from windlass.adapters.git.checkouts import Checkouts, remove
+from windlass.adapters.git.store import Store
+from windlass.adapters.sandbox import Box, Sandbox
+from windlass.errors import SetupFailed
+from windlass.events.model import Absence, CheckResult, Outcome
+
+TAIL = 4000
+"""Characters of output that a result carries; the log has the whole."""
+
+_CANNOT_START = frozenset({126, 127})
+"""What a shell answers for a program that is not there or is none."""
+
+_COLLECTED_NOTHING = (
+    (re.compile(r"\b(pytest|py\.test|tox|nox)\b"), 5),
+    (re.compile(r"\bunittest\b"), 5),
+)
+"""Known runners, and their exit code for "there was no test"."""
+
+
+class CommandChecks:
+    """Real commands behind the port."""
+
+    def __init__(
+        self,
+        store: Store,
+        sandbox: Sandbox,
+        furnisher: Furnisher,
+        *,
+        timeout: float,
+        network: bool,
+        logs: Path,
+    ) -> None:
+        self._store = store
+        self._sandbox = sandbox
+        self._furnisher = furnisher
+        self._checkouts = Checkouts(store)
+        self._timeout = timeout
+        self._network = network
+        self._logs = logs
+
+    async def run(self, commit: str, commands: Sequence[str], log: str) -> tuple[CheckResult, ...]:
+        """One result for each command, in order, all in one checkout of the commit."""
+        if not commands:
+            return ()
+        self._logs.mkdir(parents=True, exist_ok=True)
+        place = self._store.folders.throwaway / f"{log}-{secrets.token_hex(4)}"
+        checkout, index = place / "checkout", place / "index"
+        try:
+            await self._checkouts.make(checkout, commit, index)
+            try:
+                await self._furnisher(checkout, commit, index)
+            except SetupFailed as failure:
+                return tuple(_unable(command, str(failure)) for command in commands)
+            logs = self._logs / f"{log}.log"
+            return tuple([await self._one(command, checkout, logs) for command in commands])
+        finally:
+            with anyio.CancelScope(shield=True):
+                await remove(place)
+
+    async def _one(self, command: str, checkout: Path, log: Path) -> CheckResult:
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"$ {command}\n")
+        done = await processes.run(
+            self._sandbox,
+            Box(checkout=checkout, network=self._network, env={"CI": "true"}),
+            ("/bin/sh", "-c", command),
+            timeout=self._timeout,
+            tail=TAIL,
+            log=log,
+        )
+        return _judged(command, done)
+
+
+def _judged(command: str, done: processes.Finished) -> CheckResult:
+    absence: Absence | None = None
+    if done.timed_out:
+        absence = Absence.TIMED_OUT
+    elif not done.started or done.exit_code in _CANNOT_START:
+        absence = Absence.UNABLE_TO_START
+    elif any(
+        done.exit_code == code and known.search(command) for known, code in _COLLECTED_NOTHING
+    ):
+        absence = Absence.COLLECTED_NOTHING
+    outcome = Outcome.PASS if done.exit_code == 0 else Outcome.FAIL
+    return CheckResult(
+        command=command,
+        outcome=outcome if absence is None else Outcome.ABSENT,
+        absence=absence,
+        exit_code=done.exit_code,
+        seconds=round(done.seconds, 3),
+        output=done.output,
+    )
+
+
+def _unable(command: str, why: str) -> CheckResult:
+    return CheckResult(
+        command=command, outcome=Outcome.ABSENT, absence=Absence.UNABLE_TO_START, output=why
+    )

@@ -1,0 +1,84 @@
+"""What a dead process left in git, before its run goes on: stale locks, lost pins, lost commits.
+
+Everything here happens under the plan's lock, so whatever carries this plan's name is ours alone.
+"""
+
+import re
+from collections.abc import Iterator
+
+from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.store import Store
+from windlass.errors import JournalDamaged, RepositoryError
+from windlass.state import RunState
+
+_ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>\d+)/")
+
+
+async def reconcile(store: Store, refs: Refs, state: RunState) -> None:
+    """Make sure that every commit the journal speaks of is there and pinned."""
+    held = await store.pins(refs.root)
+    _refuse_forgetful_journal(state, refs, held)
+    expected = dict(_expected(state, refs))
+    await _refuse_lost_commits(store, state, expected)
+    lost = {ref: commit for ref, commit in expected.items() if ref not in held}
+    if lost:
+        await store.pin(lost)
+    for ref, commit in expected.items():
+        if held.get(ref, commit) != commit:
+            raise RepositoryError(
+                f"{ref} stands at {held[ref][:10]}, and the journal says {commit[:10]}",
+                hint=f"put it back: git update-ref {ref} {commit}",
+            )
+
+
+def remove_stale_locks(store: Store, refs: Refs) -> None:
+    """Remove the lock files that a killed git left where only this plan's runs write."""
+    git_dir = store.origin.git_dir
+    ours = (
+        store.folders.home / "private",
+        store.folders.git,
+        git_dir / "refs" / "windlass" / refs.plan,
+        git_dir / "refs" / "heads" / "windlass" / refs.plan,
+    )
+    for folder in ours:
+        for lock in folder.rglob("*.lock"):
+            lock.unlink(missing_ok=True)
+
+
+def _expected(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
+    """Every pin whose effect the journal records as done; the tip is compared when it moves."""
+    yield refs.base, state.base
+    for task in state.tasks.values():
+        for attempt in task.attempts:
+            if attempt.commit not in {None, attempt.start}:
+                yield refs.attempt(task.id, attempt.n, "start"), attempt.start
+                if attempt.commit is not None and attempt.kind is not None:
+                    yield refs.attempt(task.id, attempt.n, attempt.kind), attempt.commit
+        if task.candidate is not None and task.candidate_commit is not None:
+            yield refs.candidate(task.candidate), task.candidate_commit
+
+
+def _refuse_forgetful_journal(state: RunState, refs: Refs, held: dict[str, str]) -> None:
+    """A pin is written after its intent; one the journal knows nothing of was forgotten by it."""
+    for ref in held:
+        found = _ATTEMPT.search(ref.removeprefix(refs.root))
+        task = state.tasks.get(found["task"]) if found is not None else None
+        if found is not None and (task is None or int(found["n"]) > len(task.attempts)):
+            raise JournalDamaged(
+                f"the journal is behind git: it knows nothing of {ref}",
+                position=0,
+                hint="it was cut short or restored from an old copy; put the newest back",
+            )
+
+
+async def _refuse_lost_commits(store: Store, state: RunState, expected: dict[str, str]) -> None:
+    asked = "".join(f"{commit}\n" for commit in dict.fromkeys((*expected.values(), state.tip)))
+    answer = await store.trees("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=asked)
+    lost = [line.split()[0] for line in answer.text.splitlines() if line.endswith(" missing")]
+    if lost:
+        refs = [ref for ref, commit in expected.items() if commit in lost]
+        raise RepositoryError(
+            f"git has lost {', '.join(commit[:10] for commit in lost)} ({', '.join(refs)})",
+            hint="bring the objects back from a copy of the repository, or start anew with "
+            "--restart",
+        )

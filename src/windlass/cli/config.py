@@ -1,0 +1,171 @@
+"""Where settings come from: windlass.toml or pyproject.toml, then WINDLASS_*, then options.
+
+Read from the user's checkout, committed or not, at each start; never from a workspace. A key that
+nobody reads is an error, with file and line.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from windlass.errors import ConfigError
+from windlass.settings import Settings
+
+FILE = "windlass.toml"
+
+
+class Value(Struct, frozen=True, kw_only=True):
+    """One setting, where it came from, and what it may be."""
+
+    key: str
+    value: Any
+    source: str
+    bounds: str
+
+
+class Configuration(Struct, frozen=True, kw_only=True):
+    """The settings in force, and how they came to be."""
+
+    settings: Settings
+    values: tuple[Value, ...]
+
+
+def configure(
+    root: Path, environment: Mapping[str, str], options: Mapping[str, Any]
+) -> Configuration:
+    """The settings for a run in this repository; `options` are dotted keys from the command line."""
+    source, text, told = _file(root)
+    sources = {key: source for key, _ in _flattened(told)}
+    for key, kind in _leaves(Settings):
+        name = "WINDLASS_" + key.replace(".", "_").upper()
+        if name in environment:
+            _set(told, key, _from_text(environment[name], kind))
+            sources[key] = name
+    for key, value in options.items():
+        if value is not None:
+            _set(told, key, value)
+            sources[key] = "option --" + key.rpartition(".")[2].replace("_", "-")
+    settings = _converted(told, source, text, sources)
+    values = tuple(
+        Value(
+            key=key,
+            value=_get(settings, key),
+            source=sources.get(key, "default"),
+            bounds=_bounds(kind),
+        )
+        for key, kind in _leaves(Settings)
+    )
+    return Configuration(settings=settings, values=values)
+
+
+def _file(root: Path) -> tuple[str, str, dict[str, Any]]:
+    own, shared = root / FILE, root / "pyproject.toml"
+    if own.is_file():
+        text = _read(own)
+        return FILE, text, _parsed(FILE, text)
+    if shared.is_file():
+        text = _read(shared)
+        told = _parsed(shared.name, text).get("tool", {}).get("windlass")
+        if told is not None:
+            return shared.name, text, told
+    return FILE, "", {}
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"{path.name} cannot be read: {error}") from None
+
+
+def _parsed(name: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name} is not TOML: {error}", hint="mend that line") from None
+
+
+def _converted(
+    told: dict[str, Any], source: str, text: str, sources: Mapping[str, str]
+) -> Settings:
+    try:
+        return msgspec.convert(told, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$")
+        section = where.strip("`.").replace("[...]", "")
+        unknown = re.search(r"unknown field `([^`]+)`", what)
+        key = ".".join(part for part in (section, unknown[1] if unknown else "") if part)
+        said = f"nobody reads the key {key!r}" if unknown else f"{key}: {what[0].lower()}{what[1:]}"
+        cure = "`windlass doctor` lists every key and its bounds"
+        if sources.get(key, source) != source:
+            raise ConfigError(f"{sources[key]}: {said}", hint=cure) from None
+        line = _line_of(text, key.rpartition(".")[2])
+        raise ConfigError(f"{source}{f':{line}' if line else ''}: {said}", hint=cure) from None
+
+
+def _line_of(text: str, key: str) -> int:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if re.match(rf"\s*(\[.*\b{re.escape(key)}\b.*\]|\"?{re.escape(key)}\"?\s*=)", line):
+            return number
+    return 0
+
+
+def _leaves(kind: type[Struct], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if isinstance(hint, type) and issubclass(hint, Struct):
+            yield from _leaves(hint, f"{prefix}{name}.")
+        else:
+            yield prefix + name, hint
+
+
+def _flattened(told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in told.items():
+        if isinstance(value, dict):
+            yield from _flattened(value, f"{prefix}{key}.")  # pyright: ignore[reportUnknownArgumentType]
+        else:
+            yield prefix + key, value
+
+
+def _set(told: dict[str, Any], key: str, value: Any) -> None:
+    *sections, name = key.split(".")
+    for section in sections:
+        inner = told.setdefault(section, {})
+        if not isinstance(inner, dict):
+            return  # what stands there is wrong already, and will be said
+        told = inner  # pyright: ignore[reportUnknownVariableType]
+    told[name] = value
+
+
+def _get(settings: Settings, key: str) -> Any:
+    value: Any = settings
+    for part in key.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _from_text(text: str, kind: Any) -> Any:
+    """A variable's text as the setting's type; a list has one item a line."""
+    if get_origin(kind) is tuple:
+        return [line for line in text.splitlines() if line.strip()]
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError:
+        return text  # said with the others, by name
+
+
+def _bounds(kind: Any) -> str:
+    """What the type lets in, in words: from the schema, so that it is what is enforced."""
+    schema = msgspec.json.schema(kind)
+    if "enum" in schema:
+        return " | ".join(str(value) for value in schema["enum"])
+    if "anyOf" in schema:
+        return "text or not set"
+    low = schema.get("minimum", schema.get("exclusiveMinimum"))
+    if low is not None:
+        return f"{'≥' if 'minimum' in schema else '>'} {low}, ≤ {schema['maximum']}"
+    return {"array": "a list of texts", "boolean": "true | false"}.get(schema["type"], "text")

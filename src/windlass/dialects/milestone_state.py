@@ -1,0 +1,96 @@
+"""`state/<milestone>_state.json`: the milestone tool's own state file, for those who read it.
+
+A projection: it is stamped with the journal position it was made from and is never read back.
+"""
+
+import msgspec
+from msgspec import Struct
+
+from windlass.state import Phase, RunState, TaskState
+
+
+class TaskResult(Struct, frozen=True, kw_only=True):
+    """What came of one task."""
+
+    task_id: str
+    status: str
+    duration_seconds: float
+    tokens_used: int
+    cost_usd: float
+    output: str
+    error: str | None
+    commit: str | None
+
+
+class Stamp(Struct, frozen=True, kw_only=True):
+    """Which run this was made from, and how far it had come."""
+
+    run: str
+    seq: int
+
+
+class MilestoneState(Struct, frozen=True, kw_only=True):
+    """Every field of the milestone tool's state, in its order."""
+
+    milestone_id: str
+    plan_path: str
+    started_at: str
+    current_task_index: int
+    completed_tasks: tuple[str, ...]
+    failed_tasks: tuple[str, ...]
+    task_results: dict[str, TaskResult]
+    e2e_status: str | None
+    task_attempt_counts: dict[str, int]
+    task_errors: dict[str, list[str]]
+    e2e_attempt_count: int
+    e2e_errors: tuple[str, ...]
+    windlass: Stamp
+
+
+def project(state: RunState, seq: int) -> dict[str, str]:
+    """The state file, as {path: text}."""
+    begun = [task for task in state.tasks.values() if task.attempts]
+    told = MilestoneState(
+        milestone_id=state.plan.id,
+        plan_path=state.plan.path,
+        started_at=state.started_at.isoformat(),
+        current_task_index=len(state.merged),
+        completed_tasks=state.merged,
+        failed_tasks=tuple(t.id for t in begun if t.phase is Phase.ABANDONED),
+        task_results={task.id: _result(task) for task in begun if _has_result(task)},
+        e2e_status=None,
+        task_attempt_counts={task.id: task.last.turn for task in begun},
+        task_errors={task.id: errors for task in begun if (errors := _errors(task))},
+        e2e_attempt_count=0,
+        e2e_errors=(),
+        windlass=Stamp(run=state.run, seq=seq),
+    )
+    text = msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
+    return {f"state/{state.plan.id}_state.json": text + "\n"}
+
+
+def _has_result(task: TaskState) -> bool:
+    return task.status in {"completed", "abandoned", "needs_human"}
+
+
+def _result(task: TaskState) -> TaskResult:
+    ended = task.merged_at or task.last.finished_at or task.last.started_at
+    usages = [attempt.usage for attempt in task.attempts]
+    return TaskResult(
+        task_id=task.id,
+        status="failed" if task.phase is Phase.ABANDONED else task.status,
+        duration_seconds=round((ended - task.attempts[0].started_at).total_seconds(), 3),
+        tokens_used=sum(
+            u.input_tokens + u.output_tokens + u.cache_read_tokens + u.cache_write_tokens
+            for u in usages
+        ),
+        cost_usd=round(task.cost_usd, 6),
+        output=task.last.summary,
+        error=None if task.merge_commit else task.question or task.feedback,
+        commit=task.merge_commit,
+    )
+
+
+def _errors(task: TaskState) -> list[str]:
+    told = (attempt.feedback or attempt.message for attempt in task.attempts)
+    return [error for error in told if error]

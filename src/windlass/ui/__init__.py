@@ -1,0 +1,1 @@
+"""Screens: they read views and nothing else."""

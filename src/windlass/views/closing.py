@@ -1,0 +1,82 @@
+"""The end of a run, worst first, and always the next command."""
+
+from windlass.events.model import Outcome, RunEnd
+from windlass.state import Phase, RunState
+from windlass.state.transitions import HELPLESS
+from windlass.views.cost import run_cost
+from windlass.views.outcome import task_statuses
+from windlass.views.progress import integration_branch, progress
+from windlass.views.story import Line
+from windlass.views.words import duration, money, one_line, plural, tokens
+
+
+def closing(state: RunState, *, plan: str, workspaces: str) -> list[Line]:
+    """The last lines; `plan` is how to name the plan on the command line."""
+    return [*_troubles(state, workspaces), _summary(state), _branch(state), _next(state, plan)]
+
+
+def _troubles(state: RunState, workspaces: str) -> list[Line]:
+    lines: list[Line] = []
+    words = task_statuses(state)
+    for task in state.tasks.values():
+        name = f"{task.id} {one_line(state.specs[task.id].title, 60)}"
+        kept = f"kept: {workspaces}/{task.id}"
+        if task.phase is Phase.ABANDONED:
+            lines.append(Line("ABANDONED", f"{name} · {plural(task.last.turn, 'turn')}", (kept,)))
+        elif task.phase in HELPLESS:
+            lines.append(Line("NEEDS YOU", name, (one_line(task.question or "", 160), kept)))
+        elif words[task.id] == "blocked":
+            lines.append(Line("BLOCKED", name))
+    return lines
+
+
+def _summary(state: RunState) -> Line:
+    words = task_statuses(state)
+    counted = {word: list(words.values()).count(word) for word in dict.fromkeys(words.values())}
+    told = ", ".join(f"{count} {word}" for word, count in counted.items())
+    metrics = progress(state, 0).metrics
+    cost = run_cost(state)
+    checks = " ".join(f"{metrics.checks[o]} {o}" for o in Outcome if metrics.checks[o])
+    read, written = tokens(cost.input_tokens + cost.cached_tokens), tokens(cost.output_tokens)
+    spent = money(cost.usd, known=cost.known)
+    details = [
+        f"{plural(metrics.turns, 'turn')}, {metrics.returned} returned · checks {checks or 'none'}",
+        f"{spent} of {money(state.settings.max_cost)} · tokens {read} in, {written} out",
+    ]
+    if not checks:
+        details.append("unchecked: nothing but the agents' word says the work is right")
+    if state.resumes:
+        details.append(f"resumed {plural(state.resumes, 'time')}")
+    elapsed = duration(metrics.elapsed_seconds)
+    return Line("Summary", f"{plural(len(words), 'task')}: {told} · {elapsed}", tuple(details))
+
+
+def _branch(state: RunState) -> Line:
+    base = f"{state.base_branch or 'commit'}@{state.base[:10]}"
+    if not state.merged:
+        return Line("Branch", f"nothing was merged; {base} has not moved", state.notes)
+    merges = plural(len(state.merged), "merge")
+    told = (*state.notes, f"{state.base_branch or 'the base'} itself has not moved")
+    return Line("Branch", f"{integration_branch(state)}: {merges} on {base}", told)
+
+
+def _next(state: RunState, plan: str) -> Line:
+    branch = integration_branch(state)
+    match state.ended:
+        case RunEnd.COMPLETED:
+            base = state.base_branch or state.base[:10]
+            return Line("Next", f"git log --graph {base}..{branch}", (f"git merge {branch}",))
+        case RunEnd.FAILED:
+            return Line("Next", f"windlass log {plan}", (f"windlass run {plan} --restart",))
+        case RunEnd.ABANDONED:
+            return Line("Next", f"windlass run {plan}")
+        case RunEnd.NEEDS_HUMAN if state.red_base and not state.merged:
+            return Line(
+                "Next",
+                f"windlass resume {plan} --red-base go",
+                ("or mend the base, then: " + f"windlass run {plan} --restart", state.reason),
+            )
+        case RunEnd.LIMIT:
+            return Line("Next", f"windlass resume {plan}", (state.reason,))
+        case _:
+            return Line("Next", f"windlass resume {plan}", (state.reason,) if state.reason else ())

@@ -1,0 +1,42 @@
+"""What a run has used up: derived from its events every time, never counted along."""
+
+from msgspec import Struct
+
+from windlass.events.model import Usage
+from windlass.state import RunState, TaskState
+
+
+class Cost(Struct, frozen=True, kw_only=True):
+    """Money and tokens."""
+
+    usd: float
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    known: bool
+    """False where an agent was killed before it could say what it had spent."""
+
+    @property
+    def tokens(self) -> int:
+        """All of them."""
+        return self.input_tokens + self.output_tokens + self.cached_tokens
+
+
+def task_cost(task: TaskState) -> Cost:
+    """What one task has used up."""
+    return _sum([attempt.usage for attempt in task.attempts])
+
+
+def run_cost(state: RunState) -> Cost:
+    """What the whole run has used up."""
+    return _sum([attempt.usage for task in state.tasks.values() for attempt in task.attempts])
+
+
+def _sum(usages: list[Usage]) -> Cost:
+    return Cost(
+        usd=round(sum(usage.cost_usd for usage in usages), 6),
+        input_tokens=sum(usage.input_tokens + usage.cache_write_tokens for usage in usages),
+        output_tokens=sum(usage.output_tokens for usage in usages),
+        cached_tokens=sum(usage.cache_read_tokens for usage in usages),
+        known=all(usage.known for usage in usages),
+    )

@@ -1,0 +1,62 @@
+"""How a run stands, in the words and exit codes that people script against."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from windlass.events.model import RunEnd
+from windlass.plan import transitive_dependents
+from windlass.state import Phase, RunState
+
+EXIT_CODES: Mapping[RunEnd, int] = MappingProxyType(
+    {
+        RunEnd.COMPLETED: 0,
+        RunEnd.FAILED: 1,
+        RunEnd.NEEDS_HUMAN: 3,
+        RunEnd.STOPPED: 4,
+        RunEnd.LIMIT: 6,
+        RunEnd.ABANDONED: 1,
+    }
+)
+
+_RUN_STATUS: Mapping[RunEnd | None, str] = MappingProxyType(
+    {
+        None: "in_progress",
+        RunEnd.COMPLETED: "completed",
+        RunEnd.FAILED: "failed",
+        RunEnd.NEEDS_HUMAN: "needs_human",
+        RunEnd.STOPPED: "stopped",
+        RunEnd.LIMIT: "paused",
+        RunEnd.ABANDONED: "abandoned",
+    }
+)
+
+
+def run_status(state: RunState) -> str:
+    """The run's status word."""
+    return _RUN_STATUS[state.ended]
+
+
+def is_finished(state: RunState) -> bool:
+    """Whether there is nothing left to resume."""
+    return state.ended in {RunEnd.COMPLETED, RunEnd.ABANDONED}
+
+
+def blocked(state: RunState) -> Mapping[str, str]:
+    """Each task that can never start, with the abandoned one it waits for."""
+    return {
+        dependent: task.id
+        for task in state.tasks.values()
+        if task.phase is Phase.ABANDONED
+        for dependent in transitive_dependents(state.plan, task.id)
+    }
+
+
+def task_statuses(state: RunState) -> dict[str, str]:
+    """Each task's status word, in the plan's order."""
+    out_of_reach = blocked(state)
+    return {
+        task.id: "blocked"
+        if task.id in out_of_reach and task.phase is Phase.PENDING
+        else task.status
+        for task in state.tasks.values()
+    }

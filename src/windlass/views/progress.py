@@ -1,0 +1,120 @@
+"""`windlass status --json` and the run's state.json: one shape, a contract that others read."""
+
+from msgspec import Struct
+
+from windlass.events.model import Outcome
+from windlass.state import RunState, TaskState
+from windlass.views.cost import run_cost, task_cost
+from windlass.views.outcome import run_status, task_statuses
+
+
+class TaskProgress(Struct, frozen=True, kw_only=True):
+    """One task."""
+
+    status: str
+    turns: int
+    commits: tuple[str, ...]
+    merged: str | None
+    """The merge commit that brought the task in."""
+    cost_usd: float
+    feedback: str | None
+
+
+class Metrics(Struct, frozen=True, kw_only=True):
+    """Totals, all derived."""
+
+    tasks: int
+    completed: int
+    turns: int
+    returned: int
+    merges: int
+    checks: dict[str, int]
+    cost_usd: float
+    cost_known: bool
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    resumes: int
+    elapsed_seconds: float
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """A run."""
+
+    schema: int
+    seq: int
+    """The journal position this was made from."""
+    run: str
+    plan: str
+    status: str
+    reason: str
+    base: str
+    base_branch: str | None
+    integration: str
+    tip: str
+    sandbox: str
+    tasks: dict[str, TaskProgress]
+    metrics: Metrics
+
+
+def progress(state: RunState, seq: int) -> Progress:
+    """All of it, as of a journal position."""
+    words = task_statuses(state)
+    return Progress(
+        schema=1,
+        seq=seq,
+        run=state.run,
+        plan=state.plan.id,
+        status=run_status(state),
+        reason=state.reason,
+        base=state.base,
+        base_branch=state.base_branch,
+        integration=integration_branch(state),
+        tip=state.tip,
+        sandbox=state.sandbox,
+        tasks={task.id: _task(task, words[task.id]) for task in state.tasks.values()},
+        metrics=_metrics(state),
+    )
+
+
+def integration_branch(state: RunState) -> str:
+    """The branch that shows what was merged."""
+    return f"windlass/{state.plan.id}/integration"
+
+
+def turns_used(task: TaskState) -> int:
+    """How many turns a task has begun; conflict rounds and repetitions are not turns."""
+    return task.last.turn if task.attempts else 0
+
+
+def _task(task: TaskState, status: str) -> TaskProgress:
+    commits = (attempt.commit for attempt in task.attempts if attempt.kind == "snapshot")
+    return TaskProgress(
+        status=status,
+        turns=turns_used(task),
+        commits=tuple(dict.fromkeys(commit for commit in commits if commit is not None)),
+        merged=task.merge_commit,
+        cost_usd=task_cost(task).usd,
+        feedback=task.question or task.feedback,
+    )
+
+
+def _metrics(state: RunState) -> Metrics:
+    tasks = state.tasks.values()
+    cost = run_cost(state)
+    results = [r for said in state.evidence.values() for r in said.values()]
+    return Metrics(
+        tasks=len(state.tasks),
+        completed=len(state.merged),
+        turns=sum(turns_used(task) for task in tasks),
+        returned=sum(a.feedback is not None for task in tasks for a in task.attempts),
+        merges=len(state.merged),
+        checks={o.value: sum(r.outcome is o for r in results) for o in Outcome},
+        cost_usd=cost.usd,
+        cost_known=cost.known,
+        input_tokens=cost.input_tokens,
+        output_tokens=cost.output_tokens,
+        cached_tokens=cost.cached_tokens,
+        resumes=state.resumes,
+        elapsed_seconds=round((state.at - state.started_at).total_seconds(), 3),
+    )
