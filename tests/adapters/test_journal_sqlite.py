@@ -77,10 +77,9 @@ def read(path: Path) -> list[Entry]:
         return list(journal.read())
 
 
-def tamper(path: Path, *statements: str) -> None:
+def tamper(path: Path, statement: str, *values: object) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for statement in statements:
-            db.execute(statement)
+        db.execute(statement, values)
 
 
 def writer(path: Path, count: int) -> subprocess.Popen[str]:
@@ -294,7 +293,7 @@ def test_a_journal_of_a_newer_windlass_is_refused(path: Path):
 def test_a_record_of_a_newer_windlass_is_refused(journal: SqliteJournal, path: Path):
     payload = b'{"schema":7,"event":{}}'
     digest = codec.chain(codec.GENESIS, payload)
-    tamper(path, f"INSERT INTO entries VALUES (1, x'{payload.hex()}', x'{digest.hex()}')")
+    tamper(path, "INSERT INTO entries VALUES (1, ?, ?)", payload, digest)
     with pytest.raises(JournalTooNew):
         journal.read()
 
@@ -340,8 +339,7 @@ def flipped(data: bytes, at: int, mask: int = 0xFF) -> bytes:
         ("DELETE FROM entries WHERE seq = 5", 5),
         ("UPDATE entries SET seq = 99 WHERE seq = 15", 15),
         ("INSERT INTO entries SELECT 99, payload, hash FROM entries WHERE seq = 3", 16),
-        ("UPDATE entries SET payload = (SELECT payload FROM entries WHERE seq = 4),"
-         " hash = (SELECT hash FROM entries WHERE seq = 4) WHERE seq = 5", 5),
+        ("REPLACE INTO entries SELECT 5, payload, hash FROM entries WHERE seq = 4", 5),
         ("DROP TABLE entries", 1),
         ("ALTER TABLE entries RENAME COLUMN hash TO sum", 1),
         ("PRAGMA application_id = 0", 0),
@@ -357,7 +355,7 @@ def test_an_entry_that_is_no_fact_is_named(path: Path):
     payload = b'{"schema":1,"event":{"type":"NeverHeardOf"}}'
     digest = codec.chain(codec.GENESIS, payload)
     SqliteJournal.open(path, NOTHING).close()
-    tamper(path, f"INSERT INTO entries VALUES (1, x'{payload.hex()}', x'{digest.hex()}')")
+    tamper(path, "INSERT INTO entries VALUES (1, ?, ?)", payload, digest)
     assert damaged(path).position == 1
 
 
@@ -373,7 +371,7 @@ def test_what_was_known_already_must_still_be_there(path: Path):
     entries = filled(path)
     with SqliteJournal.read_only(path) as reader:
         assert len(list(reader.read())) == len(entries)
-        tamper(path, f"DELETE FROM entries WHERE seq = {len(entries)}")
+        tamper(path, "DELETE FROM entries WHERE seq = ?", len(entries))
         with pytest.raises(JournalDamaged) as caught:
             reader.read(after=len(entries))
     assert caught.value.position == len(entries)
@@ -421,14 +419,14 @@ def test_a_cut_journal_is_never_read(path: Path):
 
 
 def test_a_flipped_byte_is_found_or_harmless(path: Path):
-    """Every byte where the file says what it is, and a sample of the others."""
+    """Every byte where the file says what it is, and a sample of the others; never a traceback."""
     flip_and_read(path, step=67, masks=(0xFF, 0x01))
 
 
 @pytest.mark.sweep
 @pytest.mark.timeout(600)
 def test_any_flipped_byte_is_found_or_harmless(path: Path):
-    flip_and_read(path, step=1, masks=(0xFF, 0x01, 0x80))
+    flip_and_read(path, step=1, masks=(0xFF,))
 
 
 def flip_and_read(path: Path, step: int, masks: Sequence[int]) -> None:
@@ -442,8 +440,7 @@ def flip_and_read(path: Path, step: int, masks: Sequence[int]) -> None:
                 beside.unlink()
             try:
                 assert read(path) == entries
-            except JournalError as error:
-                assert isinstance(error, JournalDamaged | JournalTooNew)
+            except (JournalDamaged, JournalTooNew):
                 found += 1
     assert found
 

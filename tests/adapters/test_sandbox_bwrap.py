@@ -17,8 +17,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from waiting import eventually
 
+from waiting import eventually
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.processes import run
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
@@ -118,7 +118,7 @@ def test_only_the_checkout_and_folders_in_memory_can_be_written(world: World):  
     checkout = world.sandbox().inside(world.box())
     assert writable.pop(checkout)
     assert writable.pop("/proc") == "proc"
-    assert writable == dict.fromkeys(["/tmp", "/var/tmp", str(world.home)], "tmpfs")
+    assert writable == dict.fromkeys(["/tmp", "/var/tmp", str(world.home)], "tmpfs")  # noqa: S108
 
 
 def test_nobody_not_even_root_can_change_the_hosts_kernel(world: World):  # B5
@@ -397,9 +397,7 @@ class TestChoose:
     """What is asked for is what is given, or the run does not start."""
 
     def missing(self, world: World) -> Bubblewrap:
-        sandbox = world.sandbox()
-        sandbox._program = None
-        return sandbox
+        return world.sandbox(program="no-such-bwrap")
 
     def plain(self, level: Level) -> Plain:
         return Plain(level, home=Path("/nonexistent"), environment={}, marker="test")
@@ -415,15 +413,12 @@ class TestChoose:
         assert choose("auto", bubblewrap=self.missing(world), plain=self.plain).level == "checkout"
 
     def test_bwrap_settles_for_nothing(self, world: World):  # B5
-        with pytest.raises(ConfigError, match="not installed.*apt install bubblewrap"):
+        with pytest.raises(ConfigError, match=r"not installed.*apt install bubblewrap"):
             choose("bwrap", bubblewrap=self.missing(world), plain=self.plain)
 
 
 def test_a_probe_tells_why_bubblewrap_fails(world: World):
-    sandbox = world.sandbox()
-    sandbox._program = "/bin/false"
-
-    assert sandbox.probe() == "it ended with 1"
+    assert world.sandbox(program="/bin/false").probe() == "it ended with 1"
 
 
 def test_the_root_as_repository_is_refused(world: World):

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from windlass.adapters.agents.claude import ENVIRONMENT, ClaudeAgent, find_program
+from windlass.adapters.agents.claude import VARIABLES, ClaudeAgent, find_program
 from windlass.adapters.leftovers import MARKER
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.model import Sandbox
@@ -20,7 +20,7 @@ from windlass.adapters.sandbox.plain import Plain
 from windlass.events.model import Failure
 from windlass.ports import Activity, Agent, Brief, Report
 from windlass.settings import AgentSettings
-from windlass.testing.agents import Play, ScriptedAgent
+from windlass.testing.agents import Play
 from windlass.testing.conformance.agent import AgentContract, brief
 from windlass.testing.model import (
     Answer,
@@ -145,14 +145,6 @@ def script(play: Play) -> tuple[Step, ...]:
         codes = {Failure.AUTH: 401, Failure.TRANSIENT: 529}
         ends = Status(codes[play.failure])
     return (*(Answer((write,), usage=FREE) for write in writes), ends)
-
-
-class TestScriptedAgent(AgentContract):  # the contract holds for the agent without a model, too
-    failures = tuple(Failure)
-
-    @asynccontextmanager
-    async def make(self, play: Play) -> AsyncGenerator[Agent]:
-        yield ScriptedAgent({"1.1": play})
 
 
 class ClaudeContract(AgentContract):
@@ -299,8 +291,9 @@ class TestTheProgram:
         program = _variables(world.workspace / "environ")
         program.pop("PWD", None)  # bubblewrap says where it went
         assert set(program) == {
-            *HOST, *ENVIRONMENT, "HOME", "TMPDIR", MARKER,
+            *HOST, *VARIABLES, "HOME", "TMPDIR", MARKER,
             "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_MAX_RETRIES",
+            "BASH_MAX_TIMEOUT_MS",
         }  # fmt: skip
         assert program["ANTHROPIC_API_KEY"] == KEY
         assert program["HOME"] == str(world.home)
@@ -339,6 +332,13 @@ class TestTheProgram:
 
 
 class TestStarting:
+    def test_one_that_talks_nonsense_has_not_started(self, tmp_path: Path):
+        program = tmp_path / "claude"
+        program.write_text("#!/bin/sh\necho '{nonsense'\nsleep 60\n")
+        program.chmod(0o700)
+        report = self._start(World(tmp_path), program)
+        assert report.failure is Failure.ENVIRONMENT
+
     def test_a_missing_program_is_the_environment(self, tmp_path: Path):
         report = self._start(World(tmp_path), tmp_path / "missing")
         assert report.failure is Failure.ENVIRONMENT

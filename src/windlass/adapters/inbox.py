@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from windlass.adapters.files import fsync_dir, make_folder, write_durably
+from windlass.errors import BadInput
 
 MAX_BYTES = 64 * 1024
 """A command is a line or two; whatever is larger is none."""
@@ -58,10 +59,15 @@ class FileInbox:
 
 def send(folder: Path, command: str) -> Path:
     """Put a command into the inbox, to stay there until a run takes it."""
+    content = msgspec.json.encode(_Message(command=command))
+    if len(content) > MAX_BYTES:
+        raise BadInput(
+            f"a command of {len(content)} bytes is too long", hint=f"{MAX_BYTES} are the most"
+        )
     make_folder(folder)
     # The time keeps the order in which people spoke, the rest keeps two of them apart.
     path = folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
-    write_durably(path, msgspec.json.encode(_Message(command=command)))
+    write_durably(path, content)
     return path
 
 

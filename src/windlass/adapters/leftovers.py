@@ -4,7 +4,8 @@ Law: only processes of this user, only such as carry the mark (or belong to the 
 named), never this process. Each is held by a pidfd before it is looked at and signalled through
 it, so that a number the kernel has given to somebody else meanwhile can never be hit.
 
-A mark is `<run>:<random>`; a whole run is ended by the first part, a single box by all of it.
+A mark is `<run>:<random>`, where the run may have parts between slashes; any whole leading part
+of it names all that begins so, and no other: `plan/1` is not `plan/10`.
 Below level bwrap a process that wipes its own environment and leaves its session escapes this;
 inside bwrap nothing does, for there the kernel ends the whole pid namespace.
 """
@@ -35,7 +36,7 @@ def end_leftovers(marker_prefix: str, *, session: int | None = None, grace: floa
 
     With a grace they are asked first, and have that many seconds to go by themselves.
     """
-    if not marker_prefix:
+    if not marker_prefix.rstrip("/:"):
         message = "an empty mark would end every run's processes"
         raise ValueError(message)
     if sys.platform != "linux":
@@ -110,8 +111,8 @@ def _belongs(pid: int, prefix: str, session: int | None) -> bool:
             variables = b"\0" + file.read() + b"\0"
     except OSError:
         return False
-    wanted = f"\0{MARKER}={prefix}".encode()
-    return wanted + b"\0" in variables or wanted + b":" in variables
+    wanted = f"\0{MARKER}={prefix.rstrip('/:')}".encode()
+    return any(wanted + end in variables for end in (b"\0", b":", b"/"))
 
 
 def _is_gone(handle: int) -> bool:

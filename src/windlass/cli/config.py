@@ -38,7 +38,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
 def configure(
     root: Path, environment: Mapping[str, str], options: Mapping[str, Any]
 ) -> Configuration:
-    """The settings for a run in this repository; `options` are dotted keys from the command line."""
+    """The settings for a run here; `options` are dotted keys from the command line."""
     source, text, told = _file(root)
     sources = {key: source for key, _ in _flattened(told)}
     for key, kind in _leaves(Settings):

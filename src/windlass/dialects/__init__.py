@@ -9,9 +9,10 @@ from typing import NoReturn, Protocol
 
 from msgspec.structs import replace
 
-from windlass.dialects import markdown, milestone
+from windlass.dialects import markdown, milestone, milestone_state
 from windlass.errors import PlanError
 from windlass.plan import Plan, validated
+from windlass.state import RunState
 
 _MAX_TEXT = 10_000_000
 _MAX_LINE = 1_000_000
@@ -115,3 +116,8 @@ def _line_of(text: str, at: int) -> int:
 
 def _refuse(path: str, line: int, why: str) -> NoReturn:
     raise PlanError(f"the file is {why}", path=path, line=line, hint=_A_PLAN)
+
+
+def project(state: RunState, seq: int) -> dict[str, str]:
+    """The state files that the plan's dialect asks for, as {path below the repository: text}."""
+    return milestone_state.project(state, seq) if state.plan.dialect == milestone.name else {}

@@ -274,14 +274,17 @@ def _block(token: Token, text: str, children: list[Block]) -> Block:
 
 
 def _frontmatter(lines: Sequence[str]) -> int:
-    """How many lines at the top are YAML between two `---`; a lone separator is not."""
+    """How many lines at the top are YAML between two `---`: keys from the very next line on.
+
+    A separator may also stand at the top, and the tasks below it must not be taken for YAML.
+    """
     if lines[0].rstrip() != "---":
         return 0
     has_key = False
     for count, line in enumerate(lines[1:], 2):
         if line.rstrip() in ("---", "..."):
-            return count
-        if not has_key and line.strip() and not line.startswith("#"):
+            return count if has_key else 0
+        if not has_key and not line.startswith("#"):
             if not _YAML_KEY.match(line):
                 return 0
             has_key = True

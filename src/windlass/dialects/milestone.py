@@ -273,7 +273,7 @@ class _Reader:
                 free.pop(index, None)
         first = self.tasks[0][0].start
         early = _by_label(block for index, block in free.items() if index < first)
-        late = _by_label(block for index, block in free.items() if index > first)
+        late = _by_label(block for index, block in free.items() if index >= first)
         for field in (*early["depends on"], *late["depends on"]):
             self.note(field.line, "'Depends on' is read in tasks only; no plan waits for another")
         for field in (*early[_CRITERIA], *late[_CRITERIA]):

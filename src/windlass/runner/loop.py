@@ -10,7 +10,6 @@ from typing import TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
-from windlass.errors import WindlassError
 from windlass.events import model as e
 from windlass.runner.effects import Effects, Ports
 from windlass.scheduler import decide
@@ -46,16 +45,12 @@ class Runner:
 
     async def run(self, first: e.RunStarted | e.RunResumed) -> RunState:
         """Begin or take over a run, and return how it ended."""
-        try:
-            async with anyio.create_task_group() as group:
-                self._record([first], group)
-                group.start_soon(self._read_inbox, group)
-                group.start_soon(self._heed_signals, group)
-                await self._ended.wait()
-                group.cancel_scope.cancel()
-        except* WindlassError as failures:
-            # The first says why; the others are what it tore down.
-            raise _first(failures) from None
+        async with anyio.create_task_group() as group:
+            self._record([first], group)
+            group.start_soon(self._read_inbox, group)
+            group.start_soon(self._heed_signals, group)
+            await self._ended.wait()
+            group.cancel_scope.cancel()
         return self.state
 
     def _record(self, happened: Sequence[e.Event], group: TaskGroup) -> None:
@@ -115,9 +110,3 @@ class Runner:
         async for name in self._ports.signals():
             self._stop(name, group)
 
-
-def _first(failures: BaseExceptionGroup[WindlassError]) -> WindlassError:
-    failure: WindlassError | BaseExceptionGroup[WindlassError] = failures
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    return failure

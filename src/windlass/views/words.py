@@ -5,6 +5,7 @@ import re
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
 _MINUTE, _HOUR = 60, 3600
 _KILO = 1000
+_CENT = 0.01
 
 
 def duration(seconds: float) -> str:
@@ -28,7 +29,8 @@ def tokens(count: int) -> str:
 
 def money(usd: float, *, known: bool = True) -> str:
     """`$0.61`, or `$0.61+` where some of it is unknown."""
-    return f"${usd:.2f}{'' if known else '+'}"
+    digits = 4 if 0 < usd < _CENT else 2
+    return f"${usd:.{digits}f}{'' if known else '+'}"
 
 
 def plural(count: int, noun: str) -> str:

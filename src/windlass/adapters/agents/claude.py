@@ -1,16 +1,17 @@
 """Claude as an agent: the SDK's own program, started inside the sandbox, ended with everything.
 
 Rule 1: the program's environment is exactly what the sandbox says. The SDK would lay its options
-over this process's own environment, so the program is started here and the SDK is given a
-transport to it; nothing secret is in a command line or on disk. Rule 2: whatever way a call ends,
-nothing it started is left. Rule 3: the SDK is imported by the first call, not by this module: it
-takes a second, which the program needs to start anyway.
+over this process's own environment, so the program is started here, with its flags, and the SDK is
+given a transport to it; nothing secret is in a command line or on disk. Rule 2: whatever way a call
+ends, nothing it started is left. Rule 3: the SDK is imported by the first call, not by this module:
+it takes a second, which the program needs to start anyway.
 """
 
 import contextlib
 import importlib.util
 import shutil
 from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from pathlib import Path, PurePath
 from subprocess import PIPE
 
@@ -29,7 +30,7 @@ RETRIES = 5
 """How often the program itself repeats a request, within half a minute: it keeps its context,
 which a fresh agent does not."""
 
-ENVIRONMENT: Mapping[str, str] = {
+VARIABLES: Mapping[str, str] = {
     "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
@@ -105,8 +106,10 @@ class ClaudeAgent:
 
     def _box(self, checkout: Path, program: Path) -> Box:
         env = {
-            **ENVIRONMENT,
+            **VARIABLES,
             "CLAUDE_CODE_MAX_RETRIES": str(self._retries),
+            # A tool may take as long as the agent; without this, ten minutes.
+            "BASH_MAX_TIMEOUT_MS": str(int(self._settings.timeout * 1000)),
             **self._credentials,
         }
         return Box(checkout=checkout, network=True, env=env, read=(program,))
@@ -116,7 +119,7 @@ class ClaudeAgent:
         return (*FLAGS, f"--model={brief.model}", f"--max-turns={self._settings.max_steps}")
 
     async def _converse(self, process: Process, brief: Brief, watch: Watch) -> Report:
-        stream = await anyio.to_thread.run_sync(_import_stream, abandon_on_cancel=True)
+        stream = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
         reader = stream.Reader(brief.task, watch, self._settings, retries=self._retries)
         return await stream.converse(process, brief.prompt, reader, Redactor(self._credentials))
 
@@ -124,26 +127,25 @@ class ClaudeAgent:
 @contextlib.asynccontextmanager
 async def _running(argv: list[str], env: dict[str, str], cwd: Path) -> AsyncGenerator[Process]:
     """Run the program in a session of its own; leaving the block leaves nothing of it."""
-    process = await anyio.open_process(
-        argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
-    )
+    mark = env[MARKER]
+    # Shielded: between fork and return there is nobody yet who could end the process.
+    with anyio.CancelScope(shield=True):
+        process = await anyio.open_process(
+            argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
+        )
     try:
         yield process
     finally:
         with anyio.CancelScope(shield=True):
-            if process.returncode is None:
-                process.kill()
+            # The number of a process that has ended may be somebody else's by now.
+            session = process.pid if process.returncode is None else None
+            # All that carries the mark: tools have sessions of their own and outlive the program.
+            await anyio.to_thread.run_sync(partial(end_leftovers, mark, session=session))
             await process.aclose()
-            # Tools run in sessions of their own and outlive the program, all but inside bwrap.
-            await anyio.to_thread.run_sync(_sweep, env.get(MARKER, ""), process.pid)
 
 
-def _sweep(mark: str, session: int) -> None:
-    if mark:
-        end_leftovers(mark, session=session)
-
-
-def _import_stream():  # noqa: ANN202 (the module's own type is what makes its use checked)
+def load():  # noqa: ANN201 (the module's own type is what makes its use checked)
+    """Import the SDK; worth doing in a thread beforehand, while something else takes its time."""
     from windlass.adapters.agents import claude_stream  # noqa: PLC0415
 
     return claude_stream

@@ -18,6 +18,7 @@ from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
     ClaudeSDKError,
+    CLIJSONDecodeError,
     ProcessError,
     ResultMessage,
     Transport,
@@ -53,7 +54,7 @@ async def converse(process: Process, prompt: str, reader: Reader, redactor: Reda
             with anyio.CancelScope(shield=True):
                 await conversation.client.disconnect()
         if report is None:
-            said = redactor.text(await aside.last_line()) or conversation.exit
+            said = redactor.text(await aside.last_line() or conversation.exit)
         tasks.cancel_scope.cancel()
     message = f"the agent could not be started: {said}"
     return report or Report(failure=Failure.ENVIRONMENT, message=message)
@@ -84,8 +85,8 @@ class _Conversation:
         except ProcessError as error:
             # It comes after an answer that is an error, too; the answer says more.
             self.exit = f"exit code {error.exit_code}"
-        except ClaudeSDKError as error:
-            self.exit = type(error).__name__
+        except (ClaudeSDKError, anyio.DelimiterNotFound) as error:
+            self.exit = f"it said what cannot be read, {type(error).__name__}"
         return reader.report(self.exit)
 
     async def _started(self, prompt: str) -> bool:
@@ -136,9 +137,10 @@ class _Pipe(Transport):
         with suppress(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError):
             while True:
                 line = await stream.receive_until(b"\n", LONGEST_LINE)
+                # Whatever else is printed there is no message.
                 if line.startswith(b"{"):
                     self._heard = True
-                    yield json.loads(line)
+                    yield _decoded(line)
         code = await self._process.wait()
         if code != 0 or not self._heard:
             message = "the program ended"
@@ -159,6 +161,13 @@ class _Pipe(Transport):
         return self._process.returncode is None
 
 
+def _decoded(line: bytes) -> dict[str, Any]:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise CLIJSONDecodeError("", error) from error
+
+
 class _Aside:
     """The end of what the program says on its standard error."""
 
@@ -169,7 +178,7 @@ class _Aside:
     async def listen(self, stream: ByteReceiveStream | None) -> None:
         """Keep the pipe empty, for a full one would stop the program."""
         if stream is not None:
-            with suppress(anyio.ClosedResourceError):
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                 async for chunk in stream:
                     self._tail = (self._tail + chunk)[-TAIL:]
         self._over.set()

@@ -36,7 +36,7 @@ class Checkouts:
     async def fill(self, path: Path, treeish: str, index: Path) -> None:
         """Make the tracked files of a checkout those of a tree, whatever they are now."""
         await self._store.trees(
-            "read-tree", "-m", "-u", "--reset", treeish, work_tree=path, index=index
+            "read-tree", "-u", "--reset", treeish, work_tree=path, index=index
         )
 
     def dress(self, path: Path, commit: str, index: Path) -> None:

@@ -19,6 +19,20 @@ _MAX_BORROWED = 5
 """How many object folders in a row a repository may borrow from; git's own bound."""
 
 
+class UserGit(Struct, frozen=True):
+    """The user's own git, in a folder of theirs, asked only what changes nothing."""
+
+    directory: Path
+    environment: Mapping[str, str]
+
+    def ask(self, *args: str, ok: tuple[int, ...] = (0,)) -> Output:
+        """The answer; an exit code that is not `ok` is said as git said it."""
+        try:
+            return ask(*args, cwd=self.directory, environment=self.environment, ok=ok)
+        except GitFailed as failure:
+            raise RepositoryError(failure.message) from failure
+
+
 class Base(Struct, frozen=True, kw_only=True):
     """The commit a run works from."""
 
@@ -27,12 +41,13 @@ class Base(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def locate(directory: Path, environment: Mapping[str, str]) -> Origin:
+def locate(git: UserGit) -> Origin:
     """The repository around a folder, fit to work in."""
+    directory = git.directory
     if not directory.is_dir():
         raise RepositoryError(f"{directory} is no folder")
-    _refuse_old_git(directory, environment)
-    inside = _ask(directory, environment, "rev-parse", "--is-bare-repository", ok=(0, 128))
+    _refuse_old_git(git)
+    inside = git.ask("rev-parse", "--is-bare-repository", ok=(0, 128))
     if inside.code:
         raise RepositoryError(
             f"{directory} is in no git repository: {_last_line(inside)}",
@@ -43,27 +58,25 @@ def locate(directory: Path, environment: Mapping[str, str]) -> Origin:
             f"{directory} is a bare repository",
             hint="Windlass needs a checkout to read the plan from: clone it and run there",
         )
-    git_dir = Path(
-        _ask(directory, environment, "rev-parse", "--path-format=absolute", "--git-common-dir").text
-    )
-    root = _main_worktree(directory, environment)
+    git_dir = Path(git.ask("rev-parse", "--path-format=absolute", "--git-common-dir").text)
+    root = _main_worktree(git)
     return Origin(
         root=root,
         git_dir=git_dir,
         objects=_object_folders(git_dir / "objects"),
-        object_format=_ask(directory, environment, "rev-parse", "--show-object-format").text,
+        object_format=git.ask("rev-parse", "--show-object-format").text,
         identity={},
-        settings=_held_settings(directory, environment),
-        excludes=_user_excludes(directory, environment, git_dir),
+        settings=_held_settings(git),
+        excludes=_user_excludes(git, git_dir),
     )
 
 
-def identity(directory: Path, environment: Mapping[str, str]) -> dict[str, str]:
+def identity(git: UserGit) -> dict[str, str]:
     """Whose name commits carry: the user's, as git itself would have it."""
     variables: dict[str, str] = {}
     for role in ("AUTHOR", "COMMITTER"):
         asked = ("-c", "user.useConfigOnly=true", "var", f"GIT_{role}_IDENT")
-        answer = ask(*asked, cwd=directory, environment=environment, ok=(0, 128))
+        answer = git.ask(*asked, ok=(0, 128))
         found = re.fullmatch(r"(.*) <(.*)> \d+ [+-]\d{4}", answer.text)
         if answer.code or found is None:
             raise RepositoryError(
@@ -74,14 +87,10 @@ def identity(directory: Path, environment: Mapping[str, str]) -> dict[str, str]:
     return variables
 
 
-def base(
-    origin: Origin, directory: Path, wanted: str | None, environment: Mapping[str, str]
-) -> Base:
+def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     """The commit to work from, refused where Windlass would do half a job."""
     name = wanted or "HEAD"
-    found = _ask(
-        directory,
-        environment,
+    found = git.ask(
         "rev-parse",
         "--verify",
         "--quiet",
@@ -92,28 +101,34 @@ def base(
     if found.code:
         raise _no_base(wanted)
     commit = found.text
-    _refuse_submodules(directory, environment, commit)
-    _refuse_filters(directory, environment, commit)
-    branch, warnings = _branch(directory, environment, wanted)
-    dirty = _ask(directory, environment, "status", "--porcelain", "--ignore-submodules")
-    if dirty.text:
-        count = len(dirty.text.splitlines())
+    _refuse_submodules(git, commit)
+    _refuse_filters(git, commit)
+    branch, warnings = _branch(git, wanted)
+    status = git.ask(
+        "status",
+        "--porcelain",
+        "-z",
+        "--no-renames",
+        "--untracked-files=all",
+        "--ignore-submodules",
+    )
+    dirty = [entry for entry in status.fields if not entry[3:].startswith(own)]
+    if dirty:
+        count = len(dirty)
         warnings.append(
-            f"{count} uncommitted change{'s' * (count != 1)} in {origin.root.name} are not part of"
-            f" the run: it works from commit {commit[:10]}"
+            f"{count} uncommitted change{'s are' if count != 1 else ' is'} not part of the run:"
+            f" it works from commit {commit[:10]}"
         )
     return Base(commit=commit, branch=branch, warnings=tuple(warnings))
 
 
-def refuse_clashing_branches(origin: Origin, refs: Refs, environment: Mapping[str, str]) -> None:
+def refuse_clashing_branches(git: UserGit, refs: Refs) -> None:
     """A branch that is called as one of our folders keeps every branch of ours from existing."""
     parts = refs.integration.split("/")
     folders = ["/".join(parts[:i]) for i in range(3, len(parts))]
-    clash = _ask(origin.root, environment, "for-each-ref", "--format=%(refname)", *folders)
+    clash = git.ask("for-each-ref", "--format=%(refname)", *folders)
     taken = [ref for ref in clash.text.splitlines() if ref in folders]
-    below = _ask(
-        origin.root, environment, "for-each-ref", "--format=%(refname)", refs.integration + "/"
-    )
+    below = git.ask("for-each-ref", "--format=%(refname)", refs.integration + "/")
     if taken or below.text:
         name = (taken or below.text.splitlines())[0].removeprefix("refs/heads/")
         raise RepositoryError(
@@ -132,22 +147,18 @@ def _no_base(wanted: str | None) -> RepositoryError:
     )
 
 
-def _branch(
-    directory: Path, environment: Mapping[str, str], wanted: str | None
-) -> tuple[str | None, list[str]]:
+def _branch(git: UserGit, wanted: str | None) -> tuple[str | None, list[str]]:
     if wanted is not None:
-        named = _ask(
-            directory, environment, "show-ref", "--verify", f"refs/heads/{wanted}", ok=(0, 1, 128)
-        )
+        named = git.ask("show-ref", "--verify", f"refs/heads/{wanted}", ok=(0, 1, 128))
         return (wanted, []) if named.code == 0 else (None, [])
-    head = _ask(directory, environment, "symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
+    head = git.ask("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
     if head.code == 0:
         return head.text, []
     return None, ["HEAD is detached: the run works from that commit, and no branch will follow"]
 
 
-def _refuse_submodules(directory: Path, environment: Mapping[str, str], commit: str) -> None:
-    listed = _ask(directory, environment, "ls-tree", "-r", "-z", "--full-tree", commit)
+def _refuse_submodules(git: UserGit, commit: str) -> None:
+    listed = git.ask("ls-tree", "-r", "-z", "--full-tree", commit)
     for entry in listed.fields:
         if entry.startswith(_GITLINK):
             raise RepositoryError(
@@ -156,11 +167,9 @@ def _refuse_submodules(directory: Path, environment: Mapping[str, str], commit: 
             )
 
 
-def _refuse_filters(directory: Path, environment: Mapping[str, str], commit: str) -> None:
+def _refuse_filters(git: UserGit, commit: str) -> None:
     """LFS and its kin keep the content elsewhere, where a workspace would not find it."""
-    found = _ask(
-        directory,
-        environment,
+    found = git.ask(
         "grep",
         "-h",
         "-I",
@@ -174,9 +183,7 @@ def _refuse_filters(directory: Path, environment: Mapping[str, str], commit: str
     )
     for line in found.text.splitlines():
         for name in re.findall(r"\sfilter=(\S+)", line):
-            configured = _ask(
-                directory,
-                environment,
+            configured = git.ask(
                 "config",
                 "--get-regexp",
                 f"^filter\\.{re.escape(name)}\\.",
@@ -189,9 +196,9 @@ def _refuse_filters(directory: Path, environment: Mapping[str, str], commit: str
                 )
 
 
-def _refuse_old_git(directory: Path, environment: Mapping[str, str]) -> None:
+def _refuse_old_git(git: UserGit) -> None:
     try:
-        said = ask("version", cwd=directory, environment=environment).text
+        said = git.ask("version").text
     except FileNotFoundError:
         raise RepositoryError("git is not installed", hint="install git 2.38 or newer") from None
     numbers = re.search(r"(\d+)\.(\d+)", said)
@@ -199,8 +206,8 @@ def _refuse_old_git(directory: Path, environment: Mapping[str, str]) -> None:
         raise RepositoryError(f"{said!r} is too old", hint="install git 2.38 or newer")
 
 
-def _main_worktree(directory: Path, environment: Mapping[str, str]) -> Path:
-    listed = _ask(directory, environment, "worktree", "list", "--porcelain")
+def _main_worktree(git: UserGit) -> Path:
+    listed = git.ask("worktree", "list", "--porcelain")
     return Path(listed.text.splitlines()[0].removeprefix("worktree "))
 
 
@@ -216,22 +223,15 @@ def _object_folders(objects: Path) -> tuple[Path, ...]:
     return tuple(folders)
 
 
-def _held_settings(directory: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    answers = {
-        name: _ask(directory, environment, "config", "--get", name, ok=(0, 1))
-        for name in HELD_SETTINGS
-    }
+def _held_settings(git: UserGit) -> dict[str, str]:
+    answers = {name: git.ask("config", "--get", name, ok=(0, 1)) for name in HELD_SETTINGS}
     return {name: answer.text for name, answer in answers.items() if answer.text}
 
 
-def _user_excludes(
-    directory: Path, environment: Mapping[str, str], git_dir: Path
-) -> tuple[str, ...]:
-    configured = _ask(
-        directory, environment, "config", "--type=path", "--get", "core.excludesFile", ok=(0, 1)
-    )
-    home = Path(environment.get("HOME", "/"))
-    config_home = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+def _user_excludes(git: UserGit, git_dir: Path) -> tuple[str, ...]:
+    configured = git.ask("config", "--type=path", "--get", "core.excludesFile", ok=(0, 1))
+    home = Path(git.environment.get("HOME", "/"))
+    config_home = Path(git.environment.get("XDG_CONFIG_HOME") or home / ".config")
     lines: list[str] = []
     for path in (
         Path(configured.text) if configured.text else config_home / "git" / "ignore",
@@ -240,15 +240,6 @@ def _user_excludes(
         if path.is_file():
             lines += path.read_text(errors="replace").splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
-
-
-def _ask(
-    directory: Path, environment: Mapping[str, str], *args: str, ok: tuple[int, ...] = (0,)
-) -> Output:
-    try:
-        return ask(*args, cwd=directory, environment=environment, ok=ok)
-    except GitFailed as failure:
-        raise RepositoryError(failure.message) from failure
 
 
 def _last_line(output: Output) -> str:

@@ -39,6 +39,7 @@ FLAGS = (
 )
 
 FRESH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (in the box they are nobody else's)
+UNUSED = frozenset({"boot", "dev", "lost+found", "proc"})
 COVERED = (Path("/home"), Path("/root"), Path("/run"), Path("/var/run"))
 
 MADE = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108
@@ -82,6 +83,7 @@ class Bubblewrap:
         masked: Sequence[Path] = (),
         read: Sequence[Path] = (),
         pass_env: Sequence[str] = (),
+        program: str = "bwrap",
     ) -> None:
         """Look at the host as it is now; `marker` names the run whose processes these will be.
 
@@ -99,9 +101,8 @@ class Bubblewrap:
         self._pass_env = tuple(pass_env)
         self._marker = marker
         # The system's own first: PATH may lead through folders that somebody else writes.
-        self._program = shutil.which("bwrap", path="/usr/bin:/bin") or shutil.which(
-            "bwrap", path=path
-        )
+        system = shutil.which(program, path="/usr/bin:/bin")
+        self._program = system or shutil.which(program, path=path)
         # A host that has a /workspace may well have the repository in it.
         self._mount = "/windlass-workspace" if Path("/workspace").exists() else "/workspace"
         if self._repository.resolve() == Path("/"):
@@ -117,7 +118,7 @@ class Bubblewrap:
         mounts = self._host.copy()
         mounts.show(*box.read)
         return [
-            self._program or "bwrap",
+            self._program or "bwrap",  # missing, it fails to start, which is what it should
             *FLAGS,
             *(() if box.network else ("--unshare-net",)),
             *mounts.arguments(),
@@ -176,8 +177,8 @@ class Bubblewrap:
         for entry in sorted(Path("/").iterdir()):
             if entry.is_symlink():
                 mounts.link(entry)
-            # Hidden entries belong to whoever has the root as home; proc and dev are made anew.
-            elif entry.name not in {"proc", "dev"} and not entry.name.startswith("."):
+            # Hidden entries belong to whoever has the root as home; each mount takes its time.
+            elif entry.is_dir() and entry.name not in UNUSED and not entry.name.startswith("."):
                 mounts.show(entry)
         mounts.lay("fresh", *FRESH)
         mounts.lay("cover", *COVERED, *self._masked)

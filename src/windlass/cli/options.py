@@ -1,0 +1,72 @@
+"""Arguments and options that several commands share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def repo_option(command: F) -> F:
+    """`--repo DIR`."""
+    return click.option(
+        "--repo",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=".",
+        help="Work in the repository around this folder  [default: the current one]",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """`--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs")(command)
+
+
+def run_options(command: F) -> F:
+    """What `run` and `resume` have in common."""
+    options = [
+        click.option(
+            "--agents", type=int, metavar="N", help="Let N agents work at once  [default: 3]"
+        ),
+        click.option(
+            "--max-turns", type=int, metavar="N", help="Abandon a task after N turns  [default: 5]"
+        ),
+        click.option(
+            "--model", metavar="M", help="Play with this model  [default: claude-sonnet-4-5]"
+        ),
+        click.option(
+            "--max-cost", type=float, metavar="USD", help="Stop at this cost  [default: 20]"
+        ),
+        click.option(
+            "--sandbox",
+            type=click.Choice(["auto", "bwrap", "checkout", "none"]),
+            help="How strong the sandbox is  [default: auto]",
+        ),
+        click.option(
+            "--red-base",
+            type=click.Choice(["ask", "go", "stop"]),
+            help="What to do when the base itself fails its checks  [default: ask]",
+        ),
+        click.option("--yes", is_flag=True, help="Do not ask: resume what was interrupted"),
+        click.option("--verbose", is_flag=True, help="Also show what agents say"),
+        click.option("--quiet", is_flag=True, help="Show only the end"),
+        json_option,
+        repo_option,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def settings_of(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that are settings, by their dotted keys."""
+    return {
+        "agents": options.get("agents"),
+        "max_turns": options.get("max_turns"),
+        "model": options.get("model"),
+        "max_cost": options.get("max_cost"),
+        "sandbox.level": options.get("sandbox"),
+        "policy.red_base": options.get("red_base"),
+    }

@@ -1,0 +1,28 @@
+"""`windlass resume [PLAN]`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from windlass.cli.finding import plan_id_of, read_plan
+from windlass.cli.hauling import Request, start_or_resume
+from windlass.cli.options import run_options
+from windlass.cli.wiring import Project
+
+
+@click.command("resume", short_help="Go on with a run that was interrupted")
+@click.argument("plan", required=False)
+@run_options
+def command(plan: str | None, repo: Path, **options: Any) -> int:
+    """Go on with a run that was interrupted, stopped, or needs you.
+
+    Without PLAN: the only unfinished run of the repository. Nothing that was finished is done or
+    paid for again; what an interrupted agent left is kept and given to the next.
+    """
+    project = Project(repo.resolve(), dict(os.environ))
+    typed = plan or plan_id_of(project, None)
+    understood = read_plan(project, typed)
+    request = Request(typed=typed, options=options, choice="resume")
+    return start_or_resume(project, understood, request)

@@ -1,0 +1,38 @@
+"""`windlass run PLAN`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from windlass.cli.finding import read_plan
+from windlass.cli.hauling import Request, start_or_resume
+from windlass.cli.options import run_options
+from windlass.cli.plan import show_plan
+from windlass.cli.wiring import Project
+
+
+@click.command("run", short_help="Run a plan to verified, merged commits")
+@click.argument("plan")
+@click.option("--resume", "choice", flag_value="resume", help="Go on with an unfinished run")
+@click.option("--restart", "choice", flag_value="restart", help="Leave it, and begin anew")
+@click.option("--dry-run", is_flag=True, help="Show what was understood, and do nothing")
+@run_options
+def command(plan: str, choice: str | None, dry_run: bool, repo: Path, **options: Any) -> int:  # noqa: FBT001
+    """Run PLAN, a Markdown file with tasks, to verified, merged commits.
+
+    Each task is played by a fresh agent in a checkout of its own, committed by Windlass, proven by
+    the project's checks on exactly that commit, and merged onto the branch
+    windlass/PLAN/integration. Your own checkout and branch are not touched.
+
+    \b
+    windlass run docs/plan.md
+    windlass run docs/plan.md --agents 2 --max-cost 5
+    windlass run docs/plan.md --dry-run
+    """  # noqa: D301
+    project = Project(repo.resolve(), dict(os.environ))
+    understood = read_plan(project, plan)
+    if dry_run:
+        return show_plan(project, understood, as_json=bool(options["as_json"]))
+    return start_or_resume(project, understood, Request(typed=plan, options=options, choice=choice))

@@ -1,0 +1,10 @@
+"""The only place that picks adapters: which part serves which port, and where things lie.
+
+Nothing is decided here that the core could decide.
+"""
+
+from windlass.cli.wiring.facts import ended, newest, resumed, started
+from windlass.cli.wiring.project import Project
+from windlass.cli.wiring.world import World
+
+__all__ = ["Project", "World", "ended", "newest", "resumed", "started"]

@@ -1,0 +1,71 @@
+"""Facts that commands record, stamped here because the core keeps no time and rolls no dice."""
+
+import secrets
+
+import msgspec
+
+from windlass import __version__
+from windlass.adapters.clock import SystemClock
+from windlass.adapters.git import inspect
+from windlass.cli.wiring.project import Project
+from windlass.errors import JournalDamaged
+from windlass.events import model as e
+from windlass.plan import Plan
+from windlass.settings import Level, Settings
+from windlass.state import RunState, fold
+from windlass.views.progress import Progress
+
+
+def refuse_short_journal(project: Project, plan_id: str, last: int, run: str) -> None:
+    """A journal behind the state file made from it has lost its end (a cut log opens clean)."""
+    path = project.folders(plan_id).run(run) / "state.json"
+    if not path.is_file():
+        return
+    try:
+        told = msgspec.json.decode(path.read_bytes(), type=Progress)
+    except msgspec.MsgspecError:
+        return  # somebody's edit; it is a projection and proves nothing
+    if told.seq > last:
+        raise JournalDamaged(
+            f"the journal of {plan_id!r} ends at {last}, but {path.name} was made from {told.seq}",
+            position=last + 1,
+            hint="it was cut short or restored from an old copy; put the newest back",
+        )
+
+
+def started(
+    run: str, plan: Plan, settings: Settings, base: inspect.Base, level: Level
+) -> e.RunStarted:
+    """The first fact of a new run."""
+    return e.RunStarted(
+        at=SystemClock().now(),
+        run=run,
+        plan=plan,
+        settings=settings,
+        base=base.commit,
+        base_branch=base.branch,
+        sandbox=level,
+        version=__version__,
+    )
+
+
+def resumed(settings: Settings, level: Level, moved_to: str | None) -> e.RunResumed:
+    """The first fact of a process that takes a run over."""
+    return e.RunResumed(
+        at=SystemClock().now(), settings=settings, sandbox=level, base_moved_to=moved_to
+    )
+
+
+def ended(status: e.RunEnd, reason: str) -> e.RunEnded:
+    """The last fact, recorded by a command rather than by a run."""
+    return e.RunEnded(at=SystemClock().now(), status=status, reason=reason)
+
+
+def new_run_id() -> str:
+    """A name for a run: short, and never given twice."""
+    return secrets.token_hex(4)
+
+
+def newest(entries: list[e.Entry]) -> RunState | None:
+    """The state of the plan's last run."""
+    return fold(entry.event for entry in entries)

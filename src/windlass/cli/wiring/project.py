@@ -1,0 +1,135 @@
+"""A project on disk: the repository around a folder, and what Windlass keeps in it."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from windlass.adapters.files import make_folder, write_durably
+from windlass.adapters.git import inspect
+from windlass.adapters.git.layout import Folders
+from windlass.adapters.git.store import Origin
+from windlass.adapters.inbox import send
+from windlass.adapters.journal.sqlite import SqliteJournal
+from windlass.adapters.lock import PlanLock, holder
+from windlass.adapters.sandbox import Sandbox
+from windlass.adapters.sandbox.bubblewrap import Bubblewrap
+from windlass.adapters.sandbox.choose import choose
+from windlass.adapters.sandbox.plain import Plain
+from windlass.events import model as e
+from windlass.secrets import Redactor
+from windlass.settings import Level, Settings
+from windlass.views.progress import Progress
+
+CREDENTIALS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+)
+"""The variables an agent may need to reach its model; no other secret goes near it."""
+
+
+class Project:
+    """The repository around a folder, and what Windlass keeps in it."""
+
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        self.directory = directory
+        self.environment = environment
+        self.user_git = inspect.UserGit(directory, environment)
+        self.origin: Origin = inspect.locate(self.user_git)
+        self.redactor = Redactor(environment)
+        self.root = self.origin.root
+        self.home = self.root / ".windlass"
+
+    def folders(self, plan_id: str) -> Folders:
+        """Where a plan's things lie."""
+        return Folders(self.home, plan_id)
+
+    def plans(self) -> list[str]:
+        """The ids of plans that were ever run here."""
+        return sorted(path.parent.name for path in self.home.glob("plans/*/journal.db"))
+
+    def entries(self, plan_id: str) -> list[e.Entry]:
+        """All that the plan's journal has, for those who only look."""
+        path = self.folders(plan_id).journal
+        if not path.exists():
+            return []
+        with SqliteJournal.read_only(path) as journal:
+            return list(journal.read())
+
+    def state_file(self, plan_id: str) -> Progress | None:
+        """The newest state.json: what is left to show of a journal that cannot be read."""
+        files = sorted(
+            self.folders(plan_id).home.glob("runs/*/state.json"), key=lambda p: p.stat().st_mtime
+        )
+        return msgspec.json.decode(files[-1].read_bytes(), type=Progress) if files else None
+
+    def live_pid(self, plan_id: str) -> int | None:
+        """The process that runs the plan now, if any."""
+        return holder(self.folders(plan_id).lock)
+
+    def send(self, plan_id: str, command: str) -> None:
+        """Tell a live run something."""
+        send(self.folders(plan_id).inbox, command)
+
+    def own_files(self, plan_id: str) -> tuple[str, ...]:
+        """Paths in the user's checkout that Windlass itself writes."""
+        return (".windlass/", f"state/{plan_id}_state.json")
+
+    def base(self, wanted: str | None, plan_id: str) -> inspect.Base:
+        """The commit a new run would work from."""
+        return inspect.base(self.user_git, wanted, self.own_files(plan_id))
+
+    def git(self, *args: str) -> str:
+        """Ask the user's git something that only reads."""
+        return self.user_git.ask(*args).stdout
+
+    def make_home(self) -> None:
+        """Windlass's own folder, which the user's git is not to see."""
+        make_folder(self.home)
+        ignore = self.home / ".gitignore"
+        if not ignore.exists():
+            write_durably(ignore, "*\n")
+
+    @contextmanager
+    def holding(self, plan_id: str) -> Generator[SqliteJournal]:
+        """The plan's lock and its journal, for whoever writes."""
+        self.make_home()
+        folders = self.folders(plan_id)
+        with PlanLock(folders.lock), SqliteJournal.open(folders.journal, self.redactor) as journal:
+            yield journal
+
+    def sandbox(self, settings: Settings, marker: str) -> Sandbox:
+        """The walls for this run: nothing weaker than asked for."""
+        home = Path(self.environment.get("HOME", "/nonexistent"))
+        path = self.environment.get("PATH", "")
+        bubblewrap = Bubblewrap(
+            home=home,
+            repository=self.root,
+            objects=self.origin.objects,
+            masked=(self.origin.git_dir,),
+            path=path,
+            environment=self.environment,
+            marker=marker,
+            read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
+            pass_env=settings.sandbox.env,
+        )
+
+        def plain(level: Level) -> Plain:
+            empty = self.home / "empty-home"
+            make_folder(empty)
+            return Plain(
+                level,
+                home=empty,
+                environment=self.environment,
+                pass_env=settings.sandbox.env,
+                marker=marker,
+            )
+
+        return choose(settings.sandbox.level, bubblewrap=bubblewrap, plain=plain)
+
+    def credentials(self) -> dict[str, str]:
+        """What the agent reaches its model with."""
+        return {name: self.environment[name] for name in CREDENTIALS if name in self.environment}

@@ -1,0 +1,151 @@
+"""The world of one run: real adapters behind every port."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from windlass.adapters.activity import ActivityLog
+from windlass.adapters.agents.claude import ClaudeAgent
+from windlass.adapters.checks import CommandChecks
+from windlass.adapters.clock import SystemClock
+from windlass.adapters.furnish import Furnisher
+from windlass.adapters.git import inspect
+from windlass.adapters.git.checkouts import remove
+from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.reconcile import reconcile, remove_stale_locks
+from windlass.adapters.git.repository import GitRepository
+from windlass.adapters.git.store import Store
+from windlass.adapters.guard import Guard, GuardedAgent, GuardedChecks
+from windlass.adapters.inbox import FileInbox
+from windlass.adapters.journal.sqlite import SqliteJournal
+from windlass.adapters.leftovers import end_leftovers
+from windlass.adapters.projections import Projections
+from windlass.cli.wiring.project import Project
+from windlass.dialects import project as project_dialect
+from windlass.events import model as e
+from windlass.ports import Activity, Agent, Checks
+from windlass.runner import Ports, Runner
+from windlass.settings import Settings
+from windlass.state import RunState
+from windlass.views.progress import progress
+
+Observe = Callable[[e.Entry, RunState], None]
+
+
+class World:
+    """Everything one run needs, composed."""
+
+    def __init__(
+        self,
+        project: Project,
+        plan_id: str,
+        run: str,
+        settings: Settings,
+        journal: SqliteJournal,
+        *,
+        agent: Agent | None = None,
+    ) -> None:
+        self._project = project
+        self._journal = journal
+        self._folders = project.folders(plan_id)
+        self.refs = Refs(plan_id, run)
+        identity = inspect.identity(project.user_git)
+        inspect.refuse_clashing_branches(project.user_git, self.refs)
+        self._store = Store(replace(project.origin, identity=identity), self._folders)
+        self.sandbox = project.sandbox(settings, f"{plan_id}/{run}")
+        self._furnisher = Furnisher(self._store, self.sandbox, settings.workspace)
+        self._repository = GitRepository(
+            self._store,
+            self.refs,
+            furnish=self._furnisher,
+            max_file_bytes=settings.workspace.max_file_mb * 1e6,
+        )
+        self._clock = SystemClock()
+        self._run_folder = self._folders.run(run)
+        self._checks: Checks = CommandChecks(
+            self._store,
+            self.sandbox,
+            self._furnisher,
+            timeout=settings.check_timeout,
+            network=settings.sandbox.network,
+            logs=self._run_folder / "logs",
+        )
+        self._agent = agent or ClaudeAgent(settings.agent, self.sandbox, project.credentials())
+        if self.sandbox.level != "bwrap":
+            guard = Guard(project.origin, project.own_files(plan_id))
+            self._agent = GuardedAgent(self._agent, guard)
+            self._checks = GuardedChecks(self._checks, guard)
+
+    async def haul(
+        self,
+        first: e.RunStarted | e.RunResumed,
+        before: RunState | None,
+        *,
+        observe: Observe,
+        watch: Callable[[Activity], None],
+    ) -> RunState:
+        """Run until the run ends; `before` is the state that is resumed, if any."""
+        await self._clear_up(first, before)
+        projections = Projections(self._render)
+        chatter = ActivityLog(
+            self._run_folder / "activity.jsonl", self._project.redactor, self._clock
+        )
+
+        def observer(entry: e.Entry, state: RunState) -> None:
+            observe(entry, state)
+            projections.show(state, entry.seq)
+
+        def watcher(activity: Activity) -> None:
+            cleaned = replace(activity, text=self._project.redactor.text(activity.text))
+            chatter(cleaned)
+            watch(cleaned)
+
+        ports = Ports(
+            journal=self._journal,
+            agent=self._agent,
+            repository=self._repository,
+            checks=self._checks,
+            clock=self._clock,
+            inbox=FileInbox(self._folders.inbox),
+            watch=watcher,
+        )
+        runner = Runner(ports, seq=self._journal.last, state=before, observer=observer)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(projections.keep)
+                await runner.run(first)
+                group.cancel_scope.cancel()
+        except ExceptionGroup as failures:
+            # The first says why it failed; the others are what that tore down.
+            raise _first(failures) from None
+        finally:
+            projections.flush()
+        return runner.state
+
+    async def _clear_up(self, first: e.RunStarted | e.RunResumed, before: RunState | None) -> None:
+        """End and mend what an earlier process left, then open the repository for this run."""
+        end_leftovers(f"{self.refs.plan}/")
+        remove_stale_locks(self._store, self.refs)
+        await remove(self._folders.throwaway)
+        self._store.open(self._furnisher.exclude_text())
+        if before is not None and isinstance(first, e.RunResumed):
+            await reconcile(self._store, self.refs, before)
+        base = first.base if isinstance(first, e.RunStarted) else before.base if before else ""
+        await self._repository.open(base)
+
+    def _render(self, state: RunState, seq: int) -> Mapping[Path, str]:
+        own = msgspec.json.format(msgspec.json.encode(progress(state, seq)), indent=2).decode()
+        shown = {
+            self._project.root / path: self._project.redactor.text(text)
+            for path, text in project_dialect(state, seq).items()
+        }
+        return {self._run_folder / "state.json": own + "\n", **shown}
+
+
+def _first(failure: Exception) -> Exception:
+    while isinstance(failure, ExceptionGroup):
+        failure = failure.exceptions[0]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return failure  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,109 @@
+"""What Claude's messages mean, where no real fault brings them about."""
+
+from typing import Any
+
+import pytest
+from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage
+
+from windlass.adapters.agents import claude_reading as reading
+from windlass.events.model import Failure
+from windlass.settings import AgentSettings
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        ("tool", "given", "line"),
+        [
+            ("Read", {"file_path": "/workspace/src/app.py"}, "Reading app.py"),
+            ("Write", {"file_path": "app.py"}, "Writing app.py"),
+            ("NotebookEdit", {"notebook_path": "a/b.ipynb"}, "Editing b.ipynb"),
+            ("Bash", {"command": "pytest -q\\\n  tests"}, "Running: pytest -q\\ tests"),
+            ("Bash", {"command": "x" * 60}, "Running: " + "x" * 49 + "…"),
+            ("Grep", {"pattern": "def main"}, "Searching def main"),
+            ("TodoWrite", {"todos": []}, "TodoWrite"),
+            ("Read", {}, "Reading "),
+        ],
+    )
+    def test_a_tool_call_is_told_in_a_line(self, tool: str, given: dict[str, str], line: str):
+        assert reading.describe(tool, given) == line  # K6
+
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ("a\n\n  b\tc\r", "a b c"),
+            ("\x1b[31mred\x1b[0m \x1b]0;title\x07x\x1b]8;;http://e\x1b\\link", "red xlink"),
+            ("\x9b2Jx\x00\x07\x7f\x85y", "x y"),
+            ("a\u202eb\u200bc\ufeff", "abc"),
+            ("z" * 300, "z" * 199 + "…"),
+            ("\ud800x", "x"),
+        ],
+    )
+    def test_a_line_holds_nothing_a_terminal_stumbles_over(self, text: str, line: str):
+        assert reading.one_line(text) == line
+
+    def test_of_two_results_the_last_counts_for_it_has_the_totals(self):
+        reader = self._reader()
+        reader.read(self._result(cost=0.5, tokens=100, result="first"), 0)
+        reader.read(self._result(cost=0.7, tokens=140, result="second"), 1)
+        report = reader.report("")
+        assert report.summary == "second"
+        assert (report.usage.cost_usd, report.usage.input_tokens) == (0.7, 140)
+
+    @pytest.mark.parametrize(
+        ("reason", "failure"),
+        [
+            ("budget_exhausted", Failure.BUDGET),
+            ("prompt_too_long", Failure.ENVIRONMENT),
+            ("image_error", Failure.CRASHED),
+            (None, Failure.CRASHED),
+        ],
+    )
+    def test_the_reason_it_gives_is_what_counts(self, reason: str | None, failure: Failure):
+        reader = self._reader()
+        reader.read(self._result(is_error=True, terminal_reason=reason), 0)
+        assert reader.report("").failure is failure
+
+    def test_an_account_without_money_is_a_matter_of_budget(self):
+        reader = self._reader()
+        reader.read(AssistantMessage(content=[], model="m", error="billing_error"), 0)
+        failed = self._result(is_error=True, terminal_reason="api_error", api_error_status=400)
+        reader.read(failed, 0)
+        assert reader.report("").failure is Failure.BUDGET
+
+    def test_a_retry_that_waits_long_is_not_idle(self):
+        reader = self._reader()
+        reader.begin(0)
+        reader.read(SystemMessage("status", {"status": "requesting"}), 1)
+        assert reader.deadline == 11
+        retry = {"attempt": 1, "retry_delay_ms": 30_000, "error_status": 529, "error": "overloaded"}
+        reader.read(SystemMessage("api_retry", retry), 2)
+        assert reader.deadline == 42
+        reader.read(StreamEvent("u", "s", {"type": "message_start"}), 30)
+        assert reader.deadline == 40
+        reader.read(StreamEvent("u", "s", {"type": "message_stop"}), 35)
+        assert reader.deadline == 100
+
+    @staticmethod
+    def _reader() -> reading.Reader:
+        settings = AgentSettings(idle_timeout=10, timeout=100)
+        return reading.Reader("1.1", print, settings, retries=1)
+
+    @staticmethod
+    def _result(cost: float = 0, tokens: int = 0, **fields: Any) -> ResultMessage:
+        usage = {
+            "inputTokens": tokens,
+            "outputTokens": 0,
+            "cacheReadInputTokens": 0,
+            "cacheCreationInputTokens": 0,
+        }
+        made: dict[str, Any] = {
+            "subtype": "success",
+            "is_error": False,
+            "num_turns": 1,
+            "session_id": "s",
+            "duration_ms": 1,
+            "duration_api_ms": 1,
+            "total_cost_usd": cost,
+            "model_usage": {"m": usage},
+        }
+        return ResultMessage(**{**made, **fields})

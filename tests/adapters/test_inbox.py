@@ -1,0 +1,105 @@
+"""Commands arrive whole, in order, and once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from windlass.adapters.inbox import MAX_BYTES, FileInbox, send
+from windlass.errors import BadInput
+
+SENDER = """
+import sys
+from pathlib import Path
+from windlass.adapters.inbox import send
+send(Path(sys.argv[1]), sys.argv[2])
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "inbox"
+
+
+def commands(folder: Path) -> list[str]:
+    return [command for command, _ in FileInbox(folder).take()]
+
+
+def test_an_inbox_nobody_made_is_empty(folder: Path):
+    assert commands(folder) == []
+    assert not folder.exists()
+
+
+def test_a_command_arrives_from_another_process(folder: Path):
+    subprocess.run([sys.executable, "-c", SENDER, folder, "stop"], check=True)
+    assert commands(folder) == ["stop"]
+
+
+def test_commands_come_in_the_order_they_were_sent(folder: Path):
+    sent = [f"command-{n}" for n in range(20)]
+    for command in sent:
+        send(folder, command)
+    assert commands(folder) == sent
+
+
+def test_a_command_waits_until_it_is_removed(folder: Path):
+    send(folder, "pause")
+    send(folder, "stop")
+    inbox = FileInbox(folder)
+    (_, remove), _ = inbox.take()
+    assert commands(folder) == ["pause", "stop"]
+    remove()
+    assert commands(folder) == ["stop"]
+    remove()  # a second time, as after a crash, does no harm
+    assert commands(folder) == ["stop"]
+
+
+def test_a_command_may_say_more_than_its_name(folder: Path):
+    folder.mkdir()
+    (folder / "1-a.json").write_text('{"command": "stop", "by": "somebody"}')
+    assert commands(folder) == ["stop"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b'{"command": 1}',
+        b'{"command": ""}',
+        b'{"order": "stop"}',
+        b'{"command": "' + b"x" * MAX_BYTES + b'"}',
+    ],
+)
+def test_garbage_is_passed_over_and_left(folder: Path, content: bytes):
+    folder.mkdir()
+    (folder / "0-garbage.json").write_bytes(content)
+    send(folder, "stop")
+    assert commands(folder) == ["stop"]
+    assert (folder / "0-garbage.json").read_bytes() == content
+
+
+def test_what_is_no_plain_file_is_passed_over(folder: Path, tmp_path: Path):
+    folder.mkdir()
+    outside = tmp_path / "outside"
+    outside.write_text('{"command": "abort"}')
+    (folder / "1-folder.json").mkdir()
+    (folder / "2-link.json").symlink_to(outside)
+    (folder / "3-dangling.json").symlink_to("nowhere")
+    os.mkfifo(folder / "4-pipe.json")
+    (folder / ".5-half.json").write_text('{"command": "abort"}')
+    (folder / "6-note.txt").write_text('{"command": "abort"}')
+    send(folder, "stop")
+    assert commands(folder) == ["stop"]
+
+
+def test_a_largest_command_is_taken(folder: Path):
+    command = "x" * (MAX_BYTES - len('{"command":""}'))
+    send(folder, command)
+    with pytest.raises(BadInput, match="too long"):
+        send(folder, command + "x")
+    assert commands(folder) == [command]

@@ -1,0 +1,191 @@
+"""The order of tasks: what is refused and why, and what follows from what is accepted."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windlass.errors import PlanError
+from windlass.plan import (
+    Plan,
+    Task,
+    critical_lengths,
+    ordered,
+    transitive_dependents,
+    validated,
+)
+
+
+def plan(**depends_on: str) -> Plan:
+    """A plan of tasks by id, each with the ids it depends on, separated by spaces."""
+    tasks = enumerate(depends_on.items(), 1)
+    return Plan(
+        id="p",
+        title="P",
+        dialect="milestone",
+        path="p.md",
+        tasks=tuple(
+            Task(id=name, title=name, depends_on=tuple(deps.split()), line=line)
+            for line, (name, deps) in tasks
+        ),
+    )
+
+
+def of_ids(*ids: str) -> Plan:
+    return Plan(
+        id="p",
+        title="P",
+        dialect="milestone",
+        path="p.md",
+        tasks=tuple(Task(id=each, title="", line=line) for line, each in enumerate(ids, 1)),
+    )
+
+
+def refusal(refused: Plan) -> str:
+    with pytest.raises(PlanError) as caught:
+        validated(refused)
+    return str(caught.value)
+
+
+@st.composite
+def acyclic(draw: st.DrawFn) -> Plan:
+    """A plan whose tasks stand in any order, and whose dependencies have no cycle."""
+    count = draw(st.integers(1, 12))
+    tasks = [
+        Task(
+            id=f"t{index}",
+            title="",
+            depends_on=tuple(
+                f"t{dep}" for dep in sorted(draw(st.sets(st.integers(0, index - 1), max_size=4)))
+            )
+            if index
+            else (),
+        )
+        for index in range(count)
+    ]
+    shuffled = draw(st.permutations(tasks))
+    return Plan(id="p", title="P", dialect="milestone", path="p.md", tasks=tuple(shuffled))
+
+
+class TestValidated:
+    def test_a_good_plan_is_returned_as_it_is(self):
+        good = plan(a="", b="a", c="a b")
+
+        assert validated(good) is good
+
+    def test_a_plan_without_tasks_is_refused_with_the_cure(self):
+        assert refusal(of_ids()).startswith("p.md: no tasks found; a task is a heading")
+
+    @pytest.mark.parametrize(
+        "unsafe",
+        [
+            "../../x", "-rf", "a/b", "x.lock", "X.LOCK", ".", "..", "a..b", "a.", ".a", "",
+            "a b", "a:b", "a\n", "a~1", "a^", "@{", "é", "x" * 65,
+        ],
+    )  # fmt: skip
+    def test_an_id_that_cannot_name_a_ref_and_a_folder_is_refused(self, unsafe: str):
+        said = refusal(of_ids("ok", unsafe))
+
+        assert said.startswith(f"p.md:2: task id {unsafe!r} cannot name a ref and a folder")
+
+    @pytest.mark.parametrize("safe", ["1.1", "3a.1", "10", "T-04", "_x", "x" * 64, "lock", "a-"])
+    def test_an_id_that_can_is_accepted(self, safe: str):
+        assert validated(of_ids(safe)).tasks[0].id == safe
+
+    @pytest.mark.parametrize("again", ["t-04", "T-04"])
+    def test_an_id_is_used_once_also_when_case_is_ignored(self, again: str):
+        said = refusal(of_ids("T-04", "b", again))
+
+        assert said.startswith(f"p.md:3: task id {again!r} is already used on line 1")
+
+    def test_a_dependency_outside_the_plan_is_refused_by_name(self):
+        said = refusal(plan(a="", b="a c"))
+
+        assert (
+            said == "p.md:2: task 'b' depends on 'c', which is not in the plan; the plan has a, b"
+        )
+
+    def test_a_cycle_is_named_with_its_whole_way(self):
+        assert "p.md:1: tasks wait for each other: a → b → a" in refusal(plan(a="b", b="a"))
+
+    def test_a_task_that_waits_for_itself_is_a_cycle(self):
+        assert "p.md:2: tasks wait for each other: b → b" in refusal(plan(a="", b="b"))
+
+    def test_a_cycle_is_named_without_the_way_to_it(self):
+        said = refusal(plan(start="x b", x="", b="c", c="d", d="b"))
+
+        assert "p.md:3: tasks wait for each other: b → c → d → b" in said
+
+    def test_a_diamond_is_no_cycle(self):
+        assert validated(plan(d="b c", b="a", c="a", a=""))
+
+    @given(acyclic())
+    def test_no_plan_without_a_cycle_is_refused(self, good: Plan):
+        assert validated(good) is good
+
+    @given(acyclic(), st.data())
+    def test_any_edge_back_is_refused(self, good: Plan, data: st.DataObject):
+        first = data.draw(st.sampled_from(good.tasks))
+        later = sorted(transitive_dependents(good, first.id))
+        back = data.draw(st.sampled_from([*later, first.id]))
+        tasks = tuple(
+            Task(id=each.id, title="", depends_on=(*each.depends_on, back))
+            if each.id == first.id
+            else each
+            for each in good.tasks
+        )
+
+        assert "tasks wait for each other" in refusal(
+            Plan(id="p", title="P", dialect="milestone", path="p.md", tasks=tasks)
+        )
+
+    def test_ten_thousand_tasks_in_a_row_need_no_recursion(self):
+        count = 10_000
+        row = {f"t{n}": f"t{n + 1}" for n in range(count)} | {f"t{count}": ""}
+
+        assert ordered(validated(plan(**row)))[0].id == f"t{count}"
+
+
+class TestOrdered:
+    def test_a_plan_in_order_keeps_its_order(self):
+        assert [task.id for task in ordered(plan(c="", a="c", b=""))] == ["c", "a", "b"]
+
+    def test_a_dependency_comes_before_its_dependents(self):
+        assert [task.id for task in ordered(plan(d="b c", c="a", b="a", a=""))] == list("abcd")
+
+    @given(acyclic())
+    def test_every_task_comes_once_and_after_what_it_depends_on(self, any_plan: Plan):
+        done: set[str] = set()
+        for task in ordered(any_plan):
+            assert done.issuperset(task.depends_on)
+            assert task.id not in done
+            done.add(task.id)
+        assert len(done) == len(any_plan.tasks)
+
+
+class TestCriticalLengths:
+    def test_the_longest_way_counts(self):
+        lengths = critical_lengths(plan(a="", b="a", c="a", d="b c"), {"b": 5.0, "c": 2.0})
+
+        assert lengths == {"a": 7.0, "b": 6.0, "c": 3.0, "d": 1.0}
+
+    @given(acyclic())
+    def test_a_task_is_farther_from_the_end_than_its_dependents(self, any_plan: Plan):
+        lengths = critical_lengths(any_plan, {})
+
+        for task in any_plan.tasks:
+            assert all(lengths[dep] > lengths[task.id] for dep in task.depends_on)
+
+
+class TestTransitiveDependents:
+    def test_everything_behind_a_task_is_found_and_nothing_else(self):
+        chain = plan(a="", b="a", c="b", d="a", e="")
+
+        assert transitive_dependents(chain, "a") == {"b", "c", "d"}
+        assert transitive_dependents(chain, "b") == {"c"}
+        assert transitive_dependents(chain, "e") == set()
+
+
+def test_a_plan_knows_its_tasks_by_id():
+    known = plan(a="", b="a")
+
+    assert known.task("b") is known.tasks[1]
