@@ -1,7 +1,7 @@
-"""Real milestone documents are read as their authors meant them (K1).
+"""Real milestone documents are read as Markdown says they are written (K1).
 
-The numbers were counted by reading the documents, not by running the program. They are data and
-not ours, so they are read where WINDLASS_CORPUS points.
+Each number was checked against the document's own lines; where author and Markdown differ, a
+comment says so. The documents are not ours, so they are read where WINDLASS_CORPUS points.
 """
 
 import os

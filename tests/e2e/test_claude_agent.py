@@ -41,7 +41,7 @@ from windlass.testing.model.server import ModelServer
 
 KEY = "dummy-key-0123456789"
 FREE = Tokens(input_tokens=0, output_tokens=0)
-LONG_SILENCE = "python3 -c 'import time; time.sleep(2.5)'"
+LONG_SILENCE = "python3 -c 'import time; time.sleep(4)'"
 """Not `sleep`: the CLI refuses a command that only waits."""
 
 real_cli = pytest.mark.skipif(find_program() is None, reason="the Claude CLI is not installed")
@@ -251,7 +251,7 @@ class TestDeadlines:
 
     def test_slow_bytes_and_a_silent_tool_are_no_stall(self, world: World):
         slow = Answer((Say("thinking"), Call("Bash", _bash(LONG_SILENCE))), pace=0.3)
-        report, _, _ = world.run(slow, Say("done"), idle_timeout=1)
+        report, _, _ = world.run(slow, Say("done"), idle_timeout=2)
         assert (report.failure, report.summary) == (None, "done")
 
     def test_the_total_time_counts_while_a_tool_runs(self, world: World):

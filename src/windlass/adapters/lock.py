@@ -10,7 +10,6 @@ import fcntl
 import os
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -54,12 +53,7 @@ class PlanLock:
         self._fd = fd
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Let the lock go; the file stays, empty."""
         if self._fd is not None:
             fd, self._fd = self._fd, None

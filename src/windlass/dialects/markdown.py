@@ -40,7 +40,7 @@ _NEWLINE = re.compile(r"\r\n?|\n")
 _YAML_KEY = re.compile(r"[\w.-]+[ \t]*:(?:[ \t]|$)")
 _RULE = re.compile(r"[ \t]*([-*_])[ \t]*(?:\1[ \t]*){2,}")
 _MARKER = re.compile(r"(?P<bare>[ \t]*(?:[-*+]|[0-9]{1,9}[.)])?)[ \t]*")
-_CHECKBOX = re.compile(r"\[[ xX]\](?:[ \t]+|$)")
+_CHECKBOX = re.compile(r"\A\[[ xX]\](?:\s+|\Z)")
 _LABEL = re.compile(
     r"(?P<mark>\*\*|__)(?P<label>[^*:]+?)"
     r"(?::(?P<inside>[^*]*?)(?P=mark)|(?P=mark)[ \t]*(?:\([^()]*\))?[ \t]*:)(?P<rest>.*)"
@@ -118,7 +118,7 @@ class Document(Struct, frozen=True, kw_only=True):
         marker = next(_MARKER.finditer(head))  # which also matches nothing, so there is one
         width = _width(marker.group(), marker.group("bare"))
         text = "\n".join([head[marker.end() :], *(_outdented(line, width) for line in rest)])
-        return _CHECKBOX.sub("", text, count=1).strip() if _CHECKBOX.match(text) else text.strip()
+        return _CHECKBOX.sub("", text).strip()
 
 
 class Field(Struct, kw_only=True):

@@ -35,7 +35,7 @@ _NEARLY_TASK = re.compile(r"\W*Task\s+\S*[0-9]", re.IGNORECASE)
 _HEADING_LINE = re.compile(r"[ \t>*+\-0-9.)]*#{1,6}[ \t](?P<text>.*)")
 _INNER_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*\w")
 _E2E = re.compile(r"(?:E2E|End[- ]to[- ]End)\b", re.IGNORECASE)
-_MILESTONE = re.compile(r"Milestone\s*:\s*(?=\S)", re.IGNORECASE)
+_MILESTONE = re.compile(r"\AMilestone\s*:\s*(?=\S)", re.IGNORECASE)
 _PLAIN_DEPENDS = re.compile(r"Depends[ \t]+on[ \t]*:", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[,;&]|\b(?:and|or)\b", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]*\)")
@@ -140,18 +140,23 @@ class _Reader:
         return tuple(paths)
 
     def checks(self, fields: Iterable[Field]) -> tuple[str, ...]:
-        commands: list[str] = []
-        for field in fields:
-            value = field.value()
-            here = [command for line in value for command in markdown.code_spans(line)]
-            for item in self.listed(field.below[:1]):
-                first, *more = item.split("\n")
-                # Beside a value, or above more lines, a bare text is more likely to be prose.
-                here += markdown.code_spans(first) or ([] if value or more else [first])
-            if not here and _NOTHING.isdisjoint(" ".join(value).casefold().split()[:1]):
-                self.refuse(field, "each command in backticks, on the line or as a list, or 'none'")
-            commands += here
-        return tuple(commands)
+        return tuple(command for field in fields for command in self.commands(field))
+
+    def commands(self, field: Field) -> list[str]:
+        value = field.value()
+        found = [span for line in value for span in markdown.code_spans(line)]
+        for item in self.listed(field.below[:1]):
+            first, *more = item.split("\n")
+            spans = markdown.code_spans(first)
+            if value and not spans:  # beside a value it is more likely to be prose
+                self.note(field.line, f"{first!r} below 'Checks' is not in backticks, so not read")
+            elif more and not spans:
+                self.refuse(field, f"{first!r} in backticks, or without lines below it")
+            else:
+                found += spans or [first]
+        if not found and _NOTHING.isdisjoint(" ".join(value).casefold().split()[:1]):
+            self.refuse(field, "each command in backticks, on the line or as a list, or 'none'")
+        return found
 
     def number(self, fields: _Fields, label: str, low: int, high: int) -> int | None:
         wanted = f"a number from {low} to {high}"
@@ -220,7 +225,8 @@ class _Reader:
         """The first heading of level 1, unless a task comes first."""
         first = self.tasks[0][0].start if self.tasks else len(self.document.blocks) + 1
         titles = (each for each in self.sections if each.level == 1 and each.start < first)
-        return next((_MILESTONE.sub("", each.heading.text, count=1) for each in titles), "")
+        text = next((each.heading.text.replace("\n", " ") for each in titles), "")
+        return _MILESTONE.sub("", text)
 
     def in_order(self, drafts: Sequence[_Draft]) -> tuple[Task, ...]:
         """Each task as it says, else after all of the stage before its own.

@@ -1,4 +1,6 @@
-"""What each intent means in the world: one effect per `…Started` fact, outcome as facts.
+"""What each intent means in the world: one effect per `…Started` fact, its outcome as facts.
+
+A merge, once recorded, also lets the task's workspace go; nothing is recorded of that.
 
 Law: an effect may be repeated. After a crash the same intent is decided again, and what the first
 try made is found by its pin, or made once more without harm.
@@ -62,6 +64,7 @@ class Effects:
             e.WaitStarted: self._wait,
             e.MergeStarted: self._merge,
             e.TipMoveStarted: self._move_tip,
+            e.TaskMerged: self._release,
             e.VerificationStarted: self._verify,
         }
 
@@ -75,7 +78,14 @@ class Effects:
 
     def can_be_dropped(self, intent: e.Event) -> bool:
         """Whether a stop ends this effect at once; the others are short and are waited for."""
-        return not isinstance(intent, e.SnapshotStarted | e.MergeStarted | e.TipMoveStarted)
+        return isinstance(
+            intent,
+            e.BaselineStarted
+            | e.PlayerStarted
+            | e.ChecksStarted
+            | e.WaitStarted
+            | e.VerificationStarted,
+        )
 
     def dropped(self, intent: e.Event) -> Sequence[e.Event]:
         """What is known of an effect that a stop cut short."""
@@ -202,15 +212,19 @@ class Effects:
 
     async def _move_tip(self, intent: e.TipMoveStarted, _state: RunState) -> Sequence[e.Event]:
         note = await self._ports.repository.move_tip(intent.tip, intent.commit)
-        merged = e.TaskMerged(
-            at=self._ports.clock.now(),
-            task=intent.task,
-            candidate=intent.candidate,
-            commit=intent.commit,
-            note=note,
+        return (
+            e.TaskMerged(
+                at=self._ports.clock.now(),
+                task=intent.task,
+                candidate=intent.candidate,
+                commit=intent.commit,
+                note=note,
+            ),
         )
-        await self._ports.repository.release(intent.task)
-        return (merged,)
+
+    async def _release(self, merged: e.TaskMerged, _state: RunState) -> Sequence[e.Event]:
+        await self._ports.repository.release(merged.task)
+        return ()
 
     async def _verify(self, intent: e.VerificationStarted, _state: RunState) -> Sequence[e.Event]:
         results = await self._ports.checks.run(intent.commit, intent.checks, "tip")

@@ -75,7 +75,9 @@ def _changed(task: TaskState) -> bool:
 
 
 def _unchanged(task: TaskState) -> str:
-    return f"{task.feedback}\n\n{_NOTHING_CHANGED}" if task.feedback else _NOTHING_CHANGED
+    """What was asked stays asked; that nothing changed is said once."""
+    asked = (task.feedback or "").removesuffix(_NOTHING_CHANGED).rstrip()
+    return f"{asked}\n\n{_NOTHING_CHANGED}" if asked else _NOTHING_CHANGED
 
 
 def _after_failure(task: TaskState, at: datetime) -> e.Event | None:

@@ -43,6 +43,8 @@ def _summary(state: RunState) -> Line:
         f"{plural(metrics.turns, 'turn')}, {metrics.returned} returned · checks {checks or 'none'}",
         f"{spent} of {money(state.settings.max_cost)} · tokens {read} in, {written} out",
     ]
+    if not cost.known:
+        details.append("+ what agents that were killed had spent is not known")
     if not checks:
         details.append("unchecked: nothing but the agents' word says the work is right")
     if state.resumes:

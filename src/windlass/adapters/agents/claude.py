@@ -128,11 +128,7 @@ class ClaudeAgent:
 async def _running(argv: list[str], env: dict[str, str], cwd: Path) -> AsyncGenerator[Process]:
     """Run the program in a session of its own; leaving the block leaves nothing of it."""
     mark = env[MARKER]
-    # Shielded: between fork and return there is nobody yet who could end the process.
-    with anyio.CancelScope(shield=True):
-        process = await anyio.open_process(
-            argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
-        )
+    process = await _start(argv, env, cwd)
     try:
         yield process
     finally:
@@ -142,6 +138,15 @@ async def _running(argv: list[str], env: dict[str, str], cwd: Path) -> AsyncGene
             # All that carries the mark: tools have sessions of their own and outlive the program.
             await anyio.to_thread.run_sync(partial(end_leftovers, mark, session=session))
             await process.aclose()
+
+
+async def _start(argv: list[str], env: dict[str, str], cwd: Path) -> Process:
+    # Shielded: between fork and return there is nobody yet who could end the process.
+    with anyio.CancelScope(shield=True):
+        return await anyio.open_process(
+            argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
+        )
+    raise AssertionError  # a shield swallows nothing; the type checker cannot know
 
 
 def load():  # noqa: ANN201 (the module's own type is what makes its use checked)

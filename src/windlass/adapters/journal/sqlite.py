@@ -12,7 +12,6 @@ import sqlite3
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from windlass.adapters.files import fsync_dir, make_folder
@@ -135,12 +134,7 @@ class SqliteJournal:
         """Keep the journal open for a while."""
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
 

@@ -1,5 +1,6 @@
 """A project on disk: the repository around a folder, and what Windlass keeps in it."""
 
+import hashlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,8 @@ class Project:
         self.redactor = Redactor(environment)
         self.root = self.origin.root
         self.home = self.root / ".windlass"
+        # The same plan may run in two clones of one repository; each ends only its own leftovers.
+        self.mark = hashlib.sha256(bytes(self.root)).hexdigest()[:12]
 
     def folders(self, plan_id: str) -> Folders:
         """Where a plan's things lie."""

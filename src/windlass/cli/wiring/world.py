@@ -55,7 +55,8 @@ class World:
         identity = inspect.identity(project.user_git)
         inspect.refuse_clashing_branches(project.user_git, self.refs)
         self._store = Store(replace(project.origin, identity=identity), self._folders)
-        self.sandbox = project.sandbox(settings, f"{plan_id}/{run}")
+        self._mark = f"{project.mark}/{plan_id}"
+        self.sandbox = project.sandbox(settings, f"{self._mark}/{run}")
         self._furnisher = Furnisher(self._store, self.sandbox, settings.workspace)
         self._repository = GitRepository(
             self._store,
@@ -127,7 +128,7 @@ class World:
 
     async def _clear_up(self, first: e.RunStarted | e.RunResumed, before: RunState | None) -> None:
         """End and mend what an earlier process left, then open the repository for this run."""
-        end_leftovers(f"{self.refs.plan}/")
+        end_leftovers(f"{self._mark}/")
         remove_stale_locks(self._store, self.refs)
         await remove(self._folders.throwaway)
         self._store.open(self._furnisher.exclude_text())
@@ -135,6 +136,8 @@ class World:
             await reconcile(self._store, self.refs, before)
         base = first.base if isinstance(first, e.RunStarted) else before.base if before else ""
         await self._repository.open(base)
+        for task_id in before.merged if before is not None and before.run == self.refs.run else ():
+            await self._repository.release(task_id)
 
     def _render(self, state: RunState, seq: int) -> Mapping[Path, str]:
         own = msgspec.json.format(msgspec.json.encode(progress(state, seq)), indent=2).decode()

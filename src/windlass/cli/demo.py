@@ -1,0 +1,94 @@
+"""`windlass demo`."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from windlass.testing.stage import Stage
+
+PAUSE = 0.4
+"""Seconds before each answer of the scripted model, so that a person can follow."""
+
+
+@click.command("demo", short_help="Run a small plan offline, with a scripted model")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    help="Leave the sample repository in this folder  [default: a temporary one]",
+)
+def command(into: Path | None) -> int:
+    """Run a small plan offline: the real agent program, a scripted model, no key, no network.
+
+    A sample repository is made in a temporary folder. Two agents work at once, a check sends one
+    turn back, the run is killed with SIGKILL on the way and resumed, and everything is merged.
+    """
+    from windlass.testing.sample import FILES, book
+    from windlass.testing.stage import Stage, scripted_model
+
+    root = _folder(into)
+    with scripted_model(book(PAUSE), root / "model.log") as url:
+        stage = Stage(root, url)
+        stage.build(FILES)
+        _title(f"A sample repository with a plan of five tasks: {stage.repo}")
+        _play(stage, "run", "plan.md", "--agents", "2", kill_at="1.3 →")
+        _title("Killed with SIGKILL, in the middle of two tasks. Now resume:")
+        code = _play(stage, "resume", "plan.md", "--agents", "2")
+        if code != 0:
+            click.echo(f"The demo failed with exit code {code}; the repository is kept.", err=True)
+            return code
+        _title("What happened, as git has it:")
+        click.echo(stage.git("log", "--graph", "--format=%h %s", "main..windlass/plan/integration"))
+        _farewell(stage)
+    return 0
+
+
+def _folder(into: Path | None) -> Path:
+    if into is None:
+        return Path(tempfile.mkdtemp(prefix="windlass-demo-"))
+    if into.exists() and any(into.iterdir()):
+        raise click.UsageError(f"{into} is not empty")
+    into.mkdir(parents=True, exist_ok=True)
+    return into.resolve()
+
+
+def _play(stage: "Stage", *args: str, kill_at: str = "") -> int:
+    """Run Windlass and show what it says; kill it and all its group when a text appears."""
+    click.secho(f"$ windlass {' '.join(args)}", bold=True)
+    with stage.windlass(*args, FORCE_COLOR="1" if _wants_colour() else "") as process:
+        for line in process.stderr or ():
+            click.echo(line, nl=False)
+            if kill_at and kill_at in line:
+                os.killpg(process.pid, signal.SIGKILL)
+                break
+        return process.wait()
+
+
+def _wants_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _title(text: str) -> None:
+    click.secho(f"\n── {text}\n", bold=True)
+
+
+def _farewell(stage: "Stage") -> None:
+    beside = Path(sys.executable).with_name("windlass")
+    program = "windlass" if shutil.which("windlass") else str(beside)
+    _title("Look around")
+    click.echo(f"  cd {stage.repo}")
+    click.echo(f"  {program} status          how it stands, what it cost")
+    click.echo(f"  {program} log             what happened, from the journal")
+    click.echo(f"  {program} diff 1.3        what a task changed")
+    click.echo("  git merge windlass/plan/integration")
+    _title("With a real key, in a repository of your own")
+    click.echo("  export ANTHROPIC_API_KEY=…")
+    click.echo(f"  {program} init            find the project's checks, write windlass.toml")
+    click.echo(f"  {program} plan plan.md    see what is understood before anything is spent")
+    click.echo(f"  {program} run plan.md --max-cost 5")

@@ -1,0 +1,101 @@
+"""A stage for whole runs: a repository, a scripted model in a process of its own, and Windlass.
+
+Everything is real but the model. Windlass gets a dummy key, a home of its own and a model on
+loopback, and nothing of the environment that might lead elsewhere.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from windlass.testing.model.script import Book
+
+IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+
+
+class Stage:
+    """A folder with a repository `repo`, a home, and a model to talk to."""
+
+    def __init__(self, root: Path, model_url: str) -> None:
+        self.root = root
+        self.repo = root / "repo"
+        self.home = root / "home"
+        self.model_url = model_url
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All that Windlass is to see of the world."""
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            "HOME": str(self.home),
+            "ANTHROPIC_API_KEY": "dummy-key-for-the-scripted-model",
+            "ANTHROPIC_BASE_URL": self.model_url,
+        }
+
+    def windlass(self, *args: str, **more: str) -> subprocess.Popen[str]:
+        """A Windlass process in the repository, the leader of a group of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "windlass", *args],
+            cwd=self.repo,
+            env={**self.environment, **more},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def git(self, *args: str) -> str:
+        """Ask or tell the repository something, as its user."""
+        done = subprocess.run(
+            ["git", *IDENTITY, *args],
+            cwd=self.repo,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    def build(self, files: Mapping[str, str]) -> None:
+        """Make the repository, with these files in its first commit."""
+        self.repo.mkdir(parents=True)
+        self.home.mkdir(exist_ok=True)
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("config", "user.name", "Ada")
+        self.git("config", "user.email", "ada@example.com")
+        for path, text in files.items():
+            target = self.repo / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "Begin")
+
+
+@contextmanager
+def scripted_model(book: Book, log: Path) -> Generator[str]:
+    """A scripted model that outlives whoever it serves, and ends with this block; gives its URL."""
+    script = log.with_suffix(".book.json")
+    script.write_bytes(msgspec.json.encode(book))
+    command = [sys.executable, "-m", "windlass.testing.model", "--until-eof"]
+    with subprocess.Popen(
+        [*command, "--book", str(script), "--log", str(log)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        try:
+            line = server.stdout.readline() if server.stdout is not None else ""
+            if not line.startswith("listening on "):
+                raise RuntimeError(f"the scripted model did not start: {line!r}")
+            yield line.split()[-1]
+        finally:
+            if server.stdin is not None:
+                server.stdin.close()
+            server.wait(timeout=10)

@@ -1,0 +1,41 @@
+"""Plans and books for whole runs: each Player writes one file and says so."""
+
+from windlass.testing.model.script import Book, Script
+from windlass.testing.sample import playing, write
+
+DIAMOND = {
+    "a": (),
+    "b": ("a",),
+    "c": ("a",),
+    "d": ("b", "c"),
+}
+SEQUENCE = {"1.1": (), "1.2": ("1.1",), "1.3": ("1.2",)}
+
+
+def plan_text(tasks: dict[str, tuple[str, ...]]) -> str:
+    sections = [
+        f"## Task {task}: Write {task}.txt\n\n"
+        f"**Depends on:** {', '.join(deps) or 'none'}\n\n"
+        f"**Acceptance Criteria:**\n- [ ] {task}.txt is there\n"
+        for task, deps in tasks.items()
+    ]
+    return "# Milestone: Files\n\n" + "\n".join(sections)
+
+
+def files(tasks: dict[str, tuple[str, ...]], *, checks: str = "test ! -e broken") -> dict[str, str]:
+    return {
+        "README.md": "hello\n",
+        "plan.md": plan_text(tasks),
+        "windlass.toml": f'checks = ["{checks}"]\n',
+    }
+
+
+def book(tasks: dict[str, tuple[str, ...]], *, pause: float = 0.0, **special: Script) -> Book:
+    """One file each; a keyword gives a task, by its id, a script of its own."""
+    scripts = {
+        f"Task: {task}\n": playing(
+            write(f"{task}.txt", f"by {task}\n"), summary=f"Wrote {task}.txt.", pause=pause
+        )
+        for task in tasks
+    }
+    return Book(scripts={**scripts, **{f"Task: {task}\n": s for task, s in special.items()}})
