@@ -32,9 +32,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def plan_of(*tasks: Task, dialect: str = "milestone", checks: tuple[str, ...] = ()) -> Plan:
     return validated(
-        Plan(
-            id="p", title="P", dialect=dialect, path="p.md", tasks=tasks, checks=checks
-        )
+        Plan(id="p", title="P", dialect=dialect, path="p.md", tasks=tasks, checks=checks)
     )
 
 
@@ -109,7 +107,9 @@ class World:
             pass
         return points
 
-    def first(self, state: RunState | None, settings: Settings | None) -> e.RunStarted | e.RunResumed:
+    def first(
+        self, state: RunState | None, settings: Settings | None
+    ) -> e.RunStarted | e.RunResumed:
         settings = settings or self.settings
         if state is not None:
             return e.RunResumed(at=self.clock.now(), settings=settings, sandbox="none")

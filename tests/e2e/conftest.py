@@ -64,7 +64,10 @@ class Play(Stage):
     def merges(self) -> list[str]:
         """The tasks merged into the integration branch, by its first-parent trailers."""
         log = self.git(
-            "log", "--first-parent", "--merges", "--reverse",
+            "log",
+            "--first-parent",
+            "--merges",
+            "--reverse",
             "--format=%(trailers:key=Windlass-Task,valueonly,separator=%x2C)",
             "main..windlass/plan/integration",
         )

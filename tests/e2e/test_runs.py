@@ -69,8 +69,6 @@ def test_a_diamond_of_four_in_parallel(stage):  # X4 B3
     )
 
 
-
-
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_killed_and_resumed(stage, moment):  # G10 K3 B4 X6
     """SIGKILL to the whole group at a moment, then resume: as if nothing had happened."""
@@ -85,7 +83,9 @@ def test_killed_and_resumed(stage, moment):  # G10 K3 B4 X6
     assert sorted(play.merges()) == ["a", "b", "c", "d"], "each is merged exactly once"
     made = play.git("ls-tree", "-r", "--name-only", "windlass/plan/integration").split()
     assert made == ["README.md", "a.txt", "b.txt", "c.txt", "d.txt", "plan.md", "windlass.toml"]
-    assert all(play.git("show", f"windlass/plan/integration:{t}.txt") == f"by {t}\n" for t in "abcd")
+    assert all(
+        play.git("show", f"windlass/plan/integration:{t}.txt") == f"by {t}\n" for t in "abcd"
+    )
     for task in finished:
         assert play.conversations(task) == 1, f"{task} was finished, and is not paid for again"
     for task in set("abcd") - finished:

@@ -33,7 +33,7 @@ def test_the_users_checkout_stays_byte_identical(stage):  # G7 K0
     play = stage(files, plans.book(plans.DIAMOND))
     for hook in ("pre-commit", "post-commit", "reference-transaction", "post-checkout", "pre-push"):
         path = play.repo / ".git/hooks" / hook
-        path.write_text("#!/bin/sh\ntouch \"$HOME/hook-ran\"\nexit 1\n")
+        path.write_text('#!/bin/sh\ntouch "$HOME/hook-ran"\nexit 1\n')
         path.chmod(0o755)
     (play.repo / "src/code.py").write_text("x = 2  # not committed\n")
     (play.repo / "scratch.txt").write_text("mine\n")
@@ -43,12 +43,25 @@ def test_the_users_checkout_stays_byte_identical(stage):  # G7 K0
     assert "2 uncommitted changes are not part of the run" in err
     assert fingerprint(play.repo) == before
     assert not (play.home / "hook-ran").exists()
-    assert play.git("status", "--short").split() == ["M", "src/code.py", "??", "scratch.txt", "??", "state/"]
+    assert play.git("status", "--short").split() == [
+        "M",
+        "src/code.py",
+        "??",
+        "scratch.txt",
+        "??",
+        "state/",
+    ]
 
 
 def test_the_base_rewound_reflogs_expired_and_gc_in_mid_run(stage):
     """All that the run relies on is pinned, so nothing is lost."""
-    pause = {"b": playing(Answer((Call("Glob", {"pattern": "*"}),), delay=4), write("b.txt", "by b\n"), summary="b")}
+    pause = {
+        "b": playing(
+            Answer((Call("Glob", {"pattern": "*"}),), delay=4),
+            write("b.txt", "by b\n"),
+            summary="b",
+        )
+    }
     play = stage(plans.files(plans.DIAMOND), plans.book(plans.DIAMOND, **pause))
     play.git("commit", "--allow-empty", "-m", "the base that will be rewound")
     base = play.git("rev-parse", "main").strip()
@@ -113,8 +126,10 @@ def _runs(play) -> list[str]:
 def test_no_secret_reaches_a_file(stage):  # S13 B5
     """The key, and whatever else sounds like a secret, is in nothing that Windlass writes."""
     canary = "canary-0123456789-secret"
-    leak = Call("Bash", {"command": "env | sort > leak.txt; cat leak.txt; echo " + canary,
-                         "description": "leak"})
+    leak = Call(
+        "Bash",
+        {"command": "env | sort > leak.txt; cat leak.txt; echo " + canary, "description": "leak"},
+    )
     say = Say(f"the password is {canary}")
     book = plans.book(plans.SEQUENCE, **{"1.1": Script((leak, say))})
     play = stage(plans.files(plans.SEQUENCE), book)
@@ -134,8 +149,12 @@ def test_an_agent_cannot_leave_its_workspace(stage):  # B5 G4
     """Inside bubblewrap the user's files, the journal and the siblings are out of reach."""
     attack = "; ".join(
         [
-            "touch {repo}/owned", "rm -rf {repo}/.windlass", "git -C {repo} branch owned",
-            "echo x >> {repo}/README.md", "ls {repo} > seen.txt 2>&1", "ls ~/.ssh >> seen.txt 2>&1",
+            "touch {repo}/owned",
+            "rm -rf {repo}/.windlass",
+            "git -C {repo} branch owned",
+            "echo x >> {repo}/README.md",
+            "ls {repo} > seen.txt 2>&1",
+            "ls ~/.ssh >> seen.txt 2>&1",
             "echo by 1.1 > 1.1.txt",
         ]
     )

@@ -42,14 +42,14 @@ def configure(
     source, text, told = _file(root)
     sources = {key: source for key, _ in _flattened(told)}
     for key, kind in _leaves(Settings):
-        name = "WINDLASS_" + key.replace(".", "_").upper()
+        name = variable(key)
         if name in environment:
             _set(told, key, _from_text(environment[name], kind))
             sources[key] = name
     for key, value in options.items():
         if value is not None:
             _set(told, key, value)
-            sources[key] = "option --" + key.rpartition(".")[2].replace("_", "-")
+            sources[key] = _option(key)
     settings = _converted(told, source, text, sources)
     values = tuple(
         Value(
@@ -63,6 +63,17 @@ def configure(
     return Configuration(settings=settings, values=values)
 
 
+def variable(key: str) -> str:
+    """The environment variable that sets this key."""
+    return "WINDLASS_" + key.replace(".", "_").upper()
+
+
+def _option(key: str) -> str:
+    # The one option that is called by its section: `--level` alone would say nothing.
+    name = "sandbox" if key == "sandbox.level" else key.rpartition(".")[2]
+    return "option --" + name.replace("_", "-")
+
+
 def _file(root: Path) -> tuple[str, str, dict[str, Any]]:
     own, shared = root / FILE, root / "pyproject.toml"
     if own.is_file():
@@ -70,10 +81,19 @@ def _file(root: Path) -> tuple[str, str, dict[str, Any]]:
         return FILE, text, _parsed(FILE, text)
     if shared.is_file():
         text = _read(shared)
-        told = _parsed(shared.name, text).get("tool", {}).get("windlass")
+        told = _table(_parsed(shared.name, text), "tool", "windlass")
         if told is not None:
             return shared.name, text, told
     return FILE, "", {}
+
+
+def _table(told: Any, *names: str) -> dict[str, Any] | None:
+    """The table of that name, if there is one."""
+    for name in names:
+        told = told.get(name) if isinstance(told, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if told is not None and not isinstance(told, dict):
+        raise ConfigError(f"pyproject.toml: {'.'.join(names)} is no table", hint="mend that line")
+    return told  # pyright: ignore[reportUnknownVariableType]
 
 
 def _read(path: Path) -> str:
@@ -97,22 +117,32 @@ def _converted(
         return msgspec.convert(told, Settings, strict=True)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$")
-        section = where.strip("`.").replace("[...]", "")
+        section = re.sub(r"\[[^\]]*\]", "", where.strip("`."))
         unknown = re.search(r"unknown field `([^`]+)`", what)
         key = ".".join(part for part in (section, unknown[1] if unknown else "") if part)
         said = f"nobody reads the key {key!r}" if unknown else f"{key}: {what[0].lower()}{what[1:]}"
         cure = "`windlass doctor` lists every key and its bounds"
         if sources.get(key, source) != source:
             raise ConfigError(f"{sources[key]}: {said}", hint=cure) from None
-        line = _line_of(text, key.rpartition(".")[2])
+        inside = "tool.windlass." if source == "pyproject.toml" else ""
+        line = _line_of(text, inside + key)
         raise ConfigError(f"{source}{f':{line}' if line else ''}: {said}", hint=cure) from None
 
 
 def _line_of(text: str, key: str) -> int:
+    """Where the key is set, or what it stands in: a rough reading, for tomllib keeps no lines."""
+    lines: dict[str, int] = {}
+    section = ""
     for number, line in enumerate(text.splitlines(), start=1):
-        if re.match(rf"\s*(\[.*\b{re.escape(key)}\b.*\]|\"?{re.escape(key)}\"?\s*=)", line):
-            return number
-    return 0
+        if header := re.match(r"\s*\[+([^\]]*)\]", line):
+            section = re.sub(r"[\s\"']", "", header[1])
+            lines.setdefault(section, number)
+        elif found := re.match(r"\s*([\w.\"'-]+)\s*=", line):
+            name = re.sub(r"[\"']", "", found[1])
+            lines.setdefault(f"{section}.{name}" if section else name, number)
+    while key and key not in lines:
+        key = key.rpartition(".")[0]
+    return lines.get(key, 0)
 
 
 def _leaves(kind: type[Struct], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -93,11 +93,17 @@ def _own_id(project: Project, plan: Plan) -> str:
 
 
 def _only_unfinished(project: Project) -> str:
-    states = [newest(project.entries(plan_id)) for plan_id in project.plans()]
-    open_runs = [state for state in states if state is not None and not is_finished(state)]
+    found = [newest(project.entries(plan_id)) for plan_id in project.plans()]
+    states = [state for state in found if state is not None]
+    open_runs = [state for state in states if not is_finished(state)]
     if len(open_runs) == 1:
         return open_runs[0].plan.id
-    if not open_runs:
-        raise BadInput("there is no unfinished run here", hint="start one: windlass run PLAN")
-    listed = ", ".join(f"{state.plan.id} ({run_status(state)})" for state in open_runs)
-    raise BadInput(f"several runs are unfinished: {listed}", hint="name the plan")
+    if open_runs:
+        raise BadInput(f"several runs are unfinished: {_listed(open_runs)}", hint="name the plan")
+    known = f": {_listed(states)}" if states else ""
+    cure = "name the plan, or start one" if states else "start one"
+    raise BadInput(f"there is no unfinished run here{known}", hint=f"{cure}: windlass run PLAN")
+
+
+def _listed(states: list[RunState]) -> str:
+    return ", ".join(f"{state.plan.id} ({run_status(state)})" for state in states)

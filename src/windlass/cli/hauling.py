@@ -13,6 +13,7 @@ from windlass.cli.config import configure
 from windlass.cli.options import settings_of
 from windlass.cli.wiring import Project, World, ended, newest, resumed, started
 from windlass.cli.wiring.facts import new_run_id, refuse_short_journal
+from windlass.cli.wiring.project import Base
 from windlass.errors import BadInput, WindlassError
 from windlass.events.model import RunEnd
 from windlass.plan import Plan
@@ -46,6 +47,11 @@ def start_or_resume(project: Project, plan: Plan, request: Request) -> int:
     settings = configuration.settings
     screen = _screen(request.options)
     _refuse_without_credentials(project)
+    if request.choice == "resume":
+        _refuse_nothing_to_resume(newest(project.entries(plan.id)), plan, request)
+    # All that can be refused is refused before the lock, for taking it leaves files behind.
+    project.refuse_unfit(settings, plan.id)
+    base = project.base(settings.base, plan.id)
     with project.holding(plan.id) as journal:
         entries = list(journal.read())
         before = newest(entries)
@@ -54,24 +60,21 @@ def start_or_resume(project: Project, plan: Plan, request: Request) -> int:
         if before is not None and not is_finished(before):
             choice = request.choice or _ask(before, request)
             if choice == "resume":
-                return _haul(project, plan, settings, screen, request, journal, before)
+                return _haul(project, plan, settings, base, screen, request, journal, before)
             if choice == "abort":
                 return EXIT_CODES[RunEnd.STOPPED]
             if before.ended is not RunEnd.ABANDONED:
                 journal.append([ended(RunEnd.ABANDONED, "restarted")], expected=journal.last)
-        elif request.choice == "resume":
-            raise BadInput(
-                f"there is nothing to resume: the last run of {plan.id!r} is "
-                + (run_status(before) if before is not None else "not there"),
-                hint=f"start a new one: windlass run {request.typed}",
-            )
-        return _haul(project, plan, settings, screen, request, journal, None)
+        elif request.choice == "resume":  # it ended between the two looks
+            _refuse_nothing_to_resume(before, plan, request)
+        return _haul(project, plan, settings, base, screen, request, journal, None)
 
 
 def _haul(
     project: Project,
     plan: Plan,
     settings: Settings,
+    base: Base,
     screen: PlainScreen,
     request: Request,
     journal: Any,
@@ -84,7 +87,6 @@ def _haul(
         screen.say(
             "SANDBOX", f"level {level}: agents are watched, not walled in; see docs/sandbox.md"
         )
-    base = project.base(settings.base, plan.id)
     for warning in base.warnings:
         screen.say("WARNING", warning)
     if before is None:
@@ -126,6 +128,15 @@ def _ask(before: RunState, request: Request) -> str:
         default="resume",
         err=True,
     )
+
+
+def _refuse_nothing_to_resume(before: RunState | None, plan: Plan, request: Request) -> None:
+    if before is None or is_finished(before):
+        why = "was never run here" if before is None else f"is {run_status(before)}"
+        raise BadInput(
+            f"there is nothing to resume: plan {plan.id!r} {why}",
+            hint=f"start a new one: windlass run {request.typed}",
+        )
 
 
 def _has_moved(before: RunState, branch: str | None, commit: str) -> bool:

@@ -29,10 +29,14 @@ def command(plan: str | None, task: str | None, every: bool, as_json: bool, repo
     project = Project(repo.resolve(), dict(os.environ))
     plan_id = plan_id_of(project, plan) if plan or len(project.plans()) != 1 else project.plans()[0]
     entries = project.entries(plan_id)
+    if not entries:
+        raise BadInput(f"plan {plan_id!r} was never run here", hint="start it: windlass run PLAN")
     first = max((i for i, x in enumerate(entries) if isinstance(x.event, RunStarted)), default=0)
     known = {t.id for x in entries if isinstance(x.event, RunStarted) for t in x.event.plan.tasks}
     if task is not None and task not in known:
-        raise BadInput(f"plan {plan_id!r} has no task {task!r}", hint=f"it has {', '.join(known)}")
+        raise BadInput(
+            f"plan {plan_id!r} has no task {task!r}", hint=f"it has {', '.join(sorted(known))}"
+        )
     state: RunState | None = None
     for position, entry in enumerate(entries):
         state = apply(state, entry.event)

@@ -100,5 +100,8 @@ def _explained(error: Exception) -> int:
 
 
 def _said(text: str, code: int) -> int:
-    click.echo(f"windlass: {text}", err=True)
+    from windlass.views.words import one_line
+
+    # What is quoted in a message, a file's name or an answer of git, may be of any shape.
+    click.echo(f"windlass: {one_line(text, 2000)}", err=True)
     return code

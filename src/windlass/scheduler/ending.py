@@ -16,6 +16,9 @@ from windlass.state.transitions import HELPLESS, UNDER_WAY
 _STOP_ON_FAILURE = frozenset({"milestone"})
 """Dialects whose users expect everything to stop when one task is abandoned."""
 
+_PLAYER_GONE = frozenset({Phase.LEFT, Phase.PINNING, Phase.FAILED})
+"""From the moment a Player failed until it is decided how to go on."""
+
 _CANCELLED_BY_STOP = frozenset({Phase.CHECKING, Phase.CHECKING_MERGE, Phase.WAITING})
 """Steps that a stop simply drops, for they can be repeated at no loss."""
 
@@ -103,7 +106,7 @@ def _word(result: e.CheckResult) -> str:
 def _limit(state: RunState) -> str | None:
     """Why no agent can work for now, if so."""
     for task in state.tasks.values():
-        if task.phase is Phase.FAILED and turns.retry_of(task).then is retry.Then.PAUSE:
+        if task.phase in _PLAYER_GONE and turns.retry_of(task).then is retry.Then.PAUSE:
             return f"{task.last.failure}: {task.last.message}"
     if state.spent_usd >= state.settings.max_cost:
         return f"the budget of ${state.settings.max_cost:.2f} is used up"

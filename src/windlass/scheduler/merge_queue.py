@@ -5,6 +5,7 @@ the commit it was merged with.
 """
 
 from datetime import datetime
+from typing import assert_never
 
 from windlass.events import model as e
 from windlass.scheduler import evidence
@@ -74,3 +75,5 @@ def _judge(state: RunState, task: TaskState, at: datetime) -> tuple[e.Event, ...
                     tip=state.tip,
                 ),
             )
+        case _:
+            assert_never(verdict.judgement)

@@ -1,6 +1,7 @@
 """One task's turn, step by step: Player, snapshot, checks, gate. Who may start is priority's."""
 
 from datetime import datetime
+from typing import assert_never
 
 from windlass.events import model as e
 from windlass.scheduler import evidence, retry
@@ -110,6 +111,8 @@ def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
             return e.HelpNeeded(at=at, task=task.id, question=verdict.reason)
         case Judgement.APPROVE:
             return e.TaskApproved(at=at, task=task.id, commit=commit, checked=bool(checks))
+        case _:
+            assert_never(verdict.judgement)
 
 
 def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:

@@ -9,6 +9,7 @@ from windlass.errors import IllegalEvent
 from windlass.events import model as e
 from windlass.state.model import Attempt, RunState, TaskState
 from windlass.state.transitions import (
+    HELPLESS,
     RUN_TRANSITIONS,
     TASK_TRANSITIONS,
     Phase,
@@ -120,6 +121,8 @@ def _requeued(queue: tuple[str, ...], tasks: Mapping[str, TaskState]) -> tuple[s
 def _interrupted(task: TaskState, event: e.RunResumed) -> TaskState:
     to = TASK_TRANSITIONS[task.phase].get(e.RunResumed, task.phase)
     changes: dict[str, Any] = {"failures": {}, "question": None, "check_runs": 0}
+    if task.phase in HELPLESS:
+        changes["rounds"] = 0  # the person has looked; every bound begins anew
     if task.phase is Phase.PLAYING:
         changes["attempts"] = _amended(
             task,

@@ -9,7 +9,8 @@ import msgspec
 
 from windlass.adapters.files import make_folder, write_durably
 from windlass.adapters.git import inspect
-from windlass.adapters.git.layout import Folders
+from windlass.adapters.git.inspect import Base
+from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.store import Origin
 from windlass.adapters.inbox import send
 from windlass.adapters.journal.sqlite import SqliteJournal
@@ -22,6 +23,8 @@ from windlass.events import model as e
 from windlass.secrets import Redactor
 from windlass.settings import Level, Settings
 from windlass.views.progress import Progress
+
+__all__ = ["CREDENTIALS", "Base", "Project"]
 
 CREDENTIALS = (
     "ANTHROPIC_API_KEY",
@@ -81,13 +84,31 @@ class Project:
         """Paths in the user's checkout that Windlass itself writes."""
         return (".windlass/", f"state/{plan_id}_state.json")
 
-    def base(self, wanted: str | None, plan_id: str) -> inspect.Base:
+    def base(self, wanted: str | None, plan_id: str) -> Base:
         """The commit a new run would work from."""
         return inspect.base(self.user_git, wanted, self.own_files(plan_id))
+
+    def refuse_unfit(self, settings: Settings, plan_id: str) -> None:
+        """Raise for what would keep a run of the plan from working here; nothing is changed."""
+        inspect.identity(self.user_git)
+        inspect.refuse_clashing_branches(self.user_git, Refs(plan_id, ""))
+        self._bubblewrap(settings, "probe")
+        if settings.sandbox.level == "bwrap":
+            self.sandbox(settings, "probe")
 
     def git(self, *args: str) -> str:
         """Ask the user's git something that only reads."""
         return self.user_git.ask(*args).stdout
+
+    def listed(self) -> list[str]:
+        """Every file of the checkout that is tracked or could be: nothing that git ignores."""
+        which = ("--cached", "--others", "--exclude-standard")
+        answer = self.user_git.ask("-C", str(self.root), "ls-files", "-z", *which)
+        return sorted(set(answer.fields))
+
+    def write(self, name: str, text: str) -> None:
+        """Put a file at the root of the user's checkout, which only happens at their word."""
+        write_durably(self.root / name, text)
 
     def make_home(self) -> None:
         """Windlass's own folder, which the user's git is not to see."""
@@ -106,19 +127,6 @@ class Project:
 
     def sandbox(self, settings: Settings, marker: str) -> Sandbox:
         """The walls for this run: nothing weaker than asked for."""
-        home = Path(self.environment.get("HOME", "/nonexistent"))
-        path = self.environment.get("PATH", "")
-        bubblewrap = Bubblewrap(
-            home=home,
-            repository=self.root,
-            objects=self.origin.objects,
-            masked=(self.origin.git_dir,),
-            path=path,
-            environment=self.environment,
-            marker=marker,
-            read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
-            pass_env=settings.sandbox.env,
-        )
 
         def plain(level: Level) -> Plain:
             empty = self.home / "empty-home"
@@ -131,8 +139,27 @@ class Project:
                 marker=marker,
             )
 
+        bubblewrap = self._bubblewrap(settings, marker)
         return choose(settings.sandbox.level, bubblewrap=bubblewrap, plain=plain)
+
+    def why_no_walls(self, settings: Settings) -> str | None:
+        """Why bubblewrap does not work here, or None."""
+        return self._bubblewrap(settings, "probe").probe()
+
+    def _bubblewrap(self, settings: Settings, marker: str) -> Bubblewrap:
+        return Bubblewrap(
+            home=Path(self.environment.get("HOME", "/nonexistent")),
+            repository=self.root,
+            objects=self.origin.objects,
+            masked=(self.origin.git_dir,),
+            path=self.environment.get("PATH", ""),
+            environment=self.environment,
+            marker=marker,
+            read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
+            pass_env=settings.sandbox.env,
+        )
 
     def credentials(self) -> dict[str, str]:
         """What the agent reaches its model with."""
-        return {name: self.environment[name] for name in CREDENTIALS if name in self.environment}
+        set_ones = (name for name in CREDENTIALS if self.environment.get(name, "").strip())
+        return {name: self.environment[name] for name in set_ones}

@@ -1,0 +1,52 @@
+# One verb per job. Everything sets itself up in .venv from pinned, hashed requirements.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := src/windlass/plan/*,src/windlass/events/*,src/windlass/state/*,src/windlass/dialects/*,src/windlass/scheduler/*,src/windlass/views/*,src/windlass/settings.py,src/windlass/secrets.py,src/windlass/errors.py
+
+.PHONY: help setup demo test core check bench sweep docs lock clean
+help: ## Say what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+setup: $(VENV)/installed ## Install what everything else needs
+$(VENV)/installed: requirements/dev.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## Run a small plan offline, with the real agent and a scripted model
+	@$(BIN)/windlass demo
+
+test: setup core ## Run all tests but the long sweeps
+	$(BIN)/python -m pytest -n auto -m "not sweep" --ignore=tests/core --ignore=tests/simulation
+
+core: setup ## Test the pure core; every branch of it must be reached
+	@rm -f .coverage .coverage.*
+	$(BIN)/python -m coverage run -m pytest tests/core tests/simulation -q
+	@$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --include='$(CORE)' --fail-under=100 --skip-covered
+
+check: setup ## Lint, types, import contracts, architecture, and docs that are true
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docs.py
+
+bench: setup ## Measure; each figure beside the floor it stands on
+	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/overhead.py
+
+sweep: setup ## Run the long sweeps as a whole
+	$(BIN)/python -m pytest -n auto -m sweep
+
+docs: setup ## Write the generated pages of the documentation anew
+	$(BIN)/python docs/generate.py
+
+lock: ## Pin the requirements anew (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
+
+clean: ## Remove what was made here
+	rm -rf $(VENV) .coverage* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,263 @@
+"""`windlass doctor`."""
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import click
+import msgspec
+from msgspec import Struct
+
+from windlass.cli.config import Configuration, Value, configure, variable
+from windlass.cli.init import INSTALL_WALLS
+from windlass.cli.options import json_option, repo_option
+from windlass.cli.wiring import Project, machine, newest
+from windlass.cli.wiring.project import CREDENTIALS
+from windlass.errors import WindlassError
+from windlass.secrets import Redactor
+from windlass.settings import Settings
+from windlass.views.outcome import is_finished, run_status
+from windlass.views.words import one_line, plural
+
+_OTHER_VARIABLES = ("WINDLASS_DEBUG", "WINDLASS_BOX")
+"""Read elsewhere: by the entry, and by whoever ends what a dead run left."""
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing that was looked at."""
+
+    area: Literal["machine", "repository", "plans", "settings"]
+    name: str
+    level: Literal["ok", "warn", "bad"] = "ok"
+    """bad: no run can be started until it is mended."""
+    said: str
+    cure: str = ""
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    schema: int
+    usable: bool
+    findings: tuple[Finding, ...]
+    settings: tuple[Value, ...]
+
+
+@click.command("doctor", short_help="Look at the machine, the repository and every setting")
+@json_option
+@repo_option
+def command(as_json: bool, repo: Path) -> int:  # noqa: FBT001
+    """Look at the machine, the repository, the plans run in it and every setting.
+
+    Only looks. Exit code 0 when a run could be started, 2 when something must be mended first.
+    """
+    environment = dict(os.environ)
+    diagnosis = diagnose(repo.resolve(), environment)
+    text = _machine_readable(diagnosis) if as_json else "\n".join(_lines(diagnosis))
+    # A setting may quote what a variable keeps secret.
+    click.echo(Redactor(environment).text(text))
+    return 0 if diagnosis.usable else 2
+
+
+def diagnose(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
+    """Look at everything; outside of a repository, at what there is."""
+    troubles: list[Finding] = []
+    project, configuration = None, Configuration(settings=Settings(), values=())
+    try:
+        project = Project(directory, environment)
+    except WindlassError as error:
+        troubles.append(_bad("repository", "root", error))
+    try:
+        configuration = configure(project.root if project else directory, environment, {})
+    except WindlassError as error:
+        troubles.append(_bad("settings", "file", error))
+    settings = configuration.settings
+    findings = [*_machine(environment, project, settings), *troubles]
+    if project is not None:
+        findings += [*_repository(project, settings), *_plans(project)]
+    findings += _variables(environment, configuration)
+    return Diagnosis(
+        schema=1,
+        usable=all(finding.level != "bad" for finding in findings),
+        findings=tuple(findings),
+        settings=configuration.values,
+    )
+
+
+def _machine(
+    environment: Mapping[str, str], project: Project | None, settings: Settings
+) -> Iterator[Finding]:
+    yield _tried("machine", "git", lambda: machine.git_version(environment))
+    yield Finding(
+        area="machine", name="python", said=f"{platform.python_version()}, {sys.executable}"
+    )
+    yield _agent()
+    yield _key(environment)
+    yield _sandbox(environment, project, settings)
+
+
+def _agent() -> Finding:
+    found = machine.agent_program()
+    if found is None:
+        return Finding(
+            area="machine",
+            name="agent",
+            level="bad",
+            said="the program `claude` is missing",
+            cure="reinstall claude-agent-sdk, which brings it, or put `claude` on PATH",
+        )
+    version = f"claude {found.version}" if found.version else "claude"
+    return Finding(area="machine", name="agent", said=f"{version}, {found.path}")
+
+
+def _key(environment: Mapping[str, str]) -> Finding:
+    """Which variables are set; what is in them is nobody's business."""
+    names = [name for name in CREDENTIALS if environment.get(name, "").strip()]
+    if any(name != "ANTHROPIC_BASE_URL" for name in names):
+        return Finding(area="machine", name="key", said=f"{', '.join(names)} set")
+    return Finding(
+        area="machine",
+        name="key",
+        level="bad",
+        said="no key for the agent in the environment",
+        cure="set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none",
+    )
+
+
+def _sandbox(
+    environment: Mapping[str, str], project: Project | None, settings: Settings
+) -> Finding:
+    wanted = settings.sandbox.level
+    if wanted in {"checkout", "none"}:
+        said = f"level {wanted}, as set: agents are not walled in"
+        return Finding(area="machine", name="sandbox", level="warn", said=said)
+    try:
+        reason = project.why_no_walls(settings) if project else machine.why_no_walls(environment)
+    except WindlassError as error:
+        return _bad("machine", "sandbox", error)
+    if reason is None:
+        return Finding(area="machine", name="sandbox", said="level bwrap: agents are walled in")
+    return Finding(
+        area="machine",
+        name="sandbox",
+        level="bad" if wanted == "bwrap" else "warn",
+        said=f"level bwrap does not work here ({reason})"
+        + ("" if wanted == "bwrap" else "; a run gets level checkout: watched, not walled in"),
+        cure=INSTALL_WALLS,
+    )
+
+
+def _repository(project: Project, settings: Settings) -> Iterator[Finding]:
+    writable = os.access(project.root, os.W_OK)
+    yield Finding(
+        area="repository",
+        name="root",
+        level="ok" if writable else "bad",
+        said=str(project.root) + ("" if writable else " cannot be written"),
+        cure="" if writable else "Windlass keeps its journal in .windlass there",
+    )
+    yield _tried("repository", "identity", lambda: machine.identity(project))
+    yield from _base(project, settings)
+    for lock in machine.git_locks(project):
+        yield Finding(
+            area="repository",
+            name="lock",
+            level="warn",
+            said=f"{lock} is there: a git is at work, or died at it",
+            cure="remove it once no git is running here",
+        )
+
+
+def _base(project: Project, settings: Settings) -> Iterator[Finding]:
+    try:
+        base = machine.base(project, settings.base)
+    except WindlassError as error:
+        yield _bad("repository", "base", error)
+        return
+    where = base.branch or "no branch"
+    yield Finding(area="repository", name="base", said=f"{where} at {base.commit[:10]}")
+    for warning in base.warnings:
+        yield Finding(area="repository", name="base", level="warn", said=warning)
+
+
+def _plans(project: Project) -> Iterator[Finding]:
+    for plan_id in project.plans():
+        try:
+            yield _plan(project, plan_id)
+        except WindlassError as error:
+            # One broken journal keeps its own plan from running, and no other.
+            yield Finding(
+                area="plans", name=plan_id, level="warn", said=error.message, cure=error.hint
+            )
+
+
+def _plan(project: Project, plan_id: str) -> Finding:
+    state = newest(project.entries(plan_id))
+    pid = project.live_pid(plan_id)
+    if state is None:
+        return Finding(area="plans", name=plan_id, said="never run")
+    done = f"{len(state.merged)} of {plural(len(state.tasks), 'task')} merged"
+    if pid is not None:
+        said = f"run {state.run} is going on (PID {pid or 'unknown'}), {done}"
+        return Finding(area="plans", name=plan_id, said=said)
+    status = "interrupted" if state.ended is None else run_status(state)
+    said = f"run {state.run} is {status}, {done}"
+    if is_finished(state):
+        return Finding(area="plans", name=plan_id, said=said)
+    return Finding(
+        area="plans", name=plan_id, level="warn", said=said, cure=f"windlass resume {plan_id}"
+    )
+
+
+def _tried(area: Literal["machine", "repository"], name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(area=area, name=name, said=look())
+    except WindlassError as error:
+        return _bad(area, name, error)
+
+
+def _bad(
+    area: Literal["machine", "repository", "settings"], name: str, error: WindlassError
+) -> Finding:
+    return Finding(area=area, name=name, level="bad", said=error.message, cure=error.hint)
+
+
+def _variables(environment: Mapping[str, str], configuration: Configuration) -> list[Finding]:
+    """Variables that look meant for Windlass, though nobody reads them."""
+    read = {*_OTHER_VARIABLES, *(variable(value.key) for value in configuration.values)}
+    stray = sorted(name for name in environment if name.startswith("WINDLASS_"))
+    return [
+        Finding(
+            area="settings",
+            name="variable",
+            level="warn",
+            said=f"nobody reads {name}",
+            cure="a variable is WINDLASS_ and the key below, such as WINDLASS_MAX_TURNS",
+        )
+        for name in stray
+        if configuration.values and name not in read
+    ]
+
+
+def _machine_readable(diagnosis: Diagnosis) -> str:
+    return msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode()
+
+
+def _lines(diagnosis: Diagnosis) -> Iterator[str]:
+    for area in ("machine", "repository", "plans", "settings"):
+        found = [finding for finding in diagnosis.findings if finding.area == area]
+        if found or area == "settings":
+            yield area.capitalize()
+        for finding in found:
+            yield f"  {finding.level:<4}  {finding.name:<10}  {one_line(finding.said, 300)}"
+            if finding.cure:
+                yield f"  {'':4}  {'':10}  {one_line(finding.cure, 300)}"
+    for value in diagnosis.settings:
+        shown = one_line(msgspec.json.encode(value.value).decode(), 60)
+        yield f"  {value.key:<22} {shown:<22} {value.source}  ({value.bounds})"
+    bad = sum(finding.level == "bad" for finding in diagnosis.findings)
+    yield ""
+    yield f"{plural(bad, 'thing')} to mend first." if bad else "A run can be started."

@@ -1,0 +1,75 @@
+"""What the machine and a repository have to offer: looked at, never changed or started."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from windlass.adapters.agents.claude import find_program
+from windlass.adapters.git import inspect
+from windlass.adapters.git.git import MINIMUM, ask
+from windlass.adapters.sandbox.bubblewrap import Bubblewrap
+from windlass.cli.wiring.project import Project
+from windlass.errors import RepositoryError
+
+
+class AgentProgram(Struct, frozen=True):
+    """The agent's program."""
+
+    path: Path
+    version: str
+    """Empty where only the program itself could tell."""
+
+
+def agent_program() -> AgentProgram | None:
+    """The program that would play; its version is read, for starting it takes a second."""
+    found = find_program()
+    if found is None:
+        return None
+    beside = found.with_name("claude.version")
+    words = beside.read_text().split() if beside.is_file() else []
+    return AgentProgram(found, words[0] if words else "")
+
+
+def git_version(environment: Mapping[str, str]) -> str:
+    """The version of git; raises where it is missing or too old."""
+    try:
+        said = ask("version", cwd=Path("/"), environment=environment).text
+    except FileNotFoundError:
+        said = "no git"
+    numbers = re.search(r"(\d+)\.(\d+)[\w.]*", said)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < MINIMUM:
+        wanted = ".".join(map(str, MINIMUM))
+        raise RepositoryError(f"{said} is on PATH", hint=f"install git {wanted} or newer")
+    return numbers[0]
+
+
+def why_no_walls(environment: Mapping[str, str]) -> str | None:
+    """Why bubblewrap does not work on this machine, or None; for where there is no project."""
+    nowhere = Path("/nonexistent")
+    return Bubblewrap(
+        home=Path(environment.get("HOME", nowhere)),
+        repository=nowhere,
+        objects=(),
+        path=environment.get("PATH", ""),
+        environment=environment,
+        marker="probe",
+    ).probe()
+
+
+def identity(project: Project) -> str:
+    """Whose name commits carry; raises where git does not know."""
+    known = inspect.identity(project.user_git)
+    return f"{known['GIT_AUTHOR_NAME']} <{known['GIT_AUTHOR_EMAIL']}>"
+
+
+def base(project: Project, wanted: str | None) -> inspect.Base:
+    """The commit a new run of any plan would work from; raises where none could."""
+    own = (path for plan_id in project.plans() for path in project.own_files(plan_id))
+    return inspect.base(project.user_git, wanted, (".windlass/", *own))
+
+
+def git_locks(project: Project) -> list[Path]:
+    """Lock files in the user's git directory: some git is at work there, or died at it."""
+    return sorted(project.origin.git_dir.glob("*.lock"))

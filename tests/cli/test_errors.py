@@ -1,0 +1,318 @@
+"""Bad input: one line that says what, where and the cure; the exit code; and nothing changed."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from desk import Desk
+
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+
+
+def refused(desk: Desk, *args: str, code: int = 2, without: Iterable[str] = (), **more: str) -> str:
+    """What Windlass says as it refuses; that it is one line, and that nothing changed."""
+    before = desk.everything()
+    answer = desk.call(*args, without=without, **more)
+    assert answer.code == code, answer
+    assert answer.out == ""
+    assert "Traceback" not in answer.err
+    assert answer.err.startswith("windlass: "), answer.err
+    assert answer.err.count("\n") == 1, answer.err
+    assert desk.everything() == before
+    return answer.err.removeprefix("windlass: ").removesuffix("\n")
+
+
+def tasks(*sections: str) -> str:
+    return "# Plan\n\n" + "\n".join(sections)
+
+
+def task(task_id: str, depends_on: str = "none") -> str:
+    return f"## Task {task_id}: Title\n\n**Depends on:** {depends_on}\n"
+
+
+class TestPlans:
+    @pytest.mark.parametrize("command", ["plan", "run", "resume"])
+    def test_a_cycle_is_named_with_its_path(self, desk: Desk, command: str):
+        desk.write("bad.md", tasks(task("a", "b"), task("b", "a")))
+        assert refused(desk, command, "bad.md") == (
+            "bad.md:3: tasks wait for each other: a → b → a; remove one of these dependencies"
+        )
+
+    def test_an_unknown_dependency_is_named(self, desk: Desk):
+        desk.write("bad.md", tasks(task("a"), task("b", "zzz")))
+        assert refused(desk, "run", "bad.md") == (
+            "bad.md:7: task 'b' depends on 'zzz', which is not in the plan; the plan has a, b"
+        )
+
+    def test_an_id_that_is_used_twice_is_named(self, desk: Desk):
+        desk.write("bad.md", tasks(task("a"), task("A")))
+        assert refused(desk, "run", "bad.md") == (
+            "bad.md:7: task id 'A' is already used on line 3;"
+            " give each task an id of its own (case does not count)"
+        )
+
+    def test_an_id_that_cannot_name_a_ref_is_refused(self, desk: Desk):
+        desk.write("bad.md", tasks(task("a..b")))
+        assert refused(desk, "run", "bad.md").startswith(
+            "bad.md:3: task id 'a..b' cannot name a ref and a folder; an id is letters, digits"
+        )
+
+    def test_a_plan_without_tasks_says_what_a_task_is(self, desk: Desk):
+        desk.write("bad.md", "# Only a title\n\nand prose\n")
+        assert refused(desk, "run", "bad.md") == (
+            "bad.md: no tasks found;"
+            " a task is a heading such as '## Task 1.1: Title' outside any code block"
+        )
+
+    def test_tasks_in_a_code_block_are_no_tasks(self, desk: Desk):  # K1
+        desk.write("bad.md", "# Plan\n\n```\n## Task 1.1: Title\n```\n")
+        assert refused(desk, "run", "bad.md") == (
+            "bad.md:4: no tasks found;"
+            " this line looks like a task, but stands in the code block that begins on line 3"
+        )
+
+    def test_an_empty_file_is_refused(self, desk: Desk):
+        desk.write("bad.md", "")
+        assert refused(desk, "run", "bad.md").startswith("bad.md: the file is empty; a plan is ")
+
+    def test_garbage_is_refused(self, desk: Desk):
+        desk.write("bad.md", b"\x7fELF\x02\x01\x01\x00\x00" + bytes(range(256)) * 9)
+        assert refused(desk, "run", "bad.md").startswith(
+            "bad.md:1: the file is not text: it has a NUL byte; a plan is Markdown"
+        )
+
+    def test_what_is_not_utf_8_is_refused_with_its_line(self, desk: Desk):
+        desk.write("bad.md", b"# Plan\n\n## Task 1: Caf\xe9\n")
+        assert refused(desk, "run", "bad.md").startswith("bad.md:3: the file is not UTF-8 text; ")
+
+    def test_a_file_that_is_not_there_is_refused(self, desk: Desk):
+        assert refused(desk, "run", "nope.md") == (
+            "nope.md: no such file or plan; name a Markdown file with tasks"
+        )
+
+    def test_a_folder_is_refused(self, desk: Desk):
+        desk.write("docs/plan.md", tasks(task("a")))
+        assert refused(desk, "run", "docs") == "docs is a folder; name the plan's file in it"
+
+    def test_a_file_that_cannot_be_read_is_refused(self, desk: Desk):
+        desk.write("bad.md", "x")
+        (desk.repo / "bad.md").chmod(0)
+        if os.access(desk.repo / "bad.md", os.R_OK):
+            pytest.skip("as root every file can be read")
+        assert refused(desk, "run", "bad.md") == "bad.md: Permission denied"
+
+    def test_a_name_with_a_line_break_and_escapes_stays_one_harmless_line(self, desk: Desk):
+        assert refused(desk, "run", "no\nsuch\x1b[2J.md") == (
+            "no such [2J.md: no such file or plan; name a Markdown file with tasks"
+        )
+
+
+class TestRepositories:
+    def test_outside_of_a_repository(self, desk: Desk, tmp_path: Path):
+        desk.directory = tmp_path / "elsewhere"
+        desk.directory.mkdir()
+        ceiling = str(tmp_path)
+        said = refused(desk, "run", "plan.md", GIT_CEILING_DIRECTORIES=ceiling)
+        assert said == (
+            f"{desk.directory} is in no git repository: not a git repository"
+            " (or any of the parent directories): .git;"
+            " run this inside one, or make one with `git init`"
+        )
+
+    def test_a_folder_that_is_not_there(self, desk: Desk):
+        assert refused(desk, "plan", "p.md", "--repo", "nope") == f"{desk.repo}/nope is no folder"
+
+    @pytest.mark.parametrize("command", ["run", "plan"])
+    def test_a_bare_repository(self, desk: Desk, tmp_path: Path, command: str):
+        desk.directory = tmp_path / "bare.git"
+        subprocess.run(["git", "init", "--quiet", "--bare", str(desk.directory)], check=True)
+        assert refused(desk, command, "plan.md") == (
+            f"{desk.directory} is a bare repository;"
+            " Windlass needs a checkout to read the plan from: clone it and run there"
+        )
+
+    def test_a_repository_without_a_commit(self, desk: Desk):
+        desk.git("update-ref", "-d", "HEAD")
+        assert refused(desk, "run", "plan.md") == (
+            "this repository has no commit yet; make a first one: git commit --allow-empty"
+        )
+
+    def test_a_submodule(self, desk: Desk):
+        head = desk.git("rev-parse", "HEAD").strip()
+        desk.git("update-index", "--add", "--cacheinfo", f"160000,{head},vendor/lib")
+        desk.git("commit", "--quiet", "--message", "Add a submodule")
+        assert refused(desk, "run", "plan.md") == (
+            "the repository has a submodule at 'vendor/lib';"
+            " Windlass does not work with submodules yet; nothing was started"
+        )
+
+    def test_large_file_storage(self, desk: Desk):
+        desk.commit("assets/.gitattributes", "*.png filter=lfs diff=lfs merge=lfs -text\n")
+        assert refused(desk, "run", "plan.md") == (
+            "the repository keeps files through the filter 'lfs' (.gitattributes);"
+            " Windlass does not work with LFS and its kin yet; nothing was started"
+        )
+
+    def test_nobody_to_commit_as(self, desk: Desk):
+        desk.git("config", "--unset", "user.name")
+        desk.git("config", "--unset", "user.email")
+        assert refused(desk, "run", "plan.md", GIT_CONFIG_NOSYSTEM="1") == (
+            "git does not know whose name commits carry here;"
+            ' set it: git config user.name "Your Name"; git config user.email you@host'
+        )
+
+    def test_a_base_that_is_no_commit(self, desk: Desk):
+        desk.write("windlass.toml", 'base = "nowhere"\n')
+        assert refused(desk, "run", "plan.md") == (
+            "the base 'nowhere' is no commit here; name a branch or a commit that exists"
+        )
+
+    def test_a_branch_in_the_way_of_ours(self, desk: Desk):
+        desk.git("branch", "windlass/plan")
+        assert refused(desk, "run", "plan.md") == (
+            "branch 'windlass/plan' stands where 'windlass/plan/integration' goes;"
+            " rename it: git branch -m windlass/plan windlass-plan-old"
+        )
+
+    def test_a_home_that_is_to_be_read_as_a_whole(self, desk: Desk):
+        desk.write("windlass.toml", f'[sandbox]\nread = ["{desk.home}"]\n')
+        assert refused(desk, "run", "plan.md") == (
+            f"[sandbox] read names '{desk.home}', which holds keys and logins;"
+            " name a folder without them, or pass single values with [sandbox] env"
+        )
+
+
+class TestConfiguration:
+    CURE = "; `windlass doctor` lists every key and its bounds"
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ('model = "m"\nmax_turn = 3\n', "windlass.toml:2: nobody reads the key 'max_turn'"),
+            (
+                "[workspace]\n\nsetupp = []\n",
+                "windlass.toml:3: nobody reads the key 'workspace.setupp'",
+            ),
+            ("agents = 0\n", "windlass.toml:1: agents: expected `int` >= 1"),
+            ('\nagents = "many"\n', "windlass.toml:2: agents: expected `int`, got `str`"),
+            (
+                '[sandbox]\nlevel = "strong"\n',
+                "windlass.toml:2: sandbox.level: invalid enum value 'strong'",
+            ),
+            ('checks = ["ok", ""]\n', "windlass.toml:1: checks: expected `str` of length >= 1"),
+        ],
+    )
+    def test_a_bad_key_or_value_is_named_with_its_line(self, desk: Desk, text: str, said: str):
+        desk.write("windlass.toml", text)
+        assert refused(desk, "run", "plan.md") == said + self.CURE
+
+    def test_a_file_that_is_no_toml(self, desk: Desk):
+        desk.write("windlass.toml", "agents = = 3\n")
+        assert refused(desk, "run", "plan.md") == (
+            "windlass.toml is not TOML: Invalid value (at line 1, column 10); mend that line"
+        )
+
+    def test_a_bad_key_in_pyproject(self, desk: Desk):
+        desk.write("pyproject.toml", '[project]\nname = "x"\n[tool.windlass]\nturns = 3\n')
+        assert refused(desk, "run", "plan.md") == (
+            "pyproject.toml:4: nobody reads the key 'turns'" + self.CURE
+        )
+
+    def test_a_bad_variable(self, desk: Desk):
+        assert refused(desk, "run", "plan.md", WINDLASS_AGENTS="banana") == (
+            "WINDLASS_AGENTS: agents: expected `int`, got `str`" + self.CURE
+        )
+
+    def test_a_bad_option(self, desk: Desk):
+        assert refused(desk, "run", "plan.md", "--agents", "0") == (
+            "option --agents: agents: expected `int` >= 1" + self.CURE
+        )
+        assert refused(desk, "run", "plan.md", "--max-cost", "-1") == (
+            "option --max-cost: max_cost: expected `float` > 0.0" + self.CURE
+        )
+
+
+class TestUsage:
+    """Usage is click's to say, in its own form."""
+
+    @pytest.mark.parametrize(
+        ("args", "said"),
+        [
+            (["haul"], "Error: No such command 'haul'."),
+            (["run", "--hard", "plan.md"], "Error: No such option '--hard'."),
+            (["run"], "Error: Missing argument 'PLAN'."),
+            (["run", "plan.md", "--agents", "x"], "'x' is not a valid integer."),
+            (["run", "plan.md", "--sandbox", "strong"], "'strong' is not one of 'auto', 'bwrap'"),
+            (["run", "plan.md", "again.md"], "Error: Got unexpected extra argument (again.md)"),
+        ],
+    )
+    def test_bad_usage_is_exit_2(self, desk: Desk, args: list[str], said: str):
+        before = desk.everything()
+        answer = desk.call(*args)
+        assert (answer.code, answer.out) == (2, "")
+        assert re.match(r"Usage: windlass .*\nTry 'windlass.* --help' for help\.\n", answer.err)
+        assert said in answer.err
+        assert "Traceback" not in answer.err
+        assert desk.everything() == before
+
+    def test_no_command_at_all_is_help(self, desk: Desk):
+        answer = desk.call()
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith("Usage: windlass [OPTIONS] COMMAND")
+
+
+class TestRuns:
+    @pytest.mark.parametrize("more", [{}, {"ANTHROPIC_API_KEY": ""}, {"ANTHROPIC_API_KEY": " "}])
+    @pytest.mark.parametrize("command", ["run", "resume"])
+    def test_no_key(self, desk: Desk, command: str, more: dict[str, str]):
+        without = () if more else KEYS
+        assert refused(desk, command, "plan.md", without=without, **more) == (
+            "no key for the agent in the environment;"
+            " set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none"
+        )
+
+    @pytest.mark.parametrize("args", [["resume", "plan.md"], ["run", "plan.md", "--resume"]])
+    def test_nothing_to_resume(self, desk: Desk, args: list[str]):  # K3
+        assert refused(desk, *args) == (
+            "there is nothing to resume: plan 'plan' was never run here;"
+            " start a new one: windlass run plan.md"
+        )
+
+    @pytest.mark.parametrize("command", ["resume", "stop", "log"])
+    def test_no_run_at_all(self, desk: Desk, command: str):  # K3
+        assert refused(desk, command) == (
+            "there is no unfinished run here; start one: windlass run PLAN"
+        )
+
+    def test_status_without_any_run(self, desk: Desk):
+        assert refused(desk, "status") == ("no plan was run here yet; start one: windlass run PLAN")
+        assert refused(desk, "status", "plan.md", "--json") == (
+            "plan 'plan' was never run here; start it: windlass run PLAN"
+        )
+
+    def test_diff_of_an_unknown_task(self, desk: Desk):
+        assert refused(desk, "diff", "9.9") == (
+            "no plan that was run here has a task '9.9'; `windlass status`"
+        )
+        assert refused(desk, "diff", "plan:9.9") == (
+            "plan: no such file or plan; name a Markdown file with tasks"
+        )
+
+    def test_stop_of_a_plan_that_was_never_run(self, desk: Desk):
+        assert refused(desk, "stop", "plan.md") == (
+            "no run of 'plan' is going on; `windlass status`"
+        )
+
+    def test_log_of_an_unknown_plan(self, desk: Desk):
+        assert refused(desk, "log", "nope") == (
+            "nope: no such file or plan; name a Markdown file with tasks"
+        )
+
+    def test_log_of_a_plan_that_was_never_run(self, desk: Desk):
+        assert refused(desk, "log", "plan.md") == (
+            "plan 'plan' was never run here; start it: windlass run PLAN"
+        )

@@ -1,0 +1,28 @@
+"""Under .ci/run a test that skips has hidden something: the machine was to be made fit for it."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+STRICT = os.environ.get("WINDLASS_SKIPS_FAIL") == "1"
+ALLOWED = tuple(os.environ.get("WINDLASS_SKIPS_ALLOWED", "").split(",")) if STRICT else ()
+"""Words that a skip may say all the same, because the machine cannot be given what is missing."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if STRICT and report.skipped and not hasattr(report, "wasxfail"):
+        reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
+        if not any(word and word in reason for word in ALLOWED):
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid} must not skip here: {reason}"
+    return report
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
