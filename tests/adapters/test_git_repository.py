@@ -8,10 +8,12 @@ import pytest
 from repositories import Run, User, author, held, write
 from windlass.adapters.git.reconcile import remove_stale_locks
 from windlass.errors import GitFailed, RepositoryError
-from windlass.ports import Conflict
+from windlass.ports import Authorship, Conflict
 
 INTEGRATION = "refs/heads/windlass/p/integration"
 PINS = "refs/windlass/p/r1"
+
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -21,64 +23,55 @@ def user(tmp_path: Path) -> User:
     return made
 
 
-def test_pins_are_exactly_those_of_the_design(user: User):
-    async def scenario() -> dict[str, str]:
-        run = await Run(user).open()
-        one = await run.play("1.1", {"one": "1\n", "README": "one\n"})
-        two = await run.play("1.2", {"two": "2\n", "README": "two\n"})
-        await run.repository.snapshot(author("1.3"), "partial", (run.base,))  # never prepared
-        unchanged = await run.play("1.4", {})
-        tip, _ = await run.land("1.1", 1, one.commit, run.base)
-        assert isinstance(await run.repository.merge(author("1.2"), 2, two.commit, tip), Conflict)
-        workspace = await run.repository.prepare("1.2", 2, two.commit, tip)
-        write(workspace, {"README": "both\n"})
-        made = await run.repository.snapshot(author("1.2", 2), "partial", (two.commit, tip))
-        assert unchanged.commit == run.base
-        return {
-            f"{PINS}/base": run.base,
-            f"{PINS}/tip": tip,
-            f"{PINS}/candidate/1": tip,
-            f"{PINS}/task/1.1/1/start": run.base,
-            f"{PINS}/task/1.1/1/snapshot": one.commit,
-            f"{PINS}/task/1.2/1/start": run.base,
-            f"{PINS}/task/1.2/1/snapshot": two.commit,
-            f"{PINS}/task/1.2/2/start": two.commit,
-            f"{PINS}/task/1.2/2/partial": made.commit,
-            f"{PINS}/task/1.4/1/start": run.base,
-            INTEGRATION: tip,
-            "refs/heads/main": run.base,
-        }
-
-    assert anyio.run(scenario) == user.refs()
+async def test_pins_are_exactly_those_of_the_design(user: User):
+    run = await Run(user).open()
+    one = await run.play("1.1", {"one": "1\n", "README": "one\n"})
+    two = await run.play("1.2", {"two": "2\n", "README": "two\n"})
+    await run.repository.snapshot(author("1.3"), "partial", (run.base,))  # never prepared
+    await run.play("1.4", {})  # nothing changed: its start is all there is to keep
+    tip, _ = await run.land("1.1", 1, one.commit, run.base)
+    assert isinstance(await run.repository.merge(author("1.2"), 2, two.commit, tip), Conflict)
+    workspace = await run.repository.prepare("1.2", 2, two.commit, tip)
+    write(workspace, {"README": "both\n"})
+    made = await run.repository.snapshot(author("1.2", 2), "partial", (two.commit, tip))
+    assert user.refs() == {
+        f"{PINS}/base": run.base,
+        f"{PINS}/tip": tip,
+        f"{PINS}/candidate/1": tip,
+        f"{PINS}/task/1.1/1/start": run.base,
+        f"{PINS}/task/1.1/1/snapshot": one.commit,
+        f"{PINS}/task/1.2/1/start": run.base,
+        f"{PINS}/task/1.2/1/snapshot": two.commit,
+        f"{PINS}/task/1.2/2/start": two.commit,
+        f"{PINS}/task/1.2/2/partial": made.commit,
+        f"{PINS}/task/1.4/1/start": run.base,
+        INTEGRATION: tip,
+        "refs/heads/main": run.base,
+    }
 
 
-def test_commits_say_whose_they_are(user: User):
-    async def scenario() -> tuple[str, str]:
-        run = await Run(user).open()
-        workspace = await run.repository.prepare("1.1", 3, run.base, None)
-        write(workspace, {"one": "1\n"})
-        asked = author("1.1", 3)
-        made = await run.repository.snapshot(asked, "snapshot", (run.base,))
-        merged = await run.repository.merge(asked, 1, made.commit, run.base)
-        return made.commit, merged.commit
-
-    said = [user.git("log", "-1", "--format=%an <%ae>|%cn <%ce>|%B", c) for c in anyio.run(scenario)]
+async def test_commits_say_whose_they_are(user: User):
+    run = await Run(user).open()
+    workspace = await run.repository.prepare("1.1", 3, run.base, None)
+    write(workspace, {"one": "1\n"})
+    asked = author("1.1", 3)
+    made = await run.repository.snapshot(asked, "snapshot", (run.base,))
+    merged = await run.repository.merge(asked, 1, made.commit, run.base)
+    said = [
+        user.git("log", "-1", "--format=%an <%ae>|%cn <%ce>|%B", c.commit) for c in (made, merged)
+    ]
     who = "Ann User <ann@example.org>|Ann User <ann@example.org>"
-    trailers = "Windlass-Run: r1\nWindlass-Task: 1.1\nWindlass-Turn: 3\n"
+    trailers = "Windlass-Run: r1\nWindlass-Task: 1.1\nWindlass-Turn: 3"
     assert said == [f"{who}|1.1: Do 1.1\n\n{trailers}", f"{who}|1.1: merge Do 1.1\n\n{trailers}"]
 
 
-def test_trailers_are_what_git_reads_as_trailers(user: User):
-    async def scenario() -> str:
-        run = await Run(user).open()
-        await run.repository.prepare("1.1", 1, run.base, None)
-        write(run.folders.workspace("1.1"), {"one": "1\n"})
-        odd = author("1.1").__class__(
-            task="1.1", title="Fix: it\n\nWindlass-Task: 9.9 " + "x" * 100, n=1, turn=1
-        )
-        return (await run.repository.snapshot(odd, "snapshot", (run.base,))).commit
-
-    commit = anyio.run(scenario)
+async def test_trailers_are_what_git_reads_as_trailers(user: User):
+    run = await Run(user).open()
+    await run.repository.prepare("1.1", 1, run.base, None)
+    write(run.folders.workspace("1.1"), {"one": "1\n"})
+    title = "Fix: it\n\nWindlass-Task: 9.9 " + "x" * 100
+    odd = Authorship(task="1.1", title=title, n=1, turn=1)
+    commit = (await run.repository.snapshot(odd, "snapshot", (run.base,))).commit
     read = user.git("log", "-1", "--format=%(trailers:key=Windlass-Task,valueonly)", commit)
     assert read.split() == ["1.1"]
     subject = user.git("log", "-1", "--format=%s", commit)
@@ -86,257 +79,209 @@ def test_trailers_are_what_git_reads_as_trailers(user: User):
     assert len(subject) == 72
 
 
-def test_pins_are_written_once(user: User):
-    async def scenario() -> None:
-        run = await Run(user).open()
-        await run.play("1.1", {"one": "1\n"})
-        other = user.commit({"other": "o\n"})
-        with pytest.raises(GitFailed):
-            await run.repository.prepare("1.1", 1, other, None)
-        assert user.refs(PINS)[f"{PINS}/task/1.1/1/start"] == run.base
-
-    anyio.run(scenario)
+async def test_pins_are_written_once(user: User):
+    run = await Run(user).open()
+    await run.play("1.1", {"one": "1\n"})
+    other = user.commit({"other": "o\n"})
+    with pytest.raises(GitFailed):
+        await run.repository.prepare("1.1", 1, other, None)
+    assert user.refs(PINS)[f"{PINS}/task/1.1/1/start"] == run.base
 
 
-def test_a_commit_pinned_by_a_dead_process_whose_objects_a_gc_took_is_made_again(user: User):
-    async def scenario() -> None:
-        made = await (await Run(user).open()).play("1.1", {"one": "1\n"})
-        loose(user, user.git("rev-parse", f"{made.commit}:one")).unlink()
-        run = await Run(user).open()
-        run.base = user.git("rev-parse", "main")
-        again = await run.save("1.1")
-        assert user.files(again.commit) == {"README": "hello\n", "src/a": "a\n", "one": "1\n"}
-        assert user.refs(PINS)[f"{PINS}/task/1.1/1/snapshot"] == again.commit
-
-    anyio.run(scenario)
+async def test_a_commit_pinned_by_a_dead_process_whose_objects_a_gc_took_is_made_again(user: User):
+    made = await (await Run(user).open()).play("1.1", {"one": "1\n"})
+    loose(user, user.git("rev-parse", f"{made.commit}:one")).unlink()
+    run = await Run(user).open()
+    run.base = user.git("rev-parse", "main")
+    again = await run.save("1.1")
+    assert user.files(again.commit) == {"README": "hello\n", "src/a": "a\n", "one": "1\n"}
+    assert user.refs(PINS)[f"{PINS}/task/1.1/1/snapshot"] == again.commit
 
 
 class TestIntegrationBranch:
     """It shows the tip to people, and never takes anything from them."""
 
-    @staticmethod
-    def merge_twice(user: User, *between: list[str]) -> tuple[str, str, str]:
+    async def merge_twice(self, user: User, *between: str) -> tuple[str, str, str]:
         """The first tip, the second, and what was said of the second."""
+        run = await Run(user).open()
+        one = await run.play("1.1", {"one": "1\n"})
+        two = await run.play("1.2", {"two": "2\n"})
+        first, said = await run.land("1.1", 1, one.commit, run.base)
+        assert said == ""
+        if between:
+            user.git(*between)
+        return first, *await run.land("1.2", 2, two.commit, first)
 
-        async def scenario() -> tuple[str, str, str]:
-            run = await Run(user).open()
-            one = await run.play("1.1", {"one": "1\n"})
-            two = await run.play("1.2", {"two": "2\n"})
-            first, said = await run.land("1.1", 1, one.commit, run.base)
-            assert said == ""
-            for command in between:
-                user.git(*command)
-            return first, *await run.land("1.2", 2, two.commit, first)
-
-        return anyio.run(scenario)
-
-    def test_it_follows(self, user: User):
-        _, second, said = self.merge_twice(user)
+    async def test_it_follows(self, user: User):
+        _, second, said = await self.merge_twice(user)
         assert user.refs(INTEGRATION) == {INTEGRATION: second}
         assert said == ""
 
-    def test_not_while_it_is_checked_out(self, user: User):
-        first, second, said = self.merge_twice(user, ["checkout", "-q", "windlass/p/integration"])
+    async def test_not_while_it_is_checked_out(self, user: User):
+        name = "windlass/p/integration"
+        first, second, said = await self.merge_twice(user, "checkout", "-q", name)
         assert user.refs(INTEGRATION) == {INTEGRATION: first}
         assert said == f"windlass/p/integration is checked out in {user.repo} and stays where it is"
         assert user.refs(PINS)[f"{PINS}/tip"] == second
         assert user.git("status", "--porcelain") == ""
 
-    def test_not_while_it_is_checked_out_in_a_linked_worktree(self, user: User, tmp_path: Path):
-        there = tmp_path / "linked"
-        first, _, said = self.merge_twice(
-            user, ["worktree", "add", "-q", str(there), "windlass/p/integration"]
-        )
+    async def test_not_while_it_is_checked_out_in_a_linked_worktree(
+        self, user: User, tmp_path: Path
+    ):
+        there, name = str(tmp_path / "linked"), "windlass/p/integration"
+        first, _, said = await self.merge_twice(user, "worktree", "add", "-q", there, name)
         assert user.refs(INTEGRATION) == {INTEGRATION: first}
-        assert str(there) in said
+        assert there in said
 
-    def test_not_when_it_holds_somebodys_work(self, user: User):
-        made = ["commit-tree", "-p", INTEGRATION, "-m", "theirs", f"{INTEGRATION}^{{tree}}"]
+    async def test_not_when_it_holds_somebodys_work(self, user: User):
+        run = await Run(user).open()
+        one = await run.play("1.1", {"one": "1\n"})
+        two = await run.play("1.2", {"two": "2\n"})
+        first, _ = await run.land("1.1", 1, one.commit, run.base)
+        tree = f"{INTEGRATION}^{{tree}}"
+        theirs = user.git("commit-tree", "-p", INTEGRATION, "-m", "theirs", tree)
+        user.git("update-ref", INTEGRATION, theirs)
+        _, said = await run.land("1.2", 2, two.commit, first)
+        assert said == "windlass/p/integration was moved by somebody else and stays where it is"
+        assert user.refs(INTEGRATION) == {INTEGRATION: theirs}
 
-        async def scenario() -> None:
-            run = await Run(user).open()
-            one = await run.play("1.1", {"one": "1\n"})
-            two = await run.play("1.2", {"two": "2\n"})
-            first, _ = await run.land("1.1", 1, one.commit, run.base)
-            theirs = user.git(*made)
-            user.git("update-ref", INTEGRATION, theirs)
-            _, said = await run.land("1.2", 2, two.commit, first)
-            assert said == "windlass/p/integration was moved by somebody else and stays where it is"
-            assert user.refs(INTEGRATION) == {INTEGRATION: theirs}
-
-        anyio.run(scenario)
-
-    def test_it_is_made_again_when_somebody_deleted_it(self, user: User):
-        _, second, said = self.merge_twice(user, ["branch", "-q", "-D", "windlass/p/integration"])
+    async def test_it_is_made_again_when_somebody_deleted_it(self, user: User):
+        name = "windlass/p/integration"
+        _, second, said = await self.merge_twice(user, "branch", "-q", "-D", name)
         assert user.refs(INTEGRATION) == {INTEGRATION: second}
         assert said == ""
 
-    def test_it_catches_up_once_nobody_has_it_checked_out_any_more(self, user: User):
-        async def scenario() -> None:
-            run = await Run(user).open()
-            made = [await run.play(f"1.{i}", {f"{i}": f"{i}\n"}) for i in (1, 2, 3)]
-            first, _ = await run.land("1.1", 1, made[0].commit, run.base)
-            user.git("checkout", "-q", "windlass/p/integration")
-            second, said = await run.land("1.2", 2, made[1].commit, first)
-            assert "checked out" in said
-            user.git("checkout", "-q", "main")
-            third, said = await run.land("1.3", 3, made[2].commit, second)
-            assert (user.refs(INTEGRATION), said) == ({INTEGRATION: third}, "")
+    async def test_it_catches_up_once_nobody_has_it_checked_out_any_more(self, user: User):
+        run = await Run(user).open()
+        made = [await run.play(f"1.{i}", {f"{i}": f"{i}\n"}) for i in (1, 2, 3)]
+        first, _ = await run.land("1.1", 1, made[0].commit, run.base)
+        user.git("checkout", "-q", "windlass/p/integration")
+        second, said = await run.land("1.2", 2, made[1].commit, first)
+        assert "checked out" in said
+        user.git("checkout", "-q", "main")
+        third, said = await run.land("1.3", 3, made[2].commit, second)
+        assert (user.refs(INTEGRATION), said) == ({INTEGRATION: third}, "")
 
-        anyio.run(scenario)
+    async def test_a_new_run_takes_it_over_from_the_last_one(self, user: User):
+        old = await Run(user).open()
+        one = await old.play("1.1", {"one": "1\n"})
+        tip, _ = await old.land("1.1", 1, one.commit, old.base)
+        user.commit({"README": "went on\n"})
+        new = await Run(user, run="r2").open()
+        two = await new.play("1.1", {"two": "2\n"})
+        fresh, said = await new.land("1.1", 1, two.commit, new.base)
+        assert (user.refs(INTEGRATION), said) == ({INTEGRATION: fresh}, "")
+        assert user.refs(PINS)[f"{PINS}/tip"] == tip
 
-    def test_a_new_run_takes_it_over_from_the_last_one(self, user: User):
-        async def scenario() -> None:
-            old = await Run(user).open()
-            one = await old.play("1.1", {"one": "1\n"})
-            tip, _ = await old.land("1.1", 1, one.commit, old.base)
-            user.commit({"README": "went on\n"})
-            new = await Run(user, run="r2").open()
-            two = await new.play("1.1", {"two": "2\n"})
-            fresh, said = await new.land("1.1", 1, two.commit, new.base)
-            assert (user.refs(INTEGRATION), said) == ({INTEGRATION: fresh}, "")
-            assert user.refs(PINS)[f"{PINS}/tip"] == tip
-
-        anyio.run(scenario)
-
-    def test_a_repeated_move_lets_it_follow_too(self, user: User):
-        first, second, _ = self.merge_twice(user)
+    async def test_a_repeated_move_lets_it_follow_too(self, user: User):
+        first, second, _ = await self.merge_twice(user)
         user.git("update-ref", INTEGRATION, first)
-
-        async def scenario() -> str:
-            return await (await Run(user).open()).repository.move_tip(first, second)
-
-        assert anyio.run(scenario) == ""
+        assert await (await Run(user).open()).repository.move_tip(first, second) == ""
         assert user.refs(INTEGRATION) == {INTEGRATION: second}
 
 
-def test_a_tip_that_somebody_moved_is_said_with_the_cure(user: User):
-    async def scenario() -> None:
-        run = await Run(user).open()
-        one = await run.play("1.1", {"one": "1\n"})
-        other = user.commit({"other": "o\n"})
-        user.git("update-ref", f"{PINS}/tip", other)
-        with pytest.raises(RepositoryError, match=f"git update-ref {PINS}/tip {run.base}"):
-            await run.land("1.1", 1, one.commit, run.base)
-
-    anyio.run(scenario)
+async def test_a_tip_that_somebody_moved_is_said_with_the_cure(user: User):
+    run = await Run(user).open()
+    one = await run.play("1.1", {"one": "1\n"})
+    other = user.commit({"other": "o\n"})
+    user.git("update-ref", f"{PINS}/tip", other)
+    with pytest.raises(RepositoryError, match=f"git update-ref {PINS}/tip {run.base}"):
+        await run.land("1.1", 1, one.commit, run.base)
 
 
-def test_a_ref_that_is_held_for_a_moment_is_waited_for(user: User):
-    async def scenario() -> None:
-        run = await Run(user).open()
-        one = await run.play("1.1", {"one": "1\n"})
-        lock = user.repo / ".git" / f"{PINS}/tip.lock"
+async def test_a_ref_that_is_held_for_a_moment_is_waited_for(user: User):
+    run = await Run(user).open()
+    one = await run.play("1.1", {"one": "1\n"})
+    lock = user.repo / ".git" / f"{PINS}/tip.lock"
+    lock.touch()
+
+    async def let_go() -> None:
+        await anyio.sleep(0.3)  # longer than git itself would wait
+        lock.unlink()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(let_go)
+        await run.land("1.1", 1, one.commit, run.base)
+
+
+async def test_stale_locks_are_removed_and_others_are_left(user: User):
+    run = await Run(user).open()
+    await run.repository.prepare("1.1", 1, run.base, None)
+    git = user.repo / ".git"
+    ours = [
+        run.folders.index("1.1").with_name("index.lock"),
+        run.folders.git / "config.lock",
+        git / f"{PINS}/tip.lock",
+        git / f"{PINS}/task/1.1/1/snapshot.lock",
+        git / "refs/heads/windlass/p/integration.lock",
+    ]
+    theirs = [
+        git / "index.lock",
+        git / "refs/heads/main.lock",
+        git / "refs/windlass/other/r/tip.lock",
+    ]
+    for lock in (*ours, *theirs):
+        lock.parent.mkdir(parents=True, exist_ok=True)
         lock.touch()
-
-        async def let_go() -> None:
-            await anyio.sleep(0.3)  # longer than git itself would wait
-            lock.unlink()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(let_go)
-            await run.land("1.1", 1, one.commit, run.base)
-
-    anyio.run(scenario)
-
-
-def test_stale_locks_are_removed_and_others_are_left(user: User):
-    async def scenario() -> None:
-        run = await Run(user).open()
-        await run.repository.prepare("1.1", 1, run.base, None)
-        git = user.repo / ".git"
-        ours = [
-            run.folders.index("1.1").with_name("index.lock"),
-            run.folders.git / "config.lock",
-            git / f"{PINS}/tip.lock",
-            git / f"{PINS}/task/1.1/1/snapshot.lock",
-            git / "refs/heads/windlass/p/integration.lock",
-        ]
-        theirs = [
-            git / "index.lock",
-            git / "refs/heads/main.lock",
-            git / "refs/windlass/other/r/tip.lock",
-        ]
-        for lock in (*ours, *theirs):
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            lock.touch()
-        later = await Run(user).open()
-        remove_stale_locks(later.store, later.refs)
-        assert [lock for lock in ours if lock.exists()] == []
-        assert [lock for lock in theirs if not lock.exists()] == []
-        theirs[0].unlink()
-        write(run.folders.workspace("1.1"), {"one": "1\n"})
-        made = await later.save("1.1")
-        await later.land("1.1", 1, made.commit, later.base)
-
-    anyio.run(scenario)
+    later = await Run(user).open()
+    remove_stale_locks(later.store, later.refs)
+    assert [lock for lock in ours if lock.exists()] == []
+    assert [lock for lock in theirs if not lock.exists()] == []
+    theirs[0].unlink()
+    write(run.folders.workspace("1.1"), {"one": "1\n"})
+    made = await later.save("1.1")
+    await later.land("1.1", 1, made.commit, later.base)
 
 
 class TestWorkspaces:
-    def test_another_runs_workspace_is_kept_under_another_name(self, user: User):
-        async def scenario() -> None:
-            old = await Run(user).open()
-            workspace = await old.repository.prepare("1.1", 1, old.base, None)
-            for text in ("first\n", "second\n"):
-                write(workspace, {"unsaved": text})
-                new = await Run(user, run=f"after-{text.strip()}").open()
-                assert await new.repository.prepare("1.1", 1, new.base, None) == workspace
-                assert "unsaved" not in held(workspace)
-            texts = sorted(p.read_text() for p in old.folders.home.glob("kept/*/unsaved"))
-            assert texts == ["first\n", "second\n"]
-
-        anyio.run(scenario)
-
-    def test_one_without_its_index_is_kept_under_another_name(self, user: User):
-        async def scenario() -> None:
-            run = await Run(user).open()
-            workspace = await run.repository.prepare("1.1", 1, run.base, None)
-            write(workspace, {"unsaved": "u\n"})
-            run.folders.index("1.1").unlink()
-            await run.repository.prepare("1.1", 2, run.base, None)
+    async def test_another_runs_workspace_is_kept_under_another_name(self, user: User):
+        old = await Run(user).open()
+        workspace = await old.repository.prepare("1.1", 1, old.base, None)
+        for text in ("first\n", "second\n"):
+            write(workspace, {"unsaved": text})
+            new = await Run(user, run=f"after-{text.strip()}").open()
+            assert await new.repository.prepare("1.1", 1, new.base, None) == workspace
             assert "unsaved" not in held(workspace)
-            assert [p.read_text() for p in run.folders.home.glob("kept/*/unsaved")] == ["u\n"]
+        texts = sorted(p.read_text() for p in old.folders.home.glob("kept/*/unsaved"))
+        assert texts == ["first\n", "second\n"]
 
-        anyio.run(scenario)
+    async def test_one_without_its_index_is_kept_under_another_name(self, user: User):
+        run = await Run(user).open()
+        workspace = await run.repository.prepare("1.1", 1, run.base, None)
+        write(workspace, {"unsaved": "u\n"})
+        run.folders.index("1.1").unlink()
+        await run.repository.prepare("1.1", 2, run.base, None)
+        assert "unsaved" not in held(workspace)
+        assert [p.read_text() for p in run.folders.home.glob("kept/*/unsaved")] == ["u\n"]
 
-    def test_an_index_that_a_power_loss_spoilt_is_made_again(self, user: User):
-        async def scenario() -> None:
-            run = await Run(user).open()
-            workspace = await run.repository.prepare("1.1", 1, run.base, None)
-            write(workspace, {"one": "1\n"})
-            run.folders.index("1.1").write_bytes(b"\0" * 100)
-            made = await (await Run(user).open()).save("1.1")
-            assert user.files(made.commit)["one"] == "1\n"
+    async def test_an_index_that_a_power_loss_spoilt_is_made_again(self, user: User):
+        run = await Run(user).open()
+        workspace = await run.repository.prepare("1.1", 1, run.base, None)
+        write(workspace, {"one": "1\n"})
+        run.folders.index("1.1").write_bytes(b"\0" * 100)
+        made = await (await Run(user).open()).save("1.1")
+        assert user.files(made.commit)["one"] == "1\n"
 
-        anyio.run(scenario)
-
-    def test_a_link_in_its_place_is_never_followed(self, user: User):
+    async def test_a_link_in_its_place_is_never_followed(self, user: User):
         """At level checkout an agent could put one there; what it leads to is not Windlass's."""
 
-        async def scenario() -> None:
-            run = await Run(user).open()
-            workspace = await run.repository.prepare("1.1", 1, run.base, None)
-            workspace.rename(workspace.with_name("moved"))
-            workspace.symlink_to(user.repo)
-            made = await run.save("1.1")
-            assert (made.commit, made.changed) == (run.base, False)
-            await run.repository.prepare("1.1", 2, run.base, None)
-            assert not workspace.is_symlink()
-            assert held(workspace) == {"README": "hello\n", "src/a": "a\n"}
-            assert user.git("rev-parse", "HEAD") == run.base
+        run = await Run(user).open()
+        workspace = await run.repository.prepare("1.1", 1, run.base, None)
+        workspace.rename(workspace.with_name("moved"))
+        workspace.symlink_to(user.repo)
+        made = await run.save("1.1")
+        assert (made.commit, made.changed) == (run.base, False)
+        await run.repository.prepare("1.1", 2, run.base, None)
+        assert not workspace.is_symlink()
+        assert held(workspace) == {"README": "hello\n", "src/a": "a\n"}
+        assert user.git("rev-parse", "HEAD") == run.base
 
-        anyio.run(scenario)
-
-    def test_git_works_in_it(self, user: User):
+    async def test_git_works_in_it(self, user: User):
         """One branch at the start, nothing changed, no remotes, no tags."""
         user.git("tag", "v1")
         user.git("remote", "add", "origin", "https://example.org/x")
-
-        async def scenario() -> Path:
-            run = await Run(user).open()
-            return await run.repository.prepare("1.1", 1, run.base, None)
-
-        workspace = anyio.run(scenario)
+        run = await Run(user).open()
+        workspace = await run.repository.prepare("1.1", 1, run.base, None)
         asked = ("status --porcelain", "remote", "tag", "branch --format=%(refname)", "fsck")
         assert [user.git(*command.split(), cwd=workspace) for command in asked] == [
             "",
@@ -350,21 +295,18 @@ class TestWorkspaces:
         user.git("commit", "-q", "-m", "mine", cwd=workspace)
         assert user.git("log", "--format=%s", cwd=workspace) == "mine\nuser"
 
-    def test_what_an_agent_committed_itself_is_in_the_snapshot(self, user: User):
-        async def scenario() -> None:
-            run = await Run(user).open()
-            workspace = await run.repository.prepare("1.1", 1, run.base, None)
-            write(workspace, {"one": "1\n"})
-            user.git("add", "one", cwd=workspace)
-            user.git("commit", "-q", "-m", "mine", cwd=workspace)
-            made = await run.save("1.1")
-            assert user.files(made.commit)["one"] == "1\n"
-            assert user.git("rev-list", "--count", made.commit) == "2"
-            await run.repository.prepare("1.1", 2, made.commit, None)
-            assert user.git("rev-parse", "HEAD", cwd=workspace) == made.commit
-            assert user.git("status", "--porcelain", cwd=workspace) == ""
-
-        anyio.run(scenario)
+    async def test_what_an_agent_committed_itself_is_in_the_snapshot(self, user: User):
+        run = await Run(user).open()
+        workspace = await run.repository.prepare("1.1", 1, run.base, None)
+        write(workspace, {"one": "1\n"})
+        user.git("add", "one", cwd=workspace)
+        user.git("commit", "-q", "-m", "mine", cwd=workspace)
+        made = await run.save("1.1")
+        assert user.files(made.commit)["one"] == "1\n"
+        assert user.git("rev-list", "--count", made.commit) == "2"
+        await run.repository.prepare("1.1", 2, made.commit, None)
+        assert user.git("rev-parse", "HEAD", cwd=workspace) == made.commit
+        assert user.git("status", "--porcelain", cwd=workspace) == ""
 
 
 def loose(user: User, object_id: str) -> Path:

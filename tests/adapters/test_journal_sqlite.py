@@ -320,7 +320,7 @@ def damaged(path: Path) -> JournalDamaged:
     ):
         journal.append(asked("a"), expected=journal.last)
     assert str(reading.value) == str(writing.value)
-    assert "windlass recover" in reading.value.hint
+    assert "move it away" in reading.value.hint
     return reading.value
 
 

@@ -111,7 +111,10 @@ class TestRefusals:
                 "windlass.toml:4: nobody reads the key 'policy.red-base'",
             ),
             ("policy.on = 1", "windlass.toml:1: nobody reads the key 'policy.on'"),
-            ("\nworkspace = { sett = 1 }", "windlass.toml:2: nobody reads the key 'workspace.sett'"),
+            (
+                "\nworkspace = { sett = 1 }",
+                "windlass.toml:2: nobody reads the key 'workspace.sett'",
+            ),
             ("max_turns = 101", "windlass.toml:1: max_turns: expected `int` <= 100"),
             ("max_turns = 2.5", "windlass.toml:1: max_turns: expected `int`, got `float`"),
             ("max_turns = true", "windlass.toml:1: max_turns: expected `int`, got `bool`"),

@@ -7,7 +7,8 @@ from inline_snapshot import snapshot
 
 from desk import Desk
 
-STAGED = """\
+LONG = "Show orders with a title so long that nobody would want to read all of it here"
+STAGED = f"""\
 # Milestone: Orders
 
 **Checks:** `make test`
@@ -20,7 +21,7 @@ STAGED = """\
 **Acceptance Criteria:**
 - [ ] Orders survive a restart
 
-## Task 2.2: Show orders with a title that is so long that nobody would want to read all of it here
+## Task 2.2: {LONG}
 
 **Stage:** 2
 **Depends on:** 2.1
@@ -63,7 +64,7 @@ Orders (orders, milestone): 2 tasks
       docs/orders.md:5 · first · 1 criterion
       files: src/store.py, tests/test_store.py
 
-  2.2  Show orders with a title that is so long that nobody would want to re…
+  2.2  Show orders with a title so long that nobody would want to read all o…
       docs/orders.md:13 · after 2.1 · 0 criteria
 
 The longest way through is 2 tasks.
@@ -76,7 +77,36 @@ def test_what_programs_read(desk: Desk):
     desk.write("docs/orders.md", STAGED)
     answer = desk.call("plan", "docs/orders.md", "--json")
     assert (answer.code, answer.err) == (0, "")
-    assert json.loads(answer.out) == snapshot({'schema': 1, 'id': 'orders', 'title': 'Orders', 'dialect': 'milestone', 'base': 'main', 'tasks': [{'id': '2.1', 'title': 'Store orders', 'stage': '1', 'depends_on': [], 'acceptance_criteria': ['Orders survive a restart'], 'files': ['src/store.py', 'tests/test_store.py'], 'checks': [], 'complexity': None}, {'id': '2.2', 'title': 'Show orders with a title that is so long that nobody would want to read all of it here', 'stage': '2', 'depends_on': ['2.1'], 'acceptance_criteria': [], 'files': [], 'checks': [], 'complexity': None}], 'e2e': 'Order something, restart, look at it.'})
+    assert json.loads(answer.out) == {
+        "schema": 1,
+        "id": "orders",
+        "title": "Orders",
+        "dialect": "milestone",
+        "base": "main",
+        "tasks": [
+            {
+                "id": "2.1",
+                "title": "Store orders",
+                "stage": "1",
+                "depends_on": [],
+                "acceptance_criteria": ["Orders survive a restart"],
+                "files": ["src/store.py", "tests/test_store.py"],
+                "checks": [],
+                "complexity": None,
+            },
+            {
+                "id": "2.2",
+                "title": LONG,
+                "stage": "2",
+                "depends_on": ["2.1"],
+                "acceptance_criteria": [],
+                "files": [],
+                "checks": [],
+                "complexity": None,
+            },
+        ],
+        "e2e": "Order something, restart, look at it.",
+    }
 
 
 def test_the_contract_names_every_field(desk: Desk):
@@ -126,17 +156,31 @@ def test_the_base_of_a_detached_head_is_its_commit(desk: Desk):
     assert told["base"] == desk.git("rev-parse", "HEAD").strip()
 
 
+def test_the_base_is_the_one_that_is_set(desk: Desk):
+    desk.git("branch", "develop")
+    desk.write("windlass.toml", 'base = "develop"\n')
+    assert json.loads(desk.call("plan", "plan.md", "--json").out)["base"] == "develop"
+
+
 def test_json_of_a_plan_needs_a_base(desk: Desk):
     """The file alone can be understood; where it would be run cannot, and is said."""
     desk.git("update-ref", "-d", "HEAD")
     assert desk.call("plan", "plan.md").code == 0
     answer = desk.call("plan", "plan.md", "--json")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err == snapshot('windlass: this repository has no commit yet; make a first one: git commit --allow-empty\n')
+    assert answer.err == snapshot(
+        "windlass: this repository has no commit yet; make a first one: git commit --allow-empty\n"
+    )
 
 
-def test_agents_text_cannot_move_the_cursor(desk: Desk):
-    desk.write("bad.md", "# P\n\n## Task 1: Title \x1b[2J\x07\x9b31m\n\n**Checks:** `a\x1b]0;x`\n")
+def test_a_plans_text_cannot_move_the_cursor(desk: Desk):
+    bell = "\x1b[2J\x07\x9b31m"
+    desk.write(
+        "bad.md",
+        f"# Plan {bell}\n\n**Checks:** `all {bell}`\n\n"
+        f"## Task 1: Title {bell}\n\n**File:** `a{bell}`\n**Checks:** `one {bell}`\n"
+        f"**Depends on:** none, see {bell}\n",
+    )
     answer = desk.call("plan", "bad.md")
     assert answer.code == 0
     assert not set(answer.out) & {"\x1b", "\x07", "\x9b"}

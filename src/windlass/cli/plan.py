@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from windlass.cli.config import configure
 from windlass.cli.finding import read_plan
 from windlass.cli.options import json_option, repo_option
 from windlass.cli.wiring import Project
@@ -47,7 +48,8 @@ def show_plan(project: Project, plan: Plan, *, as_json: bool) -> int:
 
 
 def _machine(project: Project, plan: Plan) -> dict[str, object]:
-    base = project.base(None, plan.id)
+    settings = configure(project.root, project.environment, {}).settings
+    base = project.base(settings.base, plan.id)
     return {
         "schema": 1,
         "id": plan.id,
@@ -60,7 +62,8 @@ def _machine(project: Project, plan: Plan) -> dict[str, object]:
 
 
 def _people(plan: Plan) -> None:
-    click.echo(f"{plan.title} ({plan.id}, {plan.dialect}): {plural(len(plan.tasks), 'task')}")
+    title = one_line(plan.title, 100)
+    click.echo(f"{title} ({plan.id}, {plan.dialect}): {plural(len(plan.tasks), 'task')}")
     lengths = critical_lengths(plan, {})
     longest = max(lengths.values())
     for task in plan.tasks:
@@ -74,6 +77,6 @@ def _people(plan: Plan) -> None:
                 click.echo(f"      {name}: {', '.join(one_line(item, 60) for item in items)}")
     click.echo(f"\nThe longest way through is {plural(int(longest), 'task')}.")
     if plan.checks:
-        click.echo(f"Every task: {', '.join(plan.checks)}")
+        click.echo(f"Every task: {', '.join(one_line(check, 60) for check in plan.checks)}")
     for note in plan.notes:
-        click.echo(f"{plan.path}:{note.line}: passed over: {note.text}")
+        click.echo(f"{plan.path}:{note.line}: passed over: {one_line(note.text, 200)}")

@@ -109,4 +109,3 @@ class Runner:
     async def _heed_signals(self, group: TaskGroup) -> None:
         async for name in self._ports.signals():
             self._stop(name, group)
-

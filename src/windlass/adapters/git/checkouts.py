@@ -35,9 +35,7 @@ class Checkouts:
 
     async def fill(self, path: Path, treeish: str, index: Path) -> None:
         """Make the tracked files of a checkout those of a tree, whatever they are now."""
-        await self._store.trees(
-            "read-tree", "-u", "--reset", treeish, work_tree=path, index=index
-        )
+        await self._store.trees("read-tree", "-u", "--reset", treeish, work_tree=path, index=index)
 
     def dress(self, path: Path, commit: str, index: Path) -> None:
         """Give the checkout a new `.git` that stands at the commit, and throw the old one away."""

@@ -279,5 +279,5 @@ def _damaged(path: Path, position: int, why: str) -> JournalDamaged:
     return JournalDamaged(
         f"the journal {str(path)!r} cannot be trusted from entry {position} on: {why}",
         position=position,
-        hint="`windlass recover` rebuilds it from git",
+        hint="put a good copy back, or move it away and run the plan anew: commits stay pinned",
     )

@@ -91,9 +91,7 @@ class World:
         """Run until the run ends; `before` is the state that is resumed, if any."""
         await self._clear_up(first, before)
         projections = Projections(self._render)
-        chatter = ActivityLog(
-            self._run_folder / "activity.jsonl", self._project.redactor, self._clock
-        )
+        chatter = ActivityLog(self._run_folder / "activity.jsonl", self._clock)
 
         def observer(entry: e.Entry, state: RunState) -> None:
             observe(entry, state)
@@ -101,7 +99,7 @@ class World:
 
         def watcher(activity: Activity) -> None:
             cleaned = replace(activity, text=self._project.redactor.text(activity.text))
-            chatter(cleaned)
+            chatter.write(cleaned)
             watch(cleaned)
 
         ports = Ports(
@@ -115,10 +113,11 @@ class World:
         )
         runner = Runner(ports, seq=self._journal.last, state=before, observer=observer)
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(projections.keep)
-                await runner.run(first)
-                group.cancel_scope.cancel()
+            with chatter:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(projections.keep)
+                    await runner.run(first)
+                    group.cancel_scope.cancel()
         except ExceptionGroup as failures:
             # The first says why it failed; the others are what that tore down.
             raise _first(failures) from None

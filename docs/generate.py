@@ -1,0 +1,183 @@
+"""Writes the pages that say what the code itself says: `python docs/generate.py`.
+
+Law: nothing in these pages is written by hand, and tests/test_docs.py holds them to the code.
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import msgspec
+
+from windlass import settings as settings_module
+from windlass.cli.config import configure, variable
+from windlass.cli.main import COMMANDS, cli
+from windlass.events.model import Event
+from windlass.state.transitions import (
+    HELPLESS,
+    RUN_TRANSITIONS,
+    STATUS,
+    TASK_TRANSITIONS,
+    UNDER_WAY,
+    Phase,
+    RunPhase,
+)
+
+HERE = Path(__file__).parent
+WIDTH = 88
+MADE = "<!-- Made by docs/generate.py; do not edit. -->"
+
+P = TypeVar("P", bound=StrEnum)
+
+
+def cli_page() -> str:
+    """Every command's help, as `--help` prints it."""
+    parts = [MADE, "# The command line", _help(cli, "windlass")]
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None, name  # noqa: S101
+        parts += [f"## windlass {name}", _help(command, f"windlass {name}")]
+    return "\n\n".join(parts) + "\n"
+
+
+def _help(command: click.Command, name: str) -> str:
+    context = click.Context(
+        command,
+        info_name=name,
+        terminal_width=WIDTH,  # else it is as wide as whoever runs this
+        max_content_width=WIDTH,
+        help_option_names=["-h", "--help"],
+    )
+    return f"```text\n{command.get_help(context)}\n```"
+
+
+def states_page() -> str:
+    """The two tables of windlass.state.transitions, drawn."""
+    return "\n".join(
+        [
+            MADE,
+            "# The states of a task and of a run",
+            "",
+            "Drawn from `windlass.state.transitions`. An arrow is an event, recorded in the",
+            "journal; an event without an arrow from a phase cannot happen there. `RunEnded` may",
+            "come at any phase of a run.",
+            "",
+            "## A task",
+            "",
+            *_diagram(TASK_TRANSITIONS, Phase.PENDING),
+            "",
+            "What people see of each phase:",
+            "",
+            "| phase | status | |",
+            "|---|---|---|",
+            *(f"| {phase} | {word} | {_remark(phase)} |" for phase, word in STATUS.items()),
+            "",
+            "A pending task whose dependency was abandoned is shown as `blocked`.",
+            "",
+            "## A run",
+            "",
+            *_diagram(RUN_TRANSITIONS, RunPhase.NEW),
+            "",
+        ]
+    )
+
+
+def _diagram(table: Mapping[P, Mapping[type[Event], P]], first: P) -> Iterator[str]:
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {first}"
+    for phase, ways in table.items():
+        targets: dict[P, list[str]] = {}
+        for event, target in ways.items():
+            targets.setdefault(target, []).append(event.__name__)
+        for target, events in targets.items():
+            yield f"    {phase} --> {target}: {', '.join(events)}"
+        if not ways:
+            yield f"    {phase} --> [*]"
+    yield "```"
+
+
+def _remark(phase: Phase) -> str:
+    if phase in UNDER_WAY:
+        return "an effect is under way"
+    return "waits for a person" if phase in HELPLESS else ""
+
+
+def configuration_page() -> str:
+    """Every key of windlass.settings: what it may be, what it is unless set, what it means."""
+    meanings = dict(_meanings())
+    lines = [
+        MADE,
+        "# Configuration",
+        "",
+        "Read from `windlass.toml` at the repository's root, or from `[tool.windlass]` in",
+        "pyproject.toml; then from the environment; then from options. A key that nobody reads is",
+        "an error. `windlass init` writes a first file, and `windlass doctor` shows every value in",
+        "force and where it came from.",
+        "",
+        "| key | default | may be | meaning | variable |",
+        "|---|---|---|---|---|",
+    ]
+    nowhere = HERE / "no-project"
+    for value in configure(nowhere, {}, {}).values:
+        default = (
+            msgspec.json.encode(value.value).decode() if value.value is not None else "not set"
+        )
+        bounds = value.bounds.replace("|", "\\|")
+        meaning = meanings[value.key]
+        lines.append(
+            f"| `{value.key}` | `{default}` | {bounds} | {meaning} | `{variable(value.key)}` |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _meanings() -> Iterator[tuple[str, str]]:
+    """The docstring under each field, by the field's dotted key."""
+    path = Path(settings_module.__file__)
+    classes = {
+        node.name: node
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    }
+    yield from _fields(classes, "Settings", "")
+
+
+def _fields(
+    classes: Mapping[str, ast.ClassDef], name: str, prefix: str
+) -> Iterator[tuple[str, str]]:
+    body = classes[name].body
+    for field, below in zip(body, [*body[1:], None], strict=True):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        key = prefix + field.target.id
+        if isinstance(field.annotation, ast.Name) and field.annotation.id in classes:
+            yield from _fields(classes, field.annotation.id, f"{key}.")
+        elif isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            yield key, " ".join(str(below.value.value).split())
+        else:
+            raise LookupError(f"{key} in {name} has no docstring under it")
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_page,
+    "state-diagram.md": states_page,
+    "configuration.md": configuration_page,
+}
+
+
+def main() -> int:
+    """Write every page, and say which changed."""
+    for name, page in PAGES.items():
+        path, text = HERE / name, page()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

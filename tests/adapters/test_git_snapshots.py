@@ -1,0 +1,432 @@
+"""What a snapshot holds, what it leaves out, what it refuses, and that a gc cannot tear it."""
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repositories import NOBODY, Run, User, author, held, write
+from windlass.adapters.git.store import Store
+from windlass.errors import GitFailed
+from windlass.ports import Merged, Refused
+from windlass.settings import WorkspaceSettings
+
+BASE = {"README": "hello\n", "src/a": "a\n", "src/b": "b\n", "run": "#!/bin/sh\n"}
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    made = User(tmp_path)
+    made.commit(BASE)
+    return made
+
+
+async def prepared(user: User, **settings: Any) -> tuple[Run, Path]:
+    run = await Run(user, settings=WorkspaceSettings(**settings)).open()
+    return run, await run.repository.prepare("1.1", 1, run.base, None)
+
+
+async def refused(run: Run) -> str:
+    made = await run.repository.snapshot(author("1.1"), "snapshot", (run.base,))
+    assert isinstance(made, Refused), made
+    assert "\n" not in made.reason
+    return made.reason
+
+
+class TestContent:
+    async def test_deletions_renames_and_modes(self, user: User):
+        run, workspace = await prepared(user)
+        (workspace / "README").unlink()
+        (workspace / "src/a").rename(workspace / "moved")
+        (workspace / "run").chmod(0o755)
+        made = await run.save("1.1")
+        assert user.modes(made.commit) == {
+            "moved": "100644",
+            "run": "100755",
+            "src/b": "100644",
+        }
+        assert sorted(made.files) == ["README", "moved", "run", "src/a"]
+
+    async def test_a_file_becomes_a_folder_and_a_folder_a_file(self, user: User):
+        run, workspace = await prepared(user)
+        (workspace / "README").unlink()
+        write(workspace, {"README/now": "a folder\n"})
+        shutil.rmtree(workspace / "src")
+        write(workspace, {"src": "a file\n"})
+        made = await run.save("1.1")
+        assert user.files(made.commit) == {
+            "README/now": "a folder\n",
+            "run": "#!/bin/sh\n",
+            "src": "a file\n",
+        }
+
+    async def test_a_change_that_keeps_size_and_time_is_seen(self, user: User):
+        run, workspace = await prepared(user)
+        before = (workspace / "README").stat()
+        (workspace / "README").write_text("jello\n")
+        os.utime(workspace / "README", ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert user.files((await run.save("1.1")).commit)["README"] == "jello\n"
+
+    async def test_links_are_stored_as_links(self, user: User, tmp_path: Path):
+        (tmp_path / "outside").mkdir()
+        write(tmp_path, {"outside/secret": "private\n"})
+        run, workspace = await prepared(user)
+        (workspace / "out").symlink_to(tmp_path / "outside")
+        (workspace / "file").symlink_to(tmp_path / "outside/secret")
+        (workspace / "broken").symlink_to("nowhere")
+        (workspace / "self").symlink_to(".")
+        made = await run.save("1.1")
+        links = {path for path, mode in user.modes(made.commit).items() if mode == "120000"}
+        assert links == {"out", "file", "broken", "self"}
+        assert user.show(f"{made.commit}:file") == str(tmp_path / "outside/secret")
+        again = await run.repository.prepare("1.2", 1, made.commit, None)
+        assert (again / "out").is_symlink()
+        assert (tmp_path / "outside/secret").read_text() == "private\n"
+
+    async def test_a_folder_that_became_a_link_is_not_written_through(
+        self, user: User, tmp_path: Path
+    ):
+        """The tip has files in a folder that the Player made a link: they stay in the workspace."""
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        run = await Run(user).open()
+        theirs = await run.play("1.2", {"src/new": "n\n"})
+        workspace = await run.repository.prepare("1.1", 1, run.base, None)
+        shutil.rmtree(workspace / "src")
+        (workspace / "src").symlink_to(outside)
+        mine = await run.save("1.1")
+        await run.repository.prepare("1.1", 2, mine.commit, theirs.commit)
+        assert list(outside.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        "name",
+        [b"caf\xe9", b"new\nline", b" space ", b"-dash", b"quote\"'", b"tab\t", "ü✓".encode()],
+        ids=repr,
+    )
+    async def test_any_name_will_do(self, user: User, name: bytes):
+        run, workspace = await prepared(user)
+        path = os.fsdecode(name)
+        write(workspace, {path: "odd\n", f"{path}-folder/{path}": "odd\n"})
+        made = await run.save("1.1")
+        assert user.files(made.commit) == {**BASE, path: "odd\n", f"{path}-folder/{path}": "odd\n"}
+        for told in made.files:
+            told.encode()  # what is told must be text that a journal can keep
+        again = await run.repository.prepare("1.2", 1, made.commit, None)
+        assert held(again)[path] == "odd\n"
+
+    async def test_pipes_and_sockets_are_left_out(self, user: User):
+        run, workspace = await prepared(user)
+        os.mkfifo(workspace / "pipe")
+        with socket.socket(socket.AF_UNIX) as server:
+            here = Path.cwd()
+            os.chdir(workspace)  # a socket's address is short
+            server.bind("socket")
+            os.chdir(here)
+            made = await run.save("1.1")
+        assert (made.commit, made.changed) == (run.base, False)
+
+    async def test_the_users_own_line_ends_are_respected(self, user: User):
+        user.config("core.autocrlf=true")
+        run, workspace = await prepared(user)
+        assert (workspace / "README").read_bytes() == b"hello\r\n"
+        write(workspace, {"new": b"one\r\ntwo\r\n"})
+        made = await run.save("1.1")
+        assert user.files(made.commit) == {**BASE, "new": "one\ntwo\n"}
+
+    async def test_line_ends_stay_as_they_are_where_the_user_says_nothing(self, user: User):
+        run, workspace = await prepared(user)
+        write(workspace, {"new": b"one\r\ntwo\n"})
+        assert user.files((await run.save("1.1")).commit)["new"] == "one\r\ntwo\n"
+
+    async def test_modes_are_ignored_where_the_user_says_so(self, user: User):
+        user.git("config", "core.filemode", "false")
+        run, workspace = await prepared(user)
+        (workspace / "README").chmod(0o755)
+        assert not (await run.save("1.1")).changed
+
+    async def test_more_paths_than_can_be_told_are_all_committed(self, user: User):
+        run, workspace = await prepared(user)
+        write(workspace, {f"many/{number}": "m\n" for number in range(150)})
+        made = await run.save("1.1")
+        assert len(made.files) == 100
+        assert len(user.modes(made.commit)) == 154
+
+
+class TestByProducts:
+    MADE = (
+        "__pycache__/a.pyc",
+        "src/__pycache__/b.pyc",
+        ".venv/bin/python",
+        "node_modules/x/index.js",
+        "deep/node_modules/y.js",
+        ".pytest_cache/v",
+        "x.egg-info/PKG-INFO",
+        ".coverage",
+        ".DS_Store",
+        "kept/cache/big",
+        "mine.swp",
+        "local.txt",
+        ".windlass/x",
+    )
+
+    def configure(self, user: User) -> None:
+        (user.home / "ignore").write_text("# a remark\n*.swp\n")
+        user.config("core.excludesFile=~/ignore")
+        (user.repo / ".git/info/exclude").write_text("local.txt\n")
+
+    async def test_they_are_not_in_a_snapshot(self, user: User):
+        self.configure(user)
+        run, workspace = await prepared(user, keep=("kept/cache",))
+        write(workspace, dict.fromkeys(self.MADE, "x\n"))
+        write(workspace, {"kept/else": "y\n", "real": "r\n"})
+        (workspace / "web").mkdir()
+        (workspace / "web/node_modules").symlink_to("../node_modules")
+        made = await run.save("1.1")
+        assert user.files(made.commit) == {**BASE, "kept/else": "y\n", "real": "r\n"}
+
+    async def test_they_are_where_the_base_tracks_them(self, user: User):
+        for path in self.MADE:
+            write(user.repo, {path: "tracked\n"})
+        user.git("add", "-f", "-A")
+        user.commit({}, "all of it")
+        self.configure(user)
+        run, workspace = await prepared(user, keep=("kept/cache",))
+        write(workspace, dict.fromkeys(self.MADE, "changed\n"))
+        write(workspace, {".venv/new": "n\n", "kept/cache/new": "n\n"})
+        (workspace / "mine.swp").unlink()
+        made = await run.save("1.1")
+        expected = {**BASE, **dict.fromkeys(self.MADE, "changed\n")}
+        del expected["mine.swp"]
+        assert user.files(made.commit) == expected
+
+    async def test_those_that_the_tip_tracks_survive_a_conflict_round(self, user: User):
+        run = await Run(user).open()
+        workspace = await run.repository.prepare("1.2", 1, run.base, None)
+        write(workspace, {"README": "theirs\n", ".gitignore": "!*.pyc\n", "kept.pyc": "k\n"})
+        theirs = await run.save("1.2")
+        assert "kept.pyc" in user.files(theirs.commit)
+        mine = await run.play("1.1", {"README": "mine\n"})
+        workspace = await run.repository.prepare("1.1", 2, mine.commit, theirs.commit)
+        (workspace / ".gitignore").unlink()
+        write(workspace, {"README": "both\n"})
+        damage(run.folders.index("1.1"))  # and what is tracked is found again without the index
+        made = await run.save("1.1", n=2, parents=(mine.commit, theirs.commit))
+        assert user.files(made.commit) == {**BASE, "README": "both\n", "kept.pyc": "k\n"}
+
+
+class TestRefusals:
+    async def test_a_repository_inside_the_repository(self, user: User):
+        run, workspace = await prepared(user)
+        nested = workspace / "deep/nested"
+        user.git("init", "-q", str(nested))
+        assert await refused(run) == (
+            "deep/nested/.git makes a repository inside the repository; remove that .git"
+        )
+        write(nested, {"x": "x\n"})
+        user.git("add", "-A", cwd=nested)
+        user.git("commit", "-q", "-m", "x", cwd=nested)
+        assert "deep/nested/.git" in await refused(run)
+        shutil.rmtree(nested / ".git")
+        (nested / ".git").write_text(f"gitdir: {user.repo}/.git\n")
+        assert "deep/nested/.git" in await refused(run)
+        (nested / ".git").unlink()
+        assert "deep/nested/x" in user.files((await run.save("1.1")).commit)
+
+    async def test_one_among_tracked_files_hides_nothing(self, user: User):
+        run, workspace = await prepared(user)
+        user.git("init", "-q", str(workspace / "src"))
+        write(workspace, {"src/new": "n\n", "src/a": "changed\n"})
+        made = await run.repository.snapshot(author("1.1"), "snapshot", (run.base,))
+        if not isinstance(made, Refused):
+            assert user.files(made.commit) == {**BASE, "src/new": "n\n", "src/a": "changed\n"}
+
+    async def test_one_in_an_ignored_folder_is_nobodys_business(self, user: User):
+        run, workspace = await prepared(user)
+        user.git("init", "-q", str(workspace / "node_modules/x"))
+        assert not (await run.save("1.1")).changed
+
+    async def test_a_file_that_is_too_large(self, user: User):
+        run, workspace = await prepared(user, max_file_mb=0.5)
+        write(workspace, {"big": b"x" * 700_000})
+        assert await refused(run) == "big has 0.7 MB, more than the 0.5 MB a file may have"
+        write(workspace, {"big": b"x" * 500_000})
+        assert (await run.save("1.1")).changed
+
+    async def test_a_large_by_product_is_none(self, user: User):
+        run, workspace = await prepared(user, max_file_mb=0.5)
+        write(workspace, {"node_modules/big": b"x" * 700_000})
+        assert not (await run.save("1.1")).changed
+
+    @pytest.mark.parametrize("name", [".GIT/config", "git~1", "deep/.Git/hooks/x", ".git./x"])
+    async def test_a_name_that_is_git_elsewhere(self, user: User, name: str):
+        """A path that another system would take for `.git` is refused, and ends no run."""
+        run, workspace = await prepared(user)
+        write(workspace, {name: "x\n"})
+        assert name.partition("/")[0] in await refused(run)
+
+    async def test_a_pipe_in_the_place_of_a_file(self, user: User):
+        run, workspace = await prepared(user)
+        (workspace / "README").unlink()
+        os.mkfifo(workspace / "README")
+        assert "README" in await refused(run)
+
+    async def test_attributes_that_git_cannot_follow(self, user: User):
+        run, workspace = await prepared(user)
+        write(workspace, {".gitattributes": "*.txt working-tree-encoding=NONE\n", "a.txt": "x\n"})
+        assert "a.txt" in await refused(run)
+
+    async def test_a_reason_can_be_written_down(self, user: User):
+        run, workspace = await prepared(user, max_file_mb=0.5)
+        write(workspace, {os.fsdecode(b"caf\xe9\nx"): b"x" * 700_000})
+        (await refused(run)).encode()
+
+    async def test_a_repository_that_cannot_be_written_is_no_fault_of_the_player(self, user: User):
+        run, workspace = await prepared(user)
+        write(workspace, {"new": "n\n"})
+        objects = user.repo / ".git/objects"
+        objects.rename(objects.with_name("away"))
+        with pytest.raises(GitFailed):
+            await run.save("1.1")
+
+
+class TestWithoutRoot:
+    """Permissions that only bind others than root: this process becomes nobody for a while."""
+
+    @pytest.fixture
+    def place(self) -> Iterator[Path]:
+        folder = Path(tempfile.mkdtemp(prefix="windlass-nobody-"))
+        root = os.getuid() == 0
+        if root:
+            os.chown(folder, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, 0)
+        yield folder
+        if root:
+            os.setresuid(0, 0, 0)
+        shutil.rmtree(folder)
+
+    async def test_what_cannot_be_read_is_refused(self, place: Path):
+        user = User(place)
+        user.commit(BASE)
+        run, workspace = await prepared(user)
+        write(workspace, {"closed/file": "f\n"})
+        cure = "cannot be read; give it back its permissions or remove it"
+        for path in ("closed/file", "closed", "src", "src/a"):
+            mode = (workspace / path).stat().st_mode
+            (workspace / path).chmod(0)
+            reason = await refused(run)
+            assert reason.rstrip("/").startswith(path)
+            assert reason.endswith(cure)
+            (workspace / path).chmod(mode)
+        assert "closed/file" in user.files((await run.save("1.1")).commit)
+
+    async def test_what_cannot_be_entered_is_removed_all_the_same(self, place: Path):
+        user = User(place)
+        user.commit(BASE)
+        run, workspace = await prepared(user)
+        write(workspace, {"a/b/c/d": "d\n", ".git/x/y/z": "z\n"})
+        for path in ("a/b/c", "a/b", "a", ".git/x/y", ".git/x", ".git"):
+            (workspace / path).chmod(0)
+        await run.repository.prepare("1.1", 2, run.base, None)
+        workspace.chmod(0)
+        await run.repository.release("1.1")
+        assert not workspace.exists()
+
+
+async def test_a_very_deep_folder_can_be_removed(user: User):
+    run, workspace = await prepared(user)
+    here = Path.cwd()
+    os.chdir(workspace)
+    for _ in range(3000):
+        os.mkdir("d")  # noqa: PTH102  relative, for no path may be this long
+        os.chdir("d")
+    os.chdir(here)
+    await run.repository.release("1.1")
+    assert not workspace.exists()
+
+
+class TestGc:
+    """The user's own gc may run at any moment."""
+
+    @pytest.mark.parametrize("moment", ["add", "write-tree", "commit-tree"])
+    async def test_objects_pruned_before_the_pin_are_written_again(self, user: User, moment: str):
+        run, workspace = await prepared(user)
+        write(workspace, {"deep/new": "n\n", "README": "changed\n"})
+        after(run.store, moment, lambda: user.git("prune", "--expire=now"))
+        made = await run.save("1.1")
+        assert user.files(made.commit) == {**BASE, "deep/new": "n\n", "README": "changed\n"}
+
+    @pytest.mark.parametrize("lost", ["", "^{tree}", ":deep", ":deep/new"])
+    async def test_objects_pruned_in_spite_of_the_pin_are_written_again(
+        self, user: User, lost: str
+    ):
+        """A gc that looked before the pin was there removes after it."""
+        run, workspace = await prepared(user)
+        write(workspace, {"deep/new": "n\n"})
+        ref = run.refs.attempt("1.1", 1, "snapshot")
+        after(run.store, "update-ref", lambda: prune(user, f"{ref}{lost}"))
+        made = await run.save("1.1")
+        assert user.files(made.commit) == {**BASE, "deep/new": "n\n"}
+        assert user.refs(ref) == {ref: made.commit}
+        assert user.git("fsck", "--connectivity-only") == ""
+
+    @pytest.mark.parametrize("moment", ["merge-tree", "commit-tree", "update-ref"])
+    async def test_a_merge_is_written_again(self, user: User, moment: str):
+        run = await Run(user).open()
+        one = await run.play("1.1", {"src/a": "1\n"})
+        two = await run.play("1.2", {"src/b": "2\n"})
+        ref = run.refs.candidate(1)
+
+        def gc() -> object:
+            if moment == "update-ref":
+                return prune(user, f"{ref}:src")
+            return user.git("prune", "--expire=now")
+
+        after(run.store, moment, gc)
+        made = await run.repository.merge(author("1.2"), 1, two.commit, one.commit)
+        assert isinstance(made, Merged)
+        assert user.files(made.commit) == {**BASE, "src/a": "1\n", "src/b": "2\n"}
+        assert user.refs(ref) == {ref: made.commit}
+
+    async def test_one_that_never_stops_is_told(self, user: User):
+        run, workspace = await prepared(user)
+        write(workspace, {"new": "n\n"})
+        ref = run.refs.attempt("1.1", 1, "snapshot")
+        after(run.store, "update-ref", lambda: prune(user, f"{ref}:new"), times=9)
+        with pytest.raises(GitFailed, match="keep disappearing"):
+            await run.save("1.1")
+        assert user.refs(ref) == {}
+
+
+def after(store: Store, command: str, act: Callable[[], object], times: int = 1) -> None:
+    """Let something happen right after a git command of the store, as another process might."""
+    left = [times]
+
+    class Disturbed:
+        def __init__(self, git: Any) -> None:
+            self.git = git
+
+        async def __call__(self, *args: str, **more: Any) -> Any:
+            answer = await self.git(*args, **more)
+            if args[0] == command and "-d" not in args and left[0]:
+                left[0] -= 1
+                act()
+            return answer
+
+    store.trees = Disturbed(store.trees)  # pyright: ignore[reportAttributeAccessIssue]
+    store.refs = Disturbed(store.refs)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def prune(user: User, name: str) -> None:
+    """Take one object away."""
+    object_id = user.git("rev-parse", "--verify", name)
+    (user.repo / ".git/objects" / object_id[:2] / object_id[2:]).unlink()
+
+
+def damage(index: Path) -> None:
+    index.write_bytes(b"\0" * 100)

@@ -1,0 +1,46 @@
+"""A real run without an agent program: real git, journal and files, a scripted agent in-process."""
+
+import os
+from pathlib import Path
+
+import anyio
+
+from windlass.cli.finding import read_plan
+from windlass.cli.wiring import Project, World, newest, resumed, started
+from windlass.ports import Agent
+from windlass.settings import Settings
+from windlass.state import RunState
+
+ENVIRONMENT = {
+    "PATH": os.environ.get("PATH", os.defpath),
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    **{
+        f"GIT_{who}_{what}": "ada@example.com"
+        for who in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    },
+}
+
+
+def quick_run(
+    repo: Path, agent: Agent, *, run: str = "r1", settings: Settings | None = None
+) -> RunState:
+    """Start the plan `plan.md` of the repository, or go on with it."""
+    settings = settings or Settings()
+    project = Project(repo, ENVIRONMENT)
+    plan = read_plan(project, "plan.md")
+    with project.holding(plan.id) as journal:
+        before = newest(list(journal.read()))
+        world = World(project, plan.id, run, settings, journal, agent=agent)
+        level = world.sandbox.level
+        first = (
+            resumed(settings, level, None)
+            if before is not None
+            else started(run, plan, settings, project.base(None, plan.id), level)
+        )
+        return anyio.run(
+            lambda: world.haul(
+                first, before, observe=lambda _entry, _state: None, watch=lambda _activity: None
+            )
+        )

@@ -1,0 +1,47 @@
+"""The pages that are made from the code say what the code says."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = ("cli.md", "configuration.md", "state-diagram.md")
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_page_is_forgotten(generator: ModuleType):
+    assert sorted(generator.PAGES) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_running_the_generator_changes_nothing(
+    generator: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "40")  # whoever runs it, on whatever screen
+    monkeypatch.setenv("WINDLASS_AGENTS", "7")
+    written = (DOCS / name).read_text(encoding="utf-8")
+    assert generator.PAGES[name]() == written, "run: python docs/generate.py"
+
+
+def test_every_transition_is_drawn(generator: ModuleType):
+    from windlass.state.transitions import RUN_TRANSITIONS, TASK_TRANSITIONS
+
+    page = generator.states_page()
+    for table in (TASK_TRANSITIONS, RUN_TRANSITIONS):
+        for phase, ways in table.items():
+            for event, target in ways.items():
+                arrow = next(
+                    line for line in page.splitlines() if f" {phase} --> {target}:" in line
+                )
+                assert event.__name__ in arrow
