@@ -4,10 +4,10 @@ import sqlite3
 import subprocess
 from pathlib import Path
 
-import plans
 import pytest
-from quick import quick_run
 
+import plans
+from quick import quick_run
 from windlass.testing.agents import ScriptedAgent
 from windlass.testing.stage import Stage
 

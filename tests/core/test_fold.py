@@ -1,7 +1,6 @@
 """The fold refuses what cannot have happened, and reads every run of a journal."""
 
 import pytest
-from worlds import NOON, World, plan_of, writes
 
 from windlass.errors import GitFailed, IllegalEvent, JournalDamaged, PlanError, WindlassError
 from windlass.events import model as e
@@ -14,6 +13,7 @@ from windlass.state.transitions import (
     UNDER_WAY,
     RunPhase,
 )
+from worlds import NOON, World, plan_of, writes
 
 
 def finished_world() -> World:

@@ -2,11 +2,10 @@
 
 import json
 
-from worlds import World, plan_of, writes
-
 from windlass.dialects import project
 from windlass.plan import Task
 from windlass.settings import Settings
+from worlds import World, plan_of, writes
 
 
 def told(world: World) -> dict:

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 import pytest
-from worlds import NOON
 
 from windlass.events.model import Failure
 from windlass.scheduler.retry import RULES, Then, after
+from worlds import NOON
 
 
 def then(failure: Failure, in_a_row: int, **more) -> Then:

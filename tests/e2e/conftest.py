@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from waiting import eventually
 
+from waiting import eventually
 from windlass.testing.model.ledger import Seen
 from windlass.testing.model.script import Book
 from windlass.testing.stage import Stage, scripted_model

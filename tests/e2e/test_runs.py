@@ -3,10 +3,10 @@
 import json
 import signal
 
-import plans
 import pytest
-from waiting import eventually
 
+import plans
+from waiting import eventually
 from windlass.testing.model.script import Answer, Call, Say, Script
 from windlass.testing.sample import FILES, playing, write
 from windlass.testing.sample import book as sample_book

@@ -6,10 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
-import plans
 import pytest
-from waiting import eventually
 
+import plans
+from waiting import eventually
 from windlass.testing.model.script import Answer, Call, Say, Script
 from windlass.testing.sample import playing, write
 
@@ -147,16 +147,10 @@ def test_no_secret_reaches_a_file(stage):  # S13 B5
 
 def test_an_agent_cannot_leave_its_workspace(stage):  # B5 G4
     """Inside bubblewrap the user's files, the journal and the siblings are out of reach."""
-    attack = "; ".join(
-        [
-            "touch {repo}/owned",
-            "rm -rf {repo}/.windlass",
-            "git -C {repo} branch owned",
-            "echo x >> {repo}/README.md",
-            "ls {repo} > seen.txt 2>&1",
-            "ls ~/.ssh >> seen.txt 2>&1",
-            "echo by 1.1 > 1.1.txt",
-        ]
+    attack = (
+        "touch {repo}/owned; rm -rf {repo}/.windlass; git -C {repo} branch owned; "
+        "echo x >> {repo}/README.md; ls {repo} > seen.txt 2>&1; ls ~/.ssh >> seen.txt 2>&1; "
+        "echo by 1.1 > 1.1.txt"
     )
     files = plans.files(plans.SEQUENCE)
     play = stage(files, plans.book({}))

@@ -2,7 +2,6 @@
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from worlds import World, plan_of
 
 from windlass.events import model as e
 from windlass.plan import Task
@@ -10,11 +9,12 @@ from windlass.ports import Report
 from windlass.settings import Settings
 from windlass.state import RunState
 from windlass.testing.memory import Files, Play
+from worlds import World, plan_of
 
 
 @st.composite
 def worlds(draw: st.DrawFn):
-    """A plan of up to six tasks, some red at first, some sharing a file, some failing to connect."""
+    """Up to six tasks, some red at first, some sharing a file, some failing to connect."""
     count = draw(st.integers(1, 6))
     tasks: list[Task] = []
     plays: dict[str, Play] = {}

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
-from worlds import World, plan_of, with_policy, writes
 
 from windlass.events import model as e
 from windlass.plan import Task
@@ -12,6 +11,7 @@ from windlass.ports import Report
 from windlass.settings import Settings
 from windlass.state import Phase
 from windlass.testing.memory import Files, MemoryInbox
+from worlds import World, plan_of, with_policy, writes
 
 A, B = Task(id="a", title="a"), Task(id="b", title="b", depends_on=("a",))
 GOOD = {"a": writes("a", "1"), "b": writes("b", "1")}

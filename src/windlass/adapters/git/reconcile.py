@@ -50,10 +50,11 @@ def _expected(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
     yield refs.base, state.base
     for task in state.tasks.values():
         for attempt in task.attempts:
-            if attempt.commit not in {None, attempt.start}:
-                yield refs.attempt(task.id, attempt.n, "start"), attempt.start
-                if attempt.commit is not None and attempt.kind is not None:
-                    yield refs.attempt(task.id, attempt.n, attempt.kind), attempt.commit
+            if attempt.commit is None:
+                continue  # under way when the process ended: nobody knows how far it came
+            yield refs.attempt(task.id, attempt.n, "start"), attempt.start
+            if attempt.commit != attempt.start and attempt.kind is not None:
+                yield refs.attempt(task.id, attempt.n, attempt.kind), attempt.commit
         if task.candidate is not None and task.candidate_commit is not None:
             yield refs.candidate(task.candidate), task.candidate_commit
 

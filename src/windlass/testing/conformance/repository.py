@@ -98,7 +98,7 @@ class RepositoryContract:
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None)
         self.edit(repository, workspace, {"new": "n\n", "README": None})
-        for repository in (repository, await self.reopen(repository)):  # noqa: B020, PLR1704  the next process's
+        for repository in (repository, await self.reopen(repository)):  # noqa: B020  the next process's
             assert await repository.prepare("1.1", 2, start, None) == workspace
             kept = {"new": "n\n", "src/main": "one\n", "src/other": "two\n"}
             assert self.look(repository, workspace) == kept
@@ -301,7 +301,7 @@ class RepositoryContract:
         refused = await repository.snapshot(author("1.2", n=2), "snapshot", (mine, tip))
         assert isinstance(refused, Refused)
         mend()
-        for repository in (repository, await self.reopen(repository)):  # noqa: B020, PLR1704  the next process's
+        for repository in (repository, await self.reopen(repository)):  # noqa: B020  the next process's
             await repository.prepare("1.2", 3, mine, tip)
             assert (self.look(repository, workspace) or {})["README"] == SETTLED["README"]
         made = await self.saved(repository, "1.2", n=3, parents=(mine, tip))
