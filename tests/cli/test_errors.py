@@ -7,8 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from desk import Desk
+from windlass.adapters.lock import PlanLock
+from windlass.plan import Task
+from worlds import World, plan_of, writes
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
@@ -24,6 +28,14 @@ def refused(desk: Desk, *args: str, code: int = 2, without: Iterable[str] = (), 
     assert answer.err.count("\n") == 1, answer.err
     assert desk.everything() == before
     return answer.err.removeprefix("windlass: ").removesuffix("\n")
+
+
+def world(plan_id: str = "p") -> World:
+    """A run of one task, from its first fact to its last."""
+    plan = replace(plan_of(Task(id="a", title="A")), id=plan_id, path=f"{plan_id}.md")
+    made = World(plan, {"a": writes("a", "1")})
+    made.go()
+    return made
 
 
 def tasks(*sections: str) -> str:
@@ -108,6 +120,14 @@ class TestPlans:
     def test_a_name_with_a_line_break_and_escapes_stays_one_harmless_line(self, desk: Desk):
         assert refused(desk, "run", "no\nsuch\x1b[2J.md") == (
             "no such [2J.md: no such file or plan; name a Markdown file with tasks"
+        )
+
+    @pytest.mark.parametrize("name", [b"caf\xe9.md", b"a\nb.md", b"\x1b[2J.md"])
+    def test_a_name_that_is_no_text_is_refused(self, desk: Desk, name: bytes):
+        typed = os.fsdecode(name)
+        desk.write(typed, tasks(task("a")))
+        assert refused(desk, "run", typed).endswith(
+            ": the file's name is not plain text; rename it"
         )
 
 
@@ -306,6 +326,62 @@ class TestRuns:
         assert refused(desk, "stop", "plan.md") == (
             "no run of 'plan' is going on; `windlass status`"
         )
+
+    def test_a_second_run_of_a_plan(self, desk: Desk):  # K4
+        desk.record("plan", [])
+        desk.write(".windlass/.gitignore", "*\n")
+        with PlanLock(desk.repo / ".windlass/plans/plan/lock"):
+            said = refused(desk, "run", "plan.md", code=5)
+        assert said == (
+            f"plan 'plan' is already running (PID {os.getpid()}); `windlass status` shows it"
+        )
+
+    def test_a_lock_that_a_dead_run_left_is_harmless(self, desk: Desk):  # K4
+        desk.record("p", world().events)
+        desk.write(".windlass/plans/p/lock", '{"pid":1,"boot":"","started":"","plan":"p"}')
+        assert desk.call("status", "p").code == 0
+
+    def test_a_finished_run_is_not_resumed(self, desk: Desk):  # K3
+        desk.write("p.md", tasks(task("a")))
+        desk.record("p", world().events)
+        assert refused(desk, "resume", "p.md") == (
+            "there is nothing to resume: plan 'p' is completed; start a new one: windlass run p.md"
+        )
+        assert refused(desk, "resume") == (
+            "there is no unfinished run here: p (completed);"
+            " name the plan, or start one: windlass run PLAN"
+        )
+        assert refused(desk, "stop", "p") == "no run of 'p' is going on; `windlass status`"
+
+    def test_an_unfinished_run_needs_a_word(self, desk: Desk):
+        desk.write("p.md", tasks(task("a")))
+        desk.record("p", world().events[:4])
+        answer = desk.call("run", "p.md")
+        assert (answer.code, answer.out) == (3, "")
+        assert answer.err == (
+            "windlass: Run r1 of p is in_progress: 0 of 1 tasks merged.;"
+            " go on with `windlass resume p.md`, or add --restart\n"
+        )
+
+    def test_several_unfinished_runs_are_listed(self, desk: Desk):
+        for name in ("p", "q"):
+            desk.record(name, world(name).events[:4])
+        assert refused(desk, "resume") == (
+            "several runs are unfinished: p (in_progress), q (in_progress); name the plan"
+        )
+        assert refused(desk, "diff", "a") == ("several plans have a task 'a'; say which: p:a, q:a")
+
+    def test_a_task_that_the_plan_does_not_have(self, desk: Desk):
+        desk.record("p", world().events[:2])
+        assert refused(desk, "diff", "p:z") == "plan 'p' has no task 'z'; `windlass status`"
+        assert refused(desk, "log", "--task", "z") == "plan 'p' has no task 'z'; it has a"
+        assert refused(desk, "diff", "a") == (
+            "task 'a' has not been started; `windlass status` shows all"
+        )
+
+    def test_a_plan_whose_file_is_gone(self, desk: Desk):
+        desk.record("p", world().events[:4])
+        assert refused(desk, "resume") == "p.md: the plan's file is gone; put it back"
 
     def test_log_of_an_unknown_plan(self, desk: Desk):
         assert refused(desk, "log", "nope") == (

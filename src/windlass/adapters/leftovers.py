@@ -94,13 +94,11 @@ def _living(prefix: str, session: int | None) -> Iterator[tuple[int, int]]:
 
 
 def _pids_of_ours() -> Iterator[int]:
-    with os.scandir("/proc") as entries:
-        for entry in entries:
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
+    for name in os.listdir("/proc"):  # noqa: PTH208 (as below)
+        if name.isdigit() and int(name) != os.getpid():
             with suppress(OSError):
-                if entry.stat().st_uid == os.geteuid():
-                    yield int(entry.name)
+                if os.stat(f"/proc/{name}").st_uid == os.geteuid():  # noqa: PTH116 (as below)
+                    yield int(name)
 
 
 def _belongs(pid: int, prefix: str, session: int | None) -> bool:

@@ -25,6 +25,9 @@ from windlass.views.words import one_line, plural
 _OTHER_VARIABLES = ("WINDLASS_DEBUG", "WINDLASS_BOX")
 """Read elsewhere: by the entry, and by whoever ends what a dead run left."""
 
+_NOWHERE = Path("/nonexistent")
+"""A project without any configuration: every key at its default, to be listed all the same."""
+
 
 class Finding(Struct, frozen=True, kw_only=True):
     """One thing that was looked at."""
@@ -65,7 +68,7 @@ def command(as_json: bool, repo: Path) -> int:  # noqa: FBT001
 def diagnose(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
     """Look at everything; outside of a repository, at what there is."""
     troubles: list[Finding] = []
-    project, configuration = None, Configuration(settings=Settings(), values=())
+    project, configuration = None, configure(_NOWHERE, {}, {})
     try:
         project = Project(directory, environment)
     except WindlassError as error:
@@ -238,7 +241,7 @@ def _variables(environment: Mapping[str, str], configuration: Configuration) -> 
             cure="a variable is WINDLASS_ and the key below, such as WINDLASS_MAX_TURNS",
         )
         for name in stray
-        if configuration.values and name not in read
+        if name not in read
     ]
 
 

@@ -25,6 +25,9 @@ def read_plan(project: Project, typed: str) -> Plan:
     if not path.exists():
         return _by_id(project, typed)
     shown = _shown(project, path)
+    if not shown.isprintable():
+        # It would be recorded with the run, and shown; surrogates cannot even be written.
+        raise PlanError("the file's name is not plain text", path=shown, hint="rename it")
     plan = load(shown, _text(path, typed))
     return replace(plan, id=_own_id(project, plan))
 

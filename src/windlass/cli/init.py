@@ -54,7 +54,7 @@ def rendered(proposal: Proposal) -> str:
         "# How Windlass works here. `windlass doctor` lists every key, its value and bounds.",
         "",
     ]
-    lines += [f"# Note: {note}." for note in proposal.notes]
+    lines += [line for note in proposal.notes for line in (f"# Note: {_harmless(note)}.", "")]
     if proposal.checks:
         lines += ["# Every task, and every merge, must pass these."]
         lines += _listed("checks", proposal.checks)

@@ -24,6 +24,6 @@ def recipes(files: Files) -> Part | None:
 def _recipe(text: str) -> str | None:
     for name in _RECIPES:
         # A recipe may share its line with others, or take parameters; `test := 1` is a variable.
-        if re.search(rf"^@?(?:[\w.-]+ +)*{name}\b[^\n:=#]*:(?![:=])", text, re.MULTILINE):
+        if re.search(rf"^@?(?:[\w.-]+ +)*{name}(?![\w.-])[^\n:=#]*:(?![:=])", text, re.MULTILINE):
             return name
     return None

@@ -1,0 +1,272 @@
+"""`windlass doctor`: what is well, what is not, and the cure; never a secret, never a change."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from desk import Desk
+from windlass.adapters.lock import PlanLock
+from windlass.events.model import RunEnd, RunEnded
+from windlass.plan import Task
+from windlass.settings import Settings
+from worlds import NOON, World, plan_of, writes
+
+
+def diagnosis(desk: Desk, code: int = 0, **more: Any) -> dict[str, Any]:
+    """What programs read; that nothing changed, and that the exit code says the same."""
+    before = desk.everything()
+    answer = desk.call("doctor", "--json", **more)
+    assert (answer.code, answer.err) == (code, ""), answer
+    assert desk.everything() == before
+    told = json.loads(answer.out)
+    assert told["usable"] == (code == 0)
+    return told
+
+
+def of(told: dict[str, Any], name: str) -> list[tuple[str, str, str]]:
+    return [(f["level"], f["said"], f["cure"]) for f in told["findings"] if f["name"] == name]
+
+
+class TestMachine:
+    def test_all_is_well(self, desk: Desk):
+        told = diagnosis(desk)
+        assert [f["name"] for f in told["findings"]] == [
+            "git",
+            "python",
+            "agent",
+            "key",
+            "sandbox",
+            "root",
+            "identity",
+            "base",
+        ]
+        assert {f["level"] for f in told["findings"]} <= {"ok", "warn"}
+        assert of(told, "root") == [("ok", str(desk.repo), "")]
+        assert of(told, "identity") == [("ok", "Ada <ada@example.com>", "")]
+        head = desk.git("rev-parse", "HEAD")[:10]
+        assert of(told, "base") == [("ok", f"main at {head}", "")]
+
+    def test_the_agent_is_found_and_not_started(self, desk: Desk):
+        (level, said, _), *_ = of(diagnosis(desk), "agent")
+        assert level == "ok"
+        assert said.startswith("claude ")
+        assert said.endswith("/claude")
+
+    def test_a_key_is_named_and_never_shown(self, desk: Desk):
+        key = desk.environment["ANTHROPIC_API_KEY"]
+        desk.write("windlass.toml", f'checks = ["curl -H {key} x"]\n')
+        for args in (["doctor"], ["doctor", "--json"]):
+            answer = desk.call(*args)
+            assert answer.code == 0
+            assert key not in answer.out
+            assert "curl -H [redacted ANTHROPIC_API_KEY] x" in answer.out
+        assert of(diagnosis(desk), "key") == [
+            ("ok", "ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL set", "")
+        ]
+
+    @pytest.mark.parametrize("key", ["", "  "])
+    def test_no_key(self, desk: Desk, key: str):
+        assert of(diagnosis(desk, 2, ANTHROPIC_API_KEY=key), "key") == [
+            (
+                "bad",
+                "no key for the agent in the environment",
+                "set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none",
+            )
+        ]
+
+    def test_no_git(self, desk: Desk, tmp_path: Path):
+        told = diagnosis(desk, 2, PATH=str(tmp_path))
+        assert of(told, "git") == [("bad", "no git is on PATH", "install git 2.38 or newer")]
+        assert of(told, "root") == [("bad", "git is not installed", "install git 2.38 or newer")]
+
+    def test_an_old_git(self, desk: Desk, tmp_path: Path):
+        old = tmp_path / "git"
+        old.write_text("#!/bin/sh\necho git version 2.25.1\n")
+        old.chmod(0o755)
+        told = diagnosis(desk, 2, PATH=f"{tmp_path}:{desk.environment['PATH']}")
+        assert of(told, "git") == [
+            ("bad", "git version 2.25.1 is on PATH", "install git 2.38 or newer")
+        ]
+
+    @pytest.mark.parametrize("level", ["checkout", "none"])
+    def test_a_weaker_sandbox_by_choice(self, desk: Desk, level: str):
+        assert of(diagnosis(desk, WINDLASS_SANDBOX_LEVEL=level), "sandbox") == [
+            ("warn", f"level {level}, as set: agents are not walled in", "")
+        ]
+
+    def test_a_folder_that_must_not_be_read(self, desk: Desk):
+        desk.write("windlass.toml", '[sandbox]\nread = ["~/.ssh"]\n')
+        ((level, said, cure),) = of(diagnosis(desk, 2), "sandbox")
+        assert level == "bad"
+        assert "which holds keys and logins" in said
+        assert cure.startswith("name a folder without them")
+
+    @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+    def test_walls_outside_of_any_repository(self, desk: Desk):
+        desk.directory = desk.root
+        told = diagnosis(desk, 2, GIT_CEILING_DIRECTORIES=str(desk.root.parent))
+        assert of(told, "sandbox") == [("ok", "level bwrap: agents are walled in", "")]
+        ((level, said, cure),) = of(told, "root")
+        assert level == "bad"
+        assert said.startswith(f"{desk.root} is in no git repository")
+        assert cure == "run this inside one, or make one with `git init`"
+        assert len(told["settings"]) > 20
+
+
+class TestRepository:
+    def test_nobody_to_commit_as(self, desk: Desk):
+        desk.git("config", "--unset", "user.name")
+        desk.git("config", "--unset", "user.email")
+        ((level, said, cure),) = of(diagnosis(desk, 2, GIT_CONFIG_NOSYSTEM="1"), "identity")
+        assert (level, said) == ("bad", "git does not know whose name commits carry here")
+        assert cure.startswith("set it: git config user.name")
+
+    def test_no_commit(self, desk: Desk):
+        desk.git("update-ref", "-d", "HEAD")
+        assert of(diagnosis(desk, 2), "base") == [
+            (
+                "bad",
+                "this repository has no commit yet",
+                "make a first one: git commit --allow-empty",
+            )
+        ]
+
+    def test_a_submodule(self, desk: Desk):
+        head = desk.git("rev-parse", "HEAD").strip()
+        desk.git("update-index", "--add", "--cacheinfo", f"160000,{head},lib")
+        desk.git("commit", "--quiet", "--message", "Add a submodule")
+        ((level, said, _),) = of(diagnosis(desk, 2), "base")
+        assert (level, said) == ("bad", "the repository has a submodule at 'lib'")
+
+    def test_a_detached_head_and_changes_are_warnings(self, desk: Desk):
+        desk.git("checkout", "--quiet", "--detach")
+        desk.write("new.txt", "new")
+        told = of(diagnosis(desk), "base")
+        assert [level for level, _, _ in told] == ["ok", "warn", "warn"]
+        assert told[0][1].startswith("no branch at ")
+        assert told[1][1].startswith("HEAD is detached")
+        assert told[2][1].startswith("1 uncommitted change is not part of the run")
+
+    def test_a_lock_that_some_git_left(self, desk: Desk):
+        desk.write(".git/index.lock", "")
+        assert of(diagnosis(desk), "lock") == [
+            (
+                "warn",
+                f"{desk.repo}/.git/index.lock is there: a git is at work, or died at it",
+                "remove it once no git is running here",
+            )
+        ]
+
+
+def story() -> World:
+    world = World(
+        plan_of(Task(id="a", title="A"), Task(id="b", title="B", depends_on=("a",))),
+        {"a": writes("a", "1"), "b": writes("b", "2")},
+    )
+    world.go()
+    return world
+
+
+class TestPlans:
+    def test_a_run_that_is_over(self, desk: Desk):
+        desk.record("p", story().events)
+        assert of(diagnosis(desk), "p") == [("ok", "run r1 is completed, 2 of 2 tasks merged", "")]
+
+    def test_a_run_that_died(self, desk: Desk):
+        desk.record("p", story().events[:5])
+        assert of(diagnosis(desk), "p") == [
+            ("warn", "run r1 is interrupted, 0 of 2 tasks merged", "windlass resume p")
+        ]
+
+    def test_a_run_that_was_stopped(self, desk: Desk):
+        stopped = RunEnded(at=NOON, status=RunEnd.STOPPED)
+        desk.record("p", [*story().events[:5], stopped])
+        assert of(diagnosis(desk), "p") == [
+            ("warn", "run r1 is stopped, 0 of 2 tasks merged", "windlass resume p")
+        ]
+
+    def test_a_run_that_goes_on(self, desk: Desk):
+        desk.record("p", story().events[:5])
+        with PlanLock(desk.repo / ".windlass/plans/p/lock"):
+            ((level, said, _),) = of(diagnosis(desk), "p")
+        assert level == "ok"
+        assert said.startswith("run r1 is going on (PID ")
+
+    def test_a_plan_that_was_never_run(self, desk: Desk):
+        desk.record("p", [])
+        assert of(diagnosis(desk), "p") == [("ok", "never run", "")]
+
+    def test_a_journal_that_cannot_be_read(self, desk: Desk):
+        desk.write(".windlass/plans/p/journal.db", "this is no journal")
+        ((level, said, _),) = of(diagnosis(desk), "p")
+        assert level == "warn"
+        assert "journal" in said
+
+
+class TestSettings:
+    def test_every_setting_with_its_source_and_bounds(self, desk: Desk):
+        desk.write("windlass.toml", "agents = 2\n")
+        told = diagnosis(desk, WINDLASS_MAX_TURNS="7")["settings"]
+        by_key = {setting["key"]: setting for setting in told}
+        assert by_key["agents"] == {
+            "key": "agents",
+            "value": 2,
+            "source": "windlass.toml",
+            "bounds": "≥ 1, ≤ 64",
+        }
+        assert by_key["max_turns"]["source"] == "WINDLASS_MAX_TURNS"
+        assert by_key["model"]["value"] == Settings().model
+        assert by_key["model"]["source"] == "default"
+
+    def test_a_file_that_cannot_be_used(self, desk: Desk):
+        desk.write("windlass.toml", "agent = 3\n")
+        told = diagnosis(desk, 2)
+        assert of(told, "file") == [
+            (
+                "bad",
+                "windlass.toml:1: agent: expected `object`, got `int`",
+                "`windlass doctor` lists every key and its bounds",
+            )
+        ]
+        assert {setting["source"] for setting in told["settings"]} == {"default"}
+
+    def test_a_variable_that_nobody_reads(self, desk: Desk):
+        told = diagnosis(desk, WINDLASS_AGENT="3", WINDLASS_DEBUG="1", WINDLASS_AGENTS="3")
+        assert of(told, "variable") == [
+            (
+                "warn",
+                "nobody reads WINDLASS_AGENT",
+                "a variable is WINDLASS_ and the key below, such as WINDLASS_MAX_TURNS",
+            )
+        ]
+
+
+class TestPeople:
+    def test_what_is_well(self, desk: Desk):
+        desk.record("p", story().events)
+        answer = desk.call("doctor")
+        assert (answer.code, answer.err) == (0, "")
+        lines = answer.out.splitlines()
+        headings = [line for line in lines if line and not line.startswith(" ")]
+        assert headings == [
+            "Machine",
+            "Repository",
+            "Plans",
+            "Settings",
+            "A run can be started.",
+        ]
+        assert "  ok    key         ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL set" in lines
+        assert "  ok    p           run r1 is completed, 2 of 2 tasks merged" in lines
+        assert "  agents                 3                      default  (≥ 1, ≤ 64)" in lines
+
+    def test_what_must_be_mended(self, desk: Desk):
+        answer = desk.call("doctor", ANTHROPIC_API_KEY="")
+        assert answer.code == 2
+        assert (
+            "  bad   key         no key for the agent in the environment\n"
+            "                    set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none\n"
+        ) in answer.out
+        assert answer.out.endswith("\n1 thing to mend first.\n")
