@@ -5,6 +5,7 @@ WindlassError
 │   ├── PlanError           a plan that cannot be understood, with file:line
 │   ├── ConfigError         a setting nobody knows, or out of its bounds
 │   └── RepositoryError     a repository Windlass cannot work in
+├── Unanswered              a question that nobody is there to answer: exit 3
 ├── Busy                    another run of this plan holds the lock: exit 5
 ├── JournalError
 │   ├── JournalConflict     a second writer was there first
@@ -55,6 +56,12 @@ class ConfigError(BadInput):
 
 class RepositoryError(BadInput):
     """A repository that Windlass cannot work in."""
+
+
+class Unanswered(WindlassError):
+    """A question that nobody is there to answer."""
+
+    exit_code = 3
 
 
 class Busy(WindlassError):

@@ -82,7 +82,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The model that plays."""
     max_cost: Annotated[float, Meta(gt=0, le=100_000)] = 20.0
     """Stop the run when it has spent this many US dollars."""
-    base: str | None = None
+    base: Annotated[str, Meta(min_length=1)] | None = None
     """The branch or commit to work from; the checked-out one unless set."""
     agent: AgentSettings = AgentSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from repositories import Run, User, author, write
@@ -210,7 +211,7 @@ async def test_an_index_of_the_agents_own_counts_for_nothing(trap: Trap):
     git = workspace / ".git"
     clean = {**user.environment, "GIT_CONFIG_GLOBAL": os.devnull}
     for flag, path in (("--assume-unchanged", "README"), ("--skip-worktree", "src/a")):
-        subprocess.run(["git", "update-index", flag, path], cwd=workspace, env=clean, check=True)
+        await anyio.run_process(["git", "update-index", flag, path], cwd=workspace, env=clean)
     write(workspace, {"README": "changed\n", "src/a": "changed\n", "data.bin": None})
     (git / "info/exclude").write_text("*\n")
     write(workspace, {"new": "n\n"})

@@ -1,19 +1,18 @@
-"""What a snapshot holds, what it leaves out, what it refuses, and that a gc cannot tear it."""
+"""What a snapshot holds, what it leaves out, and what it refuses."""
 
 import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from repositories import NOBODY, Run, User, author, held, write
-from windlass.adapters.git.store import Store
 from windlass.errors import GitFailed
-from windlass.ports import Merged, Refused
+from windlass.ports import Refused
 from windlass.settings import WorkspaceSettings
 
 BASE = {"README": "hello\n", "src/a": "a\n", "src/b": "b\n", "run": "#!/bin/sh\n"}
@@ -281,6 +280,39 @@ class TestRefusals:
         write(workspace, {".gitattributes": "*.txt working-tree-encoding=NONE\n", "a.txt": "x\n"})
         assert "a.txt" in await refused(run)
 
+    @pytest.mark.parametrize(
+        "name", [".gitignore", ".gitattributes", "src/.gitattributes", "new/.gitignore"]
+    )
+    async def test_a_pipe_that_git_would_wait_for(self, user: User, name: str):
+        """It would wait for ever, and the run with it."""
+        run = await Run(user).open()
+        theirs = await run.play("1.2", {"README": "theirs\n"})
+        workspace = await run.repository.prepare("1.1", 1, run.base, None)
+        (workspace / name).parent.mkdir(exist_ok=True)
+        os.mkfifo(workspace / name)
+        assert await refused(run) == f"{name} is no file that git could read; remove it"
+        await run.repository.prepare("1.1", 2, run.base, theirs.commit)
+        made = await run.save("1.1", n=2, parents=(run.base, theirs.commit))
+        assert user.files(made.commit)["README"] == "theirs\n"
+
+    async def test_a_link_that_git_would_follow(self, user: User, tmp_path: Path):
+        os.mkfifo(tmp_path / "pipe")
+        run, workspace = await prepared(user)
+        (workspace / ".gitmodules").symlink_to(tmp_path / "pipe")
+        assert ".gitmodules" in await refused(run)
+
+    async def test_a_path_longer_than_any_path_may_be(self, user: User):
+        run, workspace = await prepared(user)
+        here = Path.cwd()
+        os.chdir(workspace)
+        for _ in range(20):
+            os.mkdir("d" * 250)  # noqa: PTH102  relative, for no path may be this long
+            os.chdir("d" * 250)
+        Path("file").touch()
+        os.chdir(here)
+        assert len(await refused(run)) < 1000
+        await run.repository.release("1.1")
+
     async def test_a_reason_can_be_written_down(self, user: User):
         run, workspace = await prepared(user, max_file_mb=0.5)
         write(workspace, {os.fsdecode(b"caf\xe9\nx"): b"x" * 700_000})
@@ -348,84 +380,6 @@ async def test_a_very_deep_folder_can_be_removed(user: User):
     os.chdir(here)
     await run.repository.release("1.1")
     assert not workspace.exists()
-
-
-class TestGc:
-    """The user's own gc may run at any moment."""
-
-    @pytest.mark.parametrize("moment", ["add", "write-tree", "commit-tree"])
-    async def test_objects_pruned_before_the_pin_are_written_again(self, user: User, moment: str):
-        run, workspace = await prepared(user)
-        write(workspace, {"deep/new": "n\n", "README": "changed\n"})
-        after(run.store, moment, lambda: user.git("prune", "--expire=now"))
-        made = await run.save("1.1")
-        assert user.files(made.commit) == {**BASE, "deep/new": "n\n", "README": "changed\n"}
-
-    @pytest.mark.parametrize("lost", ["", "^{tree}", ":deep", ":deep/new"])
-    async def test_objects_pruned_in_spite_of_the_pin_are_written_again(
-        self, user: User, lost: str
-    ):
-        """A gc that looked before the pin was there removes after it."""
-        run, workspace = await prepared(user)
-        write(workspace, {"deep/new": "n\n"})
-        ref = run.refs.attempt("1.1", 1, "snapshot")
-        after(run.store, "update-ref", lambda: prune(user, f"{ref}{lost}"))
-        made = await run.save("1.1")
-        assert user.files(made.commit) == {**BASE, "deep/new": "n\n"}
-        assert user.refs(ref) == {ref: made.commit}
-        assert user.git("fsck", "--connectivity-only", "--no-dangling") == ""
-
-    @pytest.mark.parametrize("moment", ["merge-tree", "commit-tree", "update-ref"])
-    async def test_a_merge_is_written_again(self, user: User, moment: str):
-        run = await Run(user).open()
-        one = await run.play("1.1", {"src/a": "1\n"})
-        two = await run.play("1.2", {"src/b": "2\n"})
-        ref = run.refs.candidate(1)
-
-        def gc() -> object:
-            if moment == "update-ref":
-                return prune(user, f"{ref}:src")
-            return user.git("prune", "--expire=now")
-
-        after(run.store, moment, gc)
-        made = await run.repository.merge(author("1.2"), 1, two.commit, one.commit)
-        assert isinstance(made, Merged)
-        assert user.files(made.commit) == {**BASE, "src/a": "1\n", "src/b": "2\n"}
-        assert user.refs(ref) == {ref: made.commit}
-
-    async def test_one_that_never_stops_is_told(self, user: User):
-        run, workspace = await prepared(user)
-        write(workspace, {"new": "n\n"})
-        ref = run.refs.attempt("1.1", 1, "snapshot")
-        after(run.store, "update-ref", lambda: prune(user, f"{ref}:new"), times=9)
-        with pytest.raises(GitFailed, match="keep disappearing"):
-            await run.save("1.1")
-        assert user.refs(ref) == {}
-
-
-def after(store: Store, command: str, act: Callable[[], object], times: int = 1) -> None:
-    """Let something happen right after a git command of the store, as another process might."""
-    left = [times]
-
-    class Disturbed:
-        def __init__(self, git: Any) -> None:
-            self.git = git
-
-        async def __call__(self, *args: str, **more: Any) -> Any:
-            answer = await self.git(*args, **more)
-            if args[0] == command and "-d" not in args and left[0]:
-                left[0] -= 1
-                act()
-            return answer
-
-    store.trees = Disturbed(store.trees)  # pyright: ignore[reportAttributeAccessIssue]
-    store.refs = Disturbed(store.refs)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def prune(user: User, name: str) -> None:
-    """Take one object away."""
-    object_id = user.git("rev-parse", "--verify", name)
-    (user.repo / ".git/objects" / object_id[:2] / object_id[2:]).unlink()
 
 
 def damage(index: Path) -> None:

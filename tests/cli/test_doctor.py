@@ -14,6 +14,9 @@ from windlass.plan import Task
 from windlass.settings import Settings
 from worlds import NOON, World, plan_of, writes
 
+INSTALL = "install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, …"
+walled = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+
 
 def diagnosis(desk: Desk, code: int = 0, **more: Any) -> dict[str, Any]:
     """What programs read; that nothing changed, and that the exit code says the same."""
@@ -91,10 +94,19 @@ class TestMachine:
             ("bad", "git version 2.25.1 is on PATH", "install git 2.38 or newer")
         ]
 
-    @pytest.mark.parametrize("level", ["checkout", "none"])
-    def test_a_weaker_sandbox_by_choice(self, desk: Desk, level: str):
-        assert of(diagnosis(desk, WINDLASS_SANDBOX_LEVEL=level), "sandbox") == [
-            ("warn", f"level {level}, as set: agents are not walled in", "")
+    def test_a_weaker_sandbox_by_choice(self, desk: Desk):
+        assert of(diagnosis(desk, WINDLASS_SANDBOX_LEVEL="checkout"), "sandbox") == [
+            ("warn", "level checkout, as set: agents are not walled in", "")
+        ]
+
+    def test_no_sandbox_by_habit(self, desk: Desk):
+        """A run refuses it as well: only its own command line may say so."""
+        assert of(diagnosis(desk, 2, WINDLASS_SANDBOX_LEVEL="none"), "sandbox") == [
+            (
+                "bad",
+                "level none, as set: agents are not walled in",
+                "set another level, or say `--sandbox none` each time",
+            )
         ]
 
     def test_a_folder_that_must_not_be_read(self, desk: Desk):
@@ -104,7 +116,16 @@ class TestMachine:
         assert "which holds keys and logins" in said
         assert cure.startswith("name a folder without them")
 
-    @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+    @walled
+    def test_no_bubblewrap(self, desk: Desk):
+        desk.without_bubblewrap()
+        why = "level bwrap does not work here (bubblewrap (`bwrap`) is not installed)"
+        instead = "; a run gets level checkout: watched, not walled in"
+        assert of(diagnosis(desk), "sandbox") == [("warn", why + instead, INSTALL)]
+        told = diagnosis(desk, 2, WINDLASS_SANDBOX_LEVEL="bwrap")
+        assert of(told, "sandbox") == [("bad", why, INSTALL)]
+
+    @walled
     def test_walls_outside_of_any_repository(self, desk: Desk):
         desk.directory = desk.root
         told = diagnosis(desk, 2, GIT_CEILING_DIRECTORIES=str(desk.root.parent))

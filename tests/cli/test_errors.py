@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -172,9 +173,10 @@ class TestRepositories:
 
     def test_large_file_storage(self, desk: Desk):
         desk.commit("assets/.gitattributes", "*.png filter=lfs diff=lfs merge=lfs -text\n")
-        assert refused(desk, "run", "plan.md") == (
-            "the repository keeps files through the filter 'lfs' (.gitattributes);"
-            " Windlass does not work with LFS and its kin yet; nothing was started"
+        said = refused(desk, "run", "plan.md")
+        assert said.startswith("the repository keeps files through the filter 'lfs' (")
+        assert said.endswith(
+            "; Windlass does not work with LFS and its kin yet; nothing was started"
         )
 
     def test_nobody_to_commit_as(self, desk: Desk):
@@ -247,12 +249,26 @@ class TestConfiguration:
             "WINDLASS_AGENTS: agents: expected `int`, got `str`" + self.CURE
         )
 
+    def test_no_sandbox_is_no_setting(self, desk: Desk):  # B5
+        assert refused(desk, "run", "plan.md", WINDLASS_SANDBOX_LEVEL="none") == (
+            "WINDLASS_SANDBOX_LEVEL: no sandbox at all cannot be a setting;"
+            " say it for one run: --sandbox none"
+        )
+
     def test_a_bad_option(self, desk: Desk):
         assert refused(desk, "run", "plan.md", "--agents", "0") == (
             "option --agents: agents: expected `int` >= 1" + self.CURE
         )
         assert refused(desk, "run", "plan.md", "--max-cost", "-1") == (
             "option --max-cost: max_cost: expected `float` > 0.0" + self.CURE
+        )
+
+    @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+    def test_walls_that_are_asked_for_and_not_there(self, desk: Desk):
+        desk.without_bubblewrap()
+        assert refused(desk, "run", "plan.md", "--sandbox", "bwrap") == (
+            "the sandbox level 'bwrap' does not work here: bubblewrap (`bwrap`) is not installed;"
+            " install bubblewrap (`apt install bubblewrap`), or use `--sandbox checkout`"
         )
 
 
@@ -359,7 +375,7 @@ class TestRuns:
         answer = desk.call("run", "p.md")
         assert (answer.code, answer.out) == (3, "")
         assert answer.err == (
-            "windlass: Run r1 of p is in_progress: 0 of 1 tasks merged.;"
+            "windlass: Run r1 of p is in_progress: 0 of 1 task merged;"
             " go on with `windlass resume p.md`, or add --restart\n"
         )
 
@@ -381,7 +397,7 @@ class TestRuns:
 
     def test_a_plan_whose_file_is_gone(self, desk: Desk):
         desk.record("p", world().events[:4])
-        assert refused(desk, "resume") == "p.md: the plan's file is gone; put it back"
+        assert refused(desk, "run", "p") == "p.md: the plan's file is gone; put it back"
 
     def test_log_of_an_unknown_plan(self, desk: Desk):
         assert refused(desk, "log", "nope") == (

@@ -191,6 +191,18 @@ class TestCommand:
             " each checkout gets it\n"
         ) in answer.out
 
+    @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+    def test_missing_walls_are_said(self, tested: Desk):
+        tested.without_bubblewrap()
+        answer = tested.call("init", "--yes")
+        assert answer.code == 0
+        assert (
+            "sandbox  checkout: agents are watched, not walled in"
+            " (bubblewrap (`bwrap`) is not installed)\n"
+            "         install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, …\n"
+        ) in answer.out
+        assert not (tested.repo / ".windlass").exists()
+
 
 class TestTerminal:
     @pytest.mark.parametrize(

@@ -98,3 +98,23 @@ def test_a_lost_commit_is_said(stage):
     assert code == 2
     assert "git has lost" in err
     assert tip[:10] in err
+
+
+def test_a_run_goes_on_when_its_plan_has_changed_or_is_gone(stage):  # B7
+    """The run goes on with the plan it began with, and says so."""
+    plan = stage.repo / "plan.md"
+    plan.write_text(plan.read_text().replace("Write 1.3.txt", "Write something else"))
+    code, _, err = stage.tell("resume", "plan.md")
+    assert code == 1, "1.3 was abandoned, and stays so"
+    assert "the plan's file has changed" in err
+    plan.unlink()
+    code, _, err = stage.tell("resume", "plan")
+    assert code == 1
+    assert "2 completed, 1 abandoned" in err
+
+
+def test_no_sandbox_at_all_cannot_be_a_habit(stage):  # B5
+    (stage.repo / "windlass.toml").write_text('[sandbox]\nlevel = "none"\n')
+    code, _, err = stage.tell("resume", "plan")
+    assert code == 2
+    assert "windlass.toml: no sandbox at all cannot be a setting" in err

@@ -80,11 +80,10 @@ def test_a_resumed_run_has_nothing_under_way():
         assert back not in UNDER_WAY
 
 
-def test_a_moved_base_is_noted_once():
+def test_a_moved_base_is_known():
     world = finished_world()
     resumed = e.RunResumed(at=NOON, settings=world.settings, sandbox="none", base_moved_to="abc")
-    state = apply(apply(world.state, resumed), resumed)
-    assert state.notes == ("the base has moved to abc",)
+    assert apply(world.state, resumed).base_moved_to == "abc"
 
 
 def test_errors_say_what_and_the_cure():

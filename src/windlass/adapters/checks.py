@@ -4,7 +4,6 @@ Sandboxed, without secrets, without network unless the configuration says so. Wh
 is never an exception: it passes, fails, or is absent, and absent never passes.
 """
 
-import re
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from windlass.adapters import processes
 from windlass.adapters.furnish import Furnisher
 from windlass.adapters.git.checkouts import Checkouts, remove
 from windlass.adapters.git.store import Store
+from windlass.adapters.runners import collected_nothing
 from windlass.adapters.sandbox import Box, Sandbox
 from windlass.errors import SetupFailed
 from windlass.events.model import Absence, CheckResult, Outcome
@@ -24,12 +24,6 @@ TAIL = 4000
 
 _CANNOT_START = frozenset({126, 127})
 """What a shell answers for a program that is not there or is none."""
-
-_COLLECTED_NOTHING = (
-    (re.compile(r"\b(pytest|py\.test|tox|nox)\b"), 5),
-    (re.compile(r"\bunittest\b"), 5),
-)
-"""Known runners, and their exit code for "there was no test"."""
 
 
 class CommandChecks:
@@ -63,9 +57,10 @@ class CommandChecks:
         try:
             await self._checkouts.make(checkout, commit, index)
             try:
-                await self._furnisher(checkout, commit, index)
+                await self._furnisher(checkout, index)
             except SetupFailed as failure:
                 return tuple(_unable(command, str(failure)) for command in commands)
+            await self._checkouts.dress(checkout, commit, index)  # it knows what setup made now
             logs = self._logs / f"{log}.log"
             return tuple([await self._one(command, checkout, logs) for command in commands])
         finally:
@@ -92,9 +87,7 @@ def _judged(command: str, done: processes.Finished) -> CheckResult:
         absence = Absence.TIMED_OUT
     elif not done.started or done.exit_code in _CANNOT_START:
         absence = Absence.UNABLE_TO_START
-    elif any(
-        done.exit_code == code and known.search(command) for known, code in _COLLECTED_NOTHING
-    ):
+    elif collected_nothing(command, done.exit_code, done.output):
         absence = Absence.COLLECTED_NOTHING
     outcome = Outcome.PASS if done.exit_code == 0 else Outcome.FAIL
     return CheckResult(

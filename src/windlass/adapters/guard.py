@@ -15,6 +15,17 @@ from windlass.errors import Trespass
 from windlass.events.model import CheckResult
 from windlass.ports import Agent, Brief, Checks, Report, Watch
 
+_WATCHED = (
+    "HEAD",
+    "config",
+    "config.worktree",
+    "info/attributes",
+    "info/exclude",
+    "info/grafts",
+    "objects/info/alternates",
+)
+"""Files of the git directory that say what git does, beside its hooks."""
+
 
 class Guard:
     """Knows what the user's repository looks like, but for what Windlass itself writes there."""
@@ -42,15 +53,19 @@ class Guard:
             "--ignore-submodules",
             work_tree=self._origin.root,
         )
-        dirty = [entry for entry in status.fields if not entry[3:].startswith(self._own)]
+        dirty = [entry for entry in status.fields if not self._is_own(entry[3:])]
         hooks = sorted((self._origin.git_dir / "hooks").glob("*"))
         return {
             "refs": "\n".join(refs),
             "files": "\n".join(f"{entry} {self._stamp(entry[3:])}" for entry in dirty),
             "hooks": "\n".join(f"{hook.name} {_digest(hook)}" for hook in hooks),
-            "HEAD": _digest(self._origin.git_dir / "HEAD"),
-            "config": _digest(self._origin.git_dir / "config"),
+            **{name: _digest(self._origin.git_dir / name) for name in _WATCHED},
         }
+
+    def _is_own(self, path: str) -> bool:
+        """Whether Windlass writes there itself; a projection is a file beside it first."""
+        temporary = PurePath(path).match(".windlass-*.tmp")
+        return path.startswith(self._own) or temporary
 
     def _stamp(self, path: str) -> str:
         """Tells two versions of a changed file apart without reading it."""

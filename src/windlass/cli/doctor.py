@@ -135,8 +135,14 @@ def _sandbox(
 ) -> Finding:
     wanted = settings.sandbox.level
     if wanted in {"checkout", "none"}:
-        said = f"level {wanted}, as set: agents are not walled in"
-        return Finding(area="machine", name="sandbox", level="warn", said=said)
+        return Finding(
+            area="machine",
+            name="sandbox",
+            # A run takes `none` from its own command line only.
+            level="bad" if wanted == "none" else "warn",
+            said=f"level {wanted}, as set: agents are not walled in",
+            cure="set another level, or say `--sandbox none` each time" if wanted == "none" else "",
+        )
     try:
         reason = project.why_no_walls(settings) if project else machine.why_no_walls(environment)
     except WindlassError as error:

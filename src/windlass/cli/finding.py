@@ -32,6 +32,17 @@ def read_plan(project: Project, typed: str) -> Plan:
     return replace(plan, id=_own_id(project, plan))
 
 
+def plan_to_resume(project: Project, typed: str) -> Plan:
+    """The plan whose run is to go on: its file as it is now, or as recorded where that is gone."""
+    try:
+        return read_plan(project, typed)
+    except PlanError:
+        state = newest(project.entries(typed)) if typed in project.plans() else None
+        if state is None:
+            raise
+        return state.plan
+
+
 def plan_id_of(project: Project, typed: str | None) -> str:
     """The id of a plan that was run here; without a name, of the only unfinished one."""
     if typed is None:

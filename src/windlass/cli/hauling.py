@@ -2,33 +2,27 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
 import click
 from msgspec import Struct
 
-from windlass.cli.config import configure
+from windlass.cli.config import Configuration, configure
 from windlass.cli.options import settings_of
-from windlass.cli.wiring import Project, World, ended, newest, resumed, started
+from windlass.cli.wiring import Project, World, WritableJournal, ended, newest, resumed, started
 from windlass.cli.wiring.facts import new_run_id, refuse_short_journal
-from windlass.cli.wiring.project import Base
-from windlass.errors import BadInput, WindlassError
+from windlass.errors import BadInput, ConfigError, Unanswered
 from windlass.events.model import RunEnd
 from windlass.plan import Plan
-from windlass.settings import Settings
+from windlass.settings import Level, Settings
 from windlass.state import RunState
 from windlass.ui.jsonl import JsonScreen
 from windlass.ui.plain import PlainScreen
 from windlass.views.closing import closing
 from windlass.views.outcome import EXIT_CODES, is_finished, run_status
-
-
-class Unanswered(WindlassError):
-    """A question that nobody is there to answer."""
-
-    exit_code = 3
+from windlass.views.words import plural
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -43,104 +37,118 @@ class Request(Struct, frozen=True, kw_only=True):
 
 def start_or_resume(project: Project, plan: Plan, request: Request) -> int:
     """Haul the plan, and return the exit code."""
-    configuration = configure(project.root, project.environment, settings_of(request.options))
-    settings = configuration.settings
-    screen = _screen(request.options)
-    _refuse_without_credentials(project)
-    if request.choice == "resume":
-        _refuse_nothing_to_resume(newest(project.entries(plan.id)), plan, request)
-    # All that can be refused is refused before the lock, for taking it leaves files behind.
-    project.refuse_unfit(settings, plan.id)
-    base = project.base(settings.base, plan.id)
-    with project.holding(plan.id) as journal:
-        entries = list(journal.read())
-        before = newest(entries)
-        if before is not None:
-            refuse_short_journal(project, plan.id, journal.last, before.run)
-        if before is not None and not is_finished(before):
-            choice = request.choice or _ask(before, request)
-            if choice == "resume":
-                return _haul(project, plan, settings, base, screen, request, journal, before)
-            if choice == "abort":
-                return EXIT_CODES[RunEnd.STOPPED]
-            if before.ended is not RunEnd.ABANDONED:
+    return _Hauling(project, plan, request).go()
+
+
+class _Hauling:
+    """One `run` or `resume`: what must be asked is asked, what must be refused is refused."""
+
+    def __init__(self, project: Project, plan: Plan, request: Request) -> None:
+        self._project = project
+        self._plan = plan
+        self._request = request
+        configuration = configure(project.root, project.environment, settings_of(request.options))
+        self._settings = configuration.settings
+        self._screen = _screen(request.options)
+        _refuse_without_credentials(project)
+        _refuse_none_by_habit(configuration)
+        if request.choice == "resume":
+            self._refuse_nothing_to_resume(newest(project.entries(plan.id)))
+        # All that can be refused is refused before the lock, for taking it leaves files behind.
+        project.refuse_unfit(self._settings, plan.id)
+        self._base = project.base(self._settings.base, plan.id)
+
+    def go(self) -> int:
+        """Take the lock, settle what to do with an unfinished run, and haul."""
+        with self._project.holding(self._plan.id) as journal:
+            before = newest(list(journal.read()))
+            if before is not None:
+                refuse_short_journal(self._project, self._plan.id, journal.last, before.run)
+            if before is not None and not is_finished(before):
+                choice = self._request.choice or self._ask(before)
+                if choice == "resume":
+                    return self._haul(journal, before)
+                if choice == "abort":
+                    return EXIT_CODES[RunEnd.STOPPED]
                 journal.append([ended(RunEnd.ABANDONED, "restarted")], expected=journal.last)
-        elif request.choice == "resume":  # it ended between the two looks
-            _refuse_nothing_to_resume(before, plan, request)
-        return _haul(project, plan, settings, base, screen, request, journal, None)
+            elif self._request.choice == "resume":  # it ended between the two looks
+                self._refuse_nothing_to_resume(before)
+            return self._haul(journal, None)
 
-
-def _haul(
-    project: Project,
-    plan: Plan,
-    settings: Settings,
-    base: Base,
-    screen: PlainScreen,
-    request: Request,
-    journal: Any,
-    before: RunState | None,
-) -> int:
-    run = before.run if before is not None else new_run_id()
-    world = World(project, plan.id, run, settings, journal)
-    level = world.sandbox.level
-    if level != "bwrap":
-        screen.say(
-            "SANDBOX", f"level {level}: agents are watched, not walled in; see docs/sandbox.md"
+    def _haul(self, journal: WritableJournal, before: RunState | None) -> int:
+        run = before.run if before is not None else new_run_id()
+        world = World(self._project, self._plan.id, run, self._settings, journal)
+        self._warn(world.sandbox.level, before)
+        if before is None:
+            first = started(run, self._plan, self._settings, self._base, world.sandbox.level)
+        else:
+            first = resumed(self._settings, world.sandbox.level, self._moved(before))
+        _forget_secrets()
+        data = JsonScreen(sys.stdout) if self._request.options.get("as_json") else None
+        show = data.entry if data is not None else self._screen.entry
+        state = anyio.run(
+            lambda: world.haul(first, before, observe=show, watch=self._screen.activity)
         )
-    for warning in base.warnings:
-        screen.say("WARNING", warning)
-    if before is None:
-        first = started(run, plan, settings, base, level)
-    else:
-        moved = base.commit if _has_moved(before, base.branch, base.commit) else None
-        if moved is not None:
-            screen.say(
-                "WARNING", f"the base has moved to {moved[:10]}; the run goes on from its own"
+        if data is not None:
+            data.result(state, journal.last)
+        kept = self._project.folders(self._plan.id).workspaces.relative_to(self._project.root)
+        self._screen.closing(closing(state, plan=self._request.typed, workspaces=str(kept)))
+        return EXIT_CODES[state.ended or RunEnd.STOPPED]
+
+    def _warn(self, level: Level, before: RunState | None) -> None:
+        if level != "bwrap":
+            told = f"level {level}: agents are not walled in; docs/sandbox.md says what that means"
+            self._screen.say("SANDBOX", told)
+        for warning in (*self._base.warnings, *(self._differences(before) if before else ())):
+            self._screen.say("WARNING", warning)
+
+    def _differences(self, before: RunState) -> Iterator[str]:
+        """What is not as it was when the run began, and what that means for it."""
+        if (moved := self._moved(before)) is not None:
+            yield f"the base has moved to {moved[:10]}; the run goes on from its own"
+        if self._plan.tasks != before.plan.tasks:
+            yield "the plan's file has changed; the run goes on with the plan it began with"
+        for name in Settings.__struct_fields__:
+            then, now = getattr(before.settings, name), getattr(self._settings, name)
+            if then != now:
+                yield f"the setting {name!r} is not what it was; the run goes on with the new one"
+
+    def _moved(self, before: RunState) -> str | None:
+        followed = before.base_branch is not None and self._base.branch == before.base_branch
+        return self._base.commit if followed and self._base.commit != before.base else None
+
+    def _ask(self, before: RunState) -> str:
+        """What to do with a run that is not finished; without a terminal nobody can say."""
+        told = (
+            f"Run {before.run} of {before.plan.id} is {run_status(before)}: "
+            f"{len(before.merged)} of {plural(len(before.tasks), 'task')} merged"
+        )
+        if self._request.options.get("yes"):
+            return "resume"
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            cure = f"go on with `windlass resume {self._request.typed}`, or add --restart"
+            raise Unanswered(told, hint=cure)
+        click.echo(f"{told}.", err=True)
+        choices = click.Choice(["resume", "restart", "abort"])
+        return click.prompt("What now?", type=choices, default="resume", err=True)
+
+    def _refuse_nothing_to_resume(self, before: RunState | None) -> None:
+        if before is None or is_finished(before):
+            why = "was never run here" if before is None else f"is {run_status(before)}"
+            raise BadInput(
+                f"there is nothing to resume: plan {self._plan.id!r} {why}",
+                hint=f"start a new one: windlass run {self._request.typed}",
             )
-        first = resumed(settings, level, moved)
-    _forget_secrets()
-    data = JsonScreen(sys.stdout) if request.options.get("as_json") else None
-    show: Callable[..., None] = data.entry if data is not None else screen.entry
-    state = anyio.run(lambda: world.haul(first, before, observe=show, watch=screen.activity))
-    if data is not None:
-        data.result(state, journal.last)
-    workspaces = project.folders(plan.id).workspace("x").parent.relative_to(project.root)
-    screen.closing(closing(state, plan=request.typed, workspaces=str(workspaces)))
-    return EXIT_CODES[state.ended or RunEnd.STOPPED]
 
 
-def _ask(before: RunState, request: Request) -> str:
-    """What to do with a run that is not finished; without a terminal nobody can say."""
-    told = (
-        f"Run {before.run} of {before.plan.id} is {run_status(before)}: "
-        f"{len(before.merged)} of {len(before.tasks)} tasks merged."
-    )
-    if request.options.get("yes"):
-        return "resume"
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Unanswered(
-            told, hint=f"go on with `windlass resume {request.typed}`, or add --restart"
+def _refuse_none_by_habit(configuration: Configuration) -> None:
+    """No sandbox at all is a word for one run, not something a file may say for all of them."""
+    level = next(value for value in configuration.values if value.key == "sandbox.level")
+    if level.value == "none" and not level.source.startswith("option"):
+        raise ConfigError(
+            f"{level.source}: no sandbox at all cannot be a setting",
+            hint="say it for one run: --sandbox none",
         )
-    click.echo(told, err=True)
-    return click.prompt(
-        "What now?",
-        type=click.Choice(["resume", "restart", "abort"]),
-        default="resume",
-        err=True,
-    )
-
-
-def _refuse_nothing_to_resume(before: RunState | None, plan: Plan, request: Request) -> None:
-    if before is None or is_finished(before):
-        why = "was never run here" if before is None else f"is {run_status(before)}"
-        raise BadInput(
-            f"there is nothing to resume: plan {plan.id!r} {why}",
-            hint=f"start a new one: windlass run {request.typed}",
-        )
-
-
-def _has_moved(before: RunState, branch: str | None, commit: str) -> bool:
-    return before.base_branch is not None and branch == before.base_branch and commit != before.base
 
 
 def _refuse_without_credentials(project: Project) -> None:

@@ -11,7 +11,7 @@ from windlass.cli.config import FILE
 from windlass.cli.detect import Command, Proposal, detect
 from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project
-from windlass.errors import BadInput
+from windlass.errors import BadInput, Unanswered
 from windlass.settings import Settings
 
 MAX_BYTES = 1_000_000
@@ -114,7 +114,6 @@ def _refuse_to_replace(project: Project) -> None:
 
 
 def _only_print(text: str, cure: str) -> int:
-    from windlass.cli.hauling import Unanswered
 
     click.echo(text, nl=False)
     raise Unanswered(f"{FILE} was not written, for nobody was asked", hint=f"run `{cure}`")

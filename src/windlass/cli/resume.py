@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from windlass.cli.finding import plan_id_of, read_plan
+from windlass.cli.finding import plan_id_of, plan_to_resume
 from windlass.cli.hauling import Request, start_or_resume
 from windlass.cli.options import run_options
 from windlass.cli.wiring import Project
@@ -23,6 +23,6 @@ def command(plan: str | None, repo: Path, **options: Any) -> int:
     """
     project = Project(repo.resolve(), dict(os.environ))
     typed = plan or plan_id_of(project, None)
-    understood = read_plan(project, typed)
+    understood = plan_to_resume(project, typed)
     request = Request(typed=typed, options=options, choice="resume")
     return start_or_resume(project, understood, request)

@@ -119,7 +119,9 @@ def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     limit = state.specs[task.id].max_turns or state.settings.max_turns
     if task.turn > limit:
         return e.TaskAbandoned(
-            at=at, task=task.id, reason=f"not approved after {limit} turns: {task.feedback}"
+            at=at,
+            task=task.id,
+            reason=f"not approved after {limit} turn{'s' * (limit > 1)}: {task.feedback}",
         )
     if task.rounds > MAX_ROUNDS:
         return e.HelpNeeded(

@@ -93,8 +93,6 @@ def _apply_to_run(state: RunState, event: e.RunEvent) -> RunState:
 
 def _resumed(state: RunState, event: e.RunResumed) -> RunState:
     """Nothing is under way any more; every phase that had an effect goes back to before it."""
-    moved = event.base_moved_to
-    notes = (f"the base has moved to {moved}",) if moved is not None else ()
     return replace(
         state,
         at=event.at,
@@ -108,7 +106,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         reason="",
         ended_at=None,
         resumes=state.resumes + 1,
-        notes=(*state.notes, *(note for note in notes if note not in state.notes)),
+        base_moved_to=event.base_moved_to,
     )
 
 

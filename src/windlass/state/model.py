@@ -105,6 +105,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     sandbox: Level
     base: str
     base_branch: str | None
+    base_moved_to: str | None = None
+    """Where the base branch stood when the run was last resumed, if not where it began."""
     started_at: datetime
     at: datetime
     """When the newest event happened: the only time the core knows."""

@@ -14,6 +14,7 @@ from typing import Literal
 import anyio.lowlevel
 from msgspec import Struct
 
+from windlass.errors import RepositoryError
 from windlass.events.model import Absence, CheckResult, Entry, Event, Outcome, Usage
 from windlass.ports import (
     Activity,
@@ -68,7 +69,8 @@ class MemoryRepository:
         self.commits: dict[str, Commit] = {}
         self.pins: dict[str, str] = {}
         self.workspaces: dict[str, dict[str, str]] = {}
-        self.prepared: dict[str, int] = {}
+        self.prepared: dict[str, tuple[int, str, str | None]] = {}
+        """What each workspace was last made ready for: n, start and onto."""
         self.base = self._commit(base, (), "base")
         self.tip = self.base
 
@@ -77,12 +79,14 @@ class MemoryRepository:
         self.points.reach("prepare:before")
         self.pins[f"task/{task}/{n}/start"] = start
         await anyio.lowlevel.checkpoint()
-        if onto is not None:
-            self.workspaces[task] = self._combined(start, onto)[0]
-        elif task not in self.workspaces:
+        fresh = task not in self.workspaces
+        if fresh:
             self.workspaces[task] = dict(self.files(start))
+        # The same merge again would undo what a Player settled and could not get committed.
+        if onto is not None and (fresh or self.prepared.get(task, ())[1:] != (start, onto)):
+            self.workspaces[task] = self._combined(start, onto)[0]
         self.points.reach("prepare:during")
-        self.prepared[task] = n
+        self.prepared[task] = n, start, onto
         self.points.reach("prepare:after")
         return PurePosixPath(task)
 
@@ -93,21 +97,19 @@ class MemoryRepository:
         self.points.reach("snapshot:before")
         await anyio.lowlevel.checkpoint()
         files = self.workspaces.get(author.task)
-        if files is None or self.prepared.get(author.task) != author.n:
-            start = parents[0]
-            return Snapshot(commit=start, tree=self.commits[start].tree, changed=False)
+        pin = f"task/{author.task}/{author.n}/{kind}"
+        if pin in self.pins:
+            return self._told(self.pins[pin], parents)
+        if files is None or self.prepared.get(author.task, (0,))[0] != author.n:
+            return self._told(parents[0], parents)
         if "FORBIDDEN" in files:
             return Refused(reason="FORBIDDEN must not be committed")
-        pin = f"task/{author.task}/{author.n}/{kind}"
-        if pin not in self.pins:
-            self.pins[pin] = self._commit(files, parents, f"{author.task} {author.turn}")
-        commit = self.commits[self.pins[pin]]
+        commit = parents[0]
+        if len(parents) > 1 or files != self.files(commit):
+            commit = self._commit(files, parents, f"{author.task} {author.turn}")
+            self.pins[pin] = commit
         self.points.reach("snapshot:after")
-        return Snapshot(
-            commit=self.pins[pin],
-            tree=commit.tree,
-            changed=commit.tree != self.commits[parents[0]].tree,
-        )
+        return self._told(commit, parents)
 
     async def merge(
         self, author: Authorship, candidate: int, commit: str, tip: str
@@ -128,7 +130,7 @@ class MemoryRepository:
         self.points.reach("move_tip:before")
         if self.tip != commit:
             if self.tip != tip:
-                raise AssertionError("the tip was moved by somebody else")
+                raise RepositoryError(f"the tip stands at {self.tip}, not at {tip}")
             self.tip = commit
         self.points.reach("move_tip:after")
         return ""
@@ -140,6 +142,16 @@ class MemoryRepository:
     def files(self, commit: str) -> Files:
         """What a commit holds."""
         return self.trees[self.commits[commit].tree]
+
+    def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
+        old, new = self.files(parents[0]), self.files(commit)
+        changed = tuple(path for path in {**old, **new} if old.get(path) != new.get(path))
+        return Snapshot(
+            commit=commit,
+            tree=self.commits[commit].tree,
+            changed=bool(changed),
+            files=tuple(sorted(changed)),
+        )
 
     def _commit(self, files: Files, parents: tuple[str, ...], message: str) -> str:
         tree = _digest(sorted(files.items()))

@@ -6,13 +6,16 @@ from windlass.state.transitions import HELPLESS
 from windlass.views.cost import run_cost
 from windlass.views.outcome import task_statuses
 from windlass.views.progress import integration_branch, progress
-from windlass.views.story import Line
+from windlass.views.story import UNCHECKED, Line, is_unchecked
 from windlass.views.words import duration, money, one_line, plural, tokens
+
+_WORST = ("ABANDONED", "NEEDS YOU", "BLOCKED")
 
 
 def closing(state: RunState, *, plan: str, workspaces: str) -> list[Line]:
     """The last lines; `plan` is how to name the plan on the command line."""
-    return [*_troubles(state, workspaces), _summary(state), _branch(state), _next(state, plan)]
+    troubles = sorted(_troubles(state, workspaces), key=lambda line: _WORST.index(line.word))
+    return [*troubles, _summary(state), _branch(state), _next(state, plan)]
 
 
 def _troubles(state: RunState, workspaces: str) -> list[Line]:
@@ -45,8 +48,8 @@ def _summary(state: RunState) -> Line:
     ]
     if not cost.known:
         details.append("+ what agents that were killed had spent is not known")
-    if not checks:
-        details.append("unchecked: nothing but the agents' word says the work is right")
+    if is_unchecked(state):
+        details.append(UNCHECKED)
     if state.resumes:
         details.append(f"resumed {plural(state.resumes, 'time')}")
     elapsed = duration(metrics.elapsed_seconds)
@@ -55,11 +58,18 @@ def _summary(state: RunState) -> Line:
 
 def _branch(state: RunState) -> Line:
     base = f"{state.base_branch or 'commit'}@{state.base[:10]}"
+    told = (*state.notes, _base_line(state))
     if not state.merged:
-        return Line("Branch", f"nothing was merged; {base} has not moved", state.notes)
+        return Line("Branch", f"nothing was merged onto {base}", told)
     merges = plural(len(state.merged), "merge")
-    told = (*state.notes, f"{state.base_branch or 'the base'} itself has not moved")
     return Line("Branch", f"{integration_branch(state)}: {merges} on {base}", told)
+
+
+def _base_line(state: RunState) -> str:
+    base = state.base_branch or "the base"
+    if state.base_moved_to is not None:
+        return f"{base} has moved to {state.base_moved_to[:10]}, which these merges do not hold yet"
+    return f"{base} itself has not moved"
 
 
 def _next(state: RunState, plan: str) -> Line:

@@ -9,6 +9,7 @@ from windlass.views.outcome import blocked
 from windlass.views.words import duration, money, one_line, plural, tokens
 
 _WIDTH = 100
+UNCHECKED = "unchecked: no checks anywhere, so nothing but the agents' word says the work is right"
 
 
 class Line(Struct, frozen=True):
@@ -103,13 +104,14 @@ def _resumed(state: RunState) -> str:
     return f"{going_on} {merged} of {plural(len(state.tasks), 'task')} merged · run {state.run}"
 
 
-def _unchecked(state: RunState) -> tuple[str, ...]:
+def is_unchecked(state: RunState) -> bool:
+    """Whether there is no check anywhere."""
     own = any(task.checks for task in state.plan.tasks)
-    if state.settings.checks or state.plan.checks or own:
-        return ()
-    return (
-        "unchecked: no checks anywhere, so nothing but the agents' word says the work is right",
-    )
+    return not (state.settings.checks or state.plan.checks or own)
+
+
+def _unchecked(state: RunState) -> tuple[str, ...]:
+    return (UNCHECKED,) if is_unchecked(state) else ()
 
 
 def _tally(results: tuple[e.CheckResult, ...]) -> str:

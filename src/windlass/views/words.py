@@ -3,16 +3,18 @@
 import re
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
-_MINUTE, _HOUR = 60, 3600
+_SHORT, _MINUTE, _HOUR = 10, 60, 3600
 _KILO = 1000
 _CENT = 0.01
 
 
 def duration(seconds: float) -> str:
     """`0.4s`, `44s`, `6m12s`, `2h07m31s`."""
-    if seconds < _MINUTE:
-        return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"  # noqa: PLR2004  one digit
+    if round(seconds, 1) < _SHORT:
+        return f"{seconds:.1f}s"
     whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole}s"
     if whole < _HOUR:
         return f"{whole // _MINUTE}m{whole % _MINUTE:02d}s"
     return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02d}m{whole % _MINUTE:02d}s"
@@ -22,7 +24,7 @@ def tokens(count: int) -> str:
     """`950`, `4.2k`, `4.1M`."""
     if count < _KILO:
         return str(count)
-    if count < _KILO * _KILO:
+    if round(count / _KILO, 1) < _KILO:
         return f"{count / _KILO:.1f}k"
     return f"{count / _KILO / _KILO:.1f}M"
 

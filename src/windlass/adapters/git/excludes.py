@@ -1,37 +1,50 @@
 """What never enters a snapshot unless the base tracks it, or tasks would conflict over a .pyc."""
 
-BY_PRODUCTS = (
-    "__pycache__/",
+from collections.abc import Iterable
+
+FOLDERS = frozenset({
+    ".gradle",
+    ".hypothesis",
+    ".mypy_cache",
+    ".nox",
+    ".npm",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".tox",
+    ".venv",
+    ".windlass",
+    "__pycache__",
+    "htmlcov",
+    "node_modules",
+})  # fmt: skip
+"""Names that are a by-product wherever they stand, as a folder or as a link to one."""
+
+FILES = (
     "*.py[co]",
-    ".pytest_cache/",
-    ".mypy_cache/",
-    ".ruff_cache/",
-    ".hypothesis/",
-    ".tox/",
-    ".nox/",
-    ".venv/",
-    "venv/",
-    "*.egg-info/",
+    "*.egg-info",
     ".coverage",
     ".coverage.*",
-    "htmlcov/",
-    "node_modules/",
-    ".npm/",
-    ".yarn/cache/",
-    ".gradle/",
     ".DS_Store",
     ".claude/settings.local.json",
-    ".windlass/",
+    ".yarn/cache/",
+    "venv/",
 )
+"""Patterns for the rest."""
 
 
-def excludes(*, keep: tuple[str, ...], setup: tuple[str, ...], user: tuple[str, ...]) -> str:
+def excludes(*, keep: Iterable[str], setup: Iterable[str], user: Iterable[str]) -> str:
     """The text of an exclude file: known by-products, kept folders, setup's output, the user's."""
     kept = (f"/{folder.strip('/')}/" for folder in keep)
-    made = (f"/{_literal(path)}" for path in setup)
-    return "\n".join([*BY_PRODUCTS, *kept, *made, *user, ""])
+    return "\n".join([*sorted(FOLDERS), *FILES, *kept, *setup, *user, ""])
 
 
-def _literal(path: str) -> str:
-    """A path as a pattern that matches nothing else."""
-    return "".join(f"\\{c}" if c in "\\*?[]!# " else c for c in path)
+def literal(path: str) -> str:
+    """A path as a pattern that matches it, and hardly anything else."""
+    return "/" + "".join(_escaped(character) for character in path)
+
+
+def _escaped(character: str) -> str:
+    # A pattern is a line of text: what cannot stand in one is matched by "any one byte".
+    if character in "\r\n" or "\udc80" <= character <= "\udcff":
+        return "?"
+    return f"\\{character}" if character in "\\*?[]!# " else character

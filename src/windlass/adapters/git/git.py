@@ -29,6 +29,8 @@ _CONFIG = (
     "core.quotePath=false",
     "core.untrackedCache=false",
     "core.logAllRefUpdates=false",
+    "core.filesRefLockTimeout=5000",  # the user's own git may hold a ref for a moment
+    "core.packedRefsTimeout=5000",
     "core.pager=cat",
     "core.editor=true",
     "commit.gpgSign=false",
@@ -37,6 +39,9 @@ _CONFIG = (
     "protocol.allow=never",
     "submodule.recurse=false",
 )
+
+TIMEOUT = 600
+"""Seconds after which a git that does not end is taken for stuck: a tree can make it wait."""
 
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -97,7 +102,7 @@ class Git:
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
         # Cancelled in the middle, git would leave its locks behind; every call here is short.
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(TIMEOUT, shield=True):
             done = await anyio.run_process(
                 argv(*args),
                 input=(stdin or "").encode(errors="surrogateescape"),
@@ -106,11 +111,15 @@ class Git:
                 cwd=work_tree or self.git_dir,
             )
             return _answer(args, done, ok)
-        raise AssertionError("a shielded scope does not swallow")  # for the type checker
+        raise GitFailed(args, -1, f"not done after {TIMEOUT} s, and ended")
 
 
 def ask(
-    *args: str, cwd: Path, environment: Mapping[str, str] | None = None, ok: Sequence[int] = (0,)
+    *args: str,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    ok: Sequence[int] = (0,),
+    stdin: str = "",
 ) -> Output:
     """Ask git one question before any run: with the user's own configuration, changing nothing."""
     harmless = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
@@ -120,7 +129,7 @@ def ask(
         env={**(environment or os.environ), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
         capture_output=True,
         check=False,
-        stdin=subprocess.DEVNULL,
+        input=stdin.encode(errors="surrogateescape"),
     )
     return _answer(args, done, ok)
 

@@ -25,10 +25,10 @@ class UserGit(Struct, frozen=True):
     directory: Path
     environment: Mapping[str, str]
 
-    def ask(self, *args: str, ok: tuple[int, ...] = (0,)) -> Output:
+    def ask(self, *args: str, ok: tuple[int, ...] = (0,), stdin: str = "") -> Output:
         """The answer; an exit code that is not `ok` is said as git said it."""
         try:
-            return ask(*args, cwd=self.directory, environment=self.environment, ok=ok)
+            return ask(*args, cwd=self.directory, environment=self.environment, ok=ok, stdin=stdin)
         except GitFailed as failure:
             raise RepositoryError(failure.message) from failure
 
@@ -49,19 +49,15 @@ def locate(git: UserGit) -> Origin:
     _refuse_old_git(git)
     inside = git.ask("rev-parse", "--is-bare-repository", ok=(0, 128))
     if inside.code:
-        raise RepositoryError(
-            f"{directory} is in no git repository: {_last_line(inside)}",
-            hint="run this inside one, or make one with `git init`",
-        )
+        raise _no_repository(directory, inside)
     if inside.text == "true":
         raise RepositoryError(
             f"{directory} is a bare repository",
             hint="Windlass needs a checkout to read the plan from: clone it and run there",
         )
     git_dir = Path(git.ask("rev-parse", "--path-format=absolute", "--git-common-dir").text)
-    root = _main_worktree(git)
     return Origin(
-        root=root,
+        root=_main_worktree(git, git_dir),
         git_dir=git_dir,
         objects=_object_folders(git_dir / "objects"),
         object_format=git.ask("rev-parse", "--show-object-format").text,
@@ -101,6 +97,7 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     if found.code:
         raise _no_base(wanted)
     commit = found.text
+    _refuse_missing(git, commit)
     _refuse_submodules(git, commit)
     _refuse_filters(git, commit)
     branch, warnings = _branch(git, wanted)
@@ -137,6 +134,17 @@ def refuse_clashing_branches(git: UserGit, refs: Refs) -> None:
         )
 
 
+def _no_repository(directory: Path, answer: Output) -> RepositoryError:
+    said = [line.strip() for line in answer.stderr.splitlines() if line.strip()] or [""]
+    why = said[0].removeprefix("fatal: ")
+    if said[-1].startswith("git config "):  # it is somebody else's, and git says the cure itself
+        return RepositoryError(f"{directory}: {why}", hint=f"if you trust it: {said[-1]}")
+    return RepositoryError(
+        f"{directory} is in no git repository: {why}",
+        hint="run this inside one, or make one with `git init`",
+    )
+
+
 def _no_base(wanted: str | None) -> RepositoryError:
     if wanted is None:
         return RepositoryError(
@@ -167,33 +175,48 @@ def _refuse_submodules(git: UserGit, commit: str) -> None:
             )
 
 
+def _refuse_missing(git: UserGit, commit: str) -> None:
+    """A partial clone fetches what it lacks when it is asked for, which no workspace can do."""
+    promised = git.ask(
+        "config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$", ok=(0, 1)
+    )
+    if not promised.text:
+        return
+    listed = git.ask("rev-list", "--objects", "--missing=print", "--max-count=1", commit)
+    missing = sum(line.startswith("?") for line in listed.text.splitlines())
+    if missing:
+        raise RepositoryError(
+            f"this partial clone lacks {missing} of the objects of {commit[:10]}",
+            hint="check that commit out once, so that git fetches them, or use a full clone",
+        )
+
+
 def _refuse_filters(git: UserGit, commit: str) -> None:
     """LFS and its kin keep the content elsewhere, where a workspace would not find it."""
+    for name in sorted(_committed_filters(git, commit) | _local_filters(git, commit)):
+        configured = git.ask("config", "--get-regexp", f"^filter\\.{re.escape(name)}\\.", ok=(0, 1))
+        if name == "lfs" or configured.text:
+            raise RepositoryError(
+                f"the repository keeps files through the filter {name!r} (gitattributes)",
+                hint="Windlass does not work with LFS and its kin yet; nothing was started",
+            )
+
+
+def _committed_filters(git: UserGit, commit: str) -> set[str]:
     found = git.ask(
-        "grep",
-        "-h",
-        "-I",
-        "-E",
-        "-e",
-        r"(^|[[:space:]])filter=",
-        commit,
-        "--",
-        ":(top,glob)**/.gitattributes",
+        *("grep", "--no-color", "-h", "-I", "-E", "-e", r"(^|[[:space:]])filter="),
+        *(commit, "--", ":(top,glob)**/.gitattributes"),
         ok=(0, 1),
     )
-    for line in found.text.splitlines():
-        for name in re.findall(r"\sfilter=(\S+)", line):
-            configured = git.ask(
-                "config",
-                "--get-regexp",
-                f"^filter\\.{re.escape(name)}\\.",
-                ok=(0, 1),
-            )
-            if name == "lfs" or configured.text:
-                raise RepositoryError(
-                    f"the repository keeps files through the filter {name!r} (.gitattributes)",
-                    hint="Windlass does not work with LFS and its kin yet; nothing was started",
-                )
+    return set(re.findall(r"\sfilter=(\S+)", found.text))
+
+
+def _local_filters(git: UserGit, commit: str) -> set[str]:
+    """Those that attributes of the user's own give to files of the base."""
+    listed = git.ask("ls-tree", "-r", "-z", "--full-tree", "--name-only", commit)
+    top = git.ask("rev-parse", "--show-toplevel").text
+    answer = git.ask("-C", top, "check-attr", "-z", "--stdin", "filter", stdin=listed.stdout)
+    return set(answer.fields[2::3]) - {"unspecified", "unset", "set"}
 
 
 def _refuse_old_git(git: UserGit) -> None:
@@ -206,9 +229,21 @@ def _refuse_old_git(git: UserGit) -> None:
         raise RepositoryError(f"{said!r} is too old", hint="install git 2.38 or newer")
 
 
-def _main_worktree(git: UserGit) -> Path:
-    listed = git.ask("worktree", "list", "--porcelain")
-    return Path(listed.text.splitlines()[0].removeprefix("worktree "))
+def _main_worktree(git: UserGit, git_dir: Path) -> Path:
+    """Where Windlass keeps its folder, and people their checkout."""
+    here = git.ask("rev-parse", "--path-format=absolute", "--git-dir", "--show-toplevel")
+    own, _, top = here.text.partition("\n")
+    if Path(own) == git_dir:
+        return Path(top)
+    listed = git.ask("worktree", "list", "--porcelain", "-z")
+    main = Path(listed.fields[0].removeprefix("worktree "))
+    if not (main / ".git").is_dir():
+        # The main worktree of a bare repository is none, and of others git does not know where.
+        raise RepositoryError(
+            f"{git.directory} is a worktree of {git_dir}, which has no checkout of its own",
+            hint="run this in a plain clone",
+        )
+    return main
 
 
 def _object_folders(objects: Path) -> tuple[Path, ...]:
@@ -240,7 +275,3 @@ def _user_excludes(git: UserGit, git_dir: Path) -> tuple[str, ...]:
         if path.is_file():
             lines += path.read_text(errors="replace").splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
-
-
-def _last_line(output: Output) -> str:
-    return (output.stderr.strip().splitlines() or [""])[-1].removeprefix("fatal: ")

@@ -75,9 +75,14 @@ class Folders(Struct, frozen=True):
         """Windlass's own git directory, from which hostile trees are looked at."""
         return self.home / "git"
 
+    @property
+    def workspaces(self) -> Path:
+        """Every task's own checkout, by its id."""
+        return self.home / "workspaces"
+
     def workspace(self, task: str) -> Path:
         """A task's own checkout."""
-        return self.home / "workspaces" / task
+        return self.workspaces / task
 
     def index(self, task: str) -> Path:
         """The index of that checkout that no agent can reach."""

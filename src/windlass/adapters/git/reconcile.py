@@ -20,7 +20,8 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> None:
     _refuse_forgetful_journal(state, refs, held)
     expected = dict(_expected(state, refs))
     await _refuse_lost_commits(store, state, expected)
-    lost = {ref: commit for ref, commit in expected.items() if ref not in held}
+    # The tip may be ahead of the journal by one move; one that is gone was where the journal says.
+    lost = {r: c for r, c in (*expected.items(), (refs.tip, state.tip)) if r not in held}
     if lost:
         await store.pin(lost)
     for ref, commit in expected.items():

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from windlass.adapters.files import write_durably
 from windlass.adapters.git.checkouts import Checkouts, remove
 from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.merges import Merges
@@ -20,8 +21,8 @@ from windlass.adapters.git.store import Store
 from windlass.errors import GitFailed, RepositoryError
 from windlass.ports import Authorship, Conflict, Merged, Refused, Snapshot
 
-Furnish = Callable[[Path, str, Path], Awaitable[None]]
-"""Runs the setup commands in a checkout of that commit, or brings what they made before."""
+Furnish = Callable[[Path, Path], Awaitable[None]]
+"""Runs the setup commands in a checkout with that index, or brings what they made before."""
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -29,6 +30,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
     run: str
     n: int
+    start: str
+    onto: str | None
 
 
 class GitRepository:
@@ -41,9 +44,12 @@ class GitRepository:
         self._refs = refs
         self._furnish = furnish
         self._checkouts = Checkouts(store)
-        self._snapshots = Snapshots(store, run=refs.run, max_file_bytes=max_file_bytes)
         self._merges = Merges(store, run=refs.run)
+        self._snapshots = Snapshots(
+            store, self._merges, run=refs.run, max_file_bytes=max_file_bytes
+        )
         self._found: dict[str, str] = {}
+        """Pins of an earlier process, until what they hold is asked for again."""
 
     @property
     def _folders(self) -> Folders:
@@ -58,22 +64,25 @@ class GitRepository:
 
     async def prepare(self, task: str, n: int, start: str, onto: str | None) -> Path:
         """The task's workspace, at `start` unless it is there already; `onto` merged into it."""
-        ref = self._refs.attempt(task, n, "start")
-        await self._store.pin({ref: start})
+        await self._store.pin({self._refs.attempt(task, n, "start"): start})
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         await self._set_aside_what_is_not_ours(task)
-        fresh = not (workspace.is_dir() and index.is_file())
+        fresh = not _is_folder(workspace)
         if fresh:
+            # An older note would make a setup that is cut short look finished.
+            self._folders.prepared(task).unlink(missing_ok=True)
             await self._checkouts.make(workspace, start, index)
-        if onto is not None:
+        noted = self._prepared(task)
+        # The same merge again would undo what a Player settled and could not get committed.
+        if onto is not None and (noted is None or (noted.start, noted.onto) != (start, onto)):
             tree, _ = await self._merges.combine(start, onto)
             await self._checkouts.fill(workspace, tree, index)
-        if not fresh or onto is not None:
-            self._checkouts.dress(workspace, start, index)
         if fresh:
-            await self._furnish(workspace, start, index)
-        note = self._folders.prepared(task)
-        note.write_bytes(msgspec.json.encode(Prepared(run=self._refs.run, n=n)))
+            await self._furnish(workspace, index)
+        # Last, for it knows by now what setup made; and what an agent made of it is gone.
+        await self._checkouts.dress(workspace, start, index)
+        note = Prepared(run=self._refs.run, n=n, start=start, onto=onto)
+        write_durably(self._folders.prepared(task), msgspec.json.encode(note))
         return workspace
 
     async def snapshot(
@@ -81,14 +90,15 @@ class GitRepository:
     ) -> Snapshot | Refused:
         """Commit what the workspace holds, or find the commit that a crash left unrecorded."""
         ref = self._refs.attempt(author.task, author.n, kind)
-        if (adopted := self._found.get(ref)) is not None:
-            tree = await self._store.tree_of(adopted)
-            changed = tree != await self._store.tree_of(parents[0])
-            return Snapshot(commit=adopted, tree=tree, changed=changed)
+        pinned = self._found.pop(ref, None)
+        if pinned is not None:
+            adopted = await self._snapshots.adopt(pinned, parents, ref)
+            if adopted is not None:
+                return adopted
         workspace = self._folders.workspace(author.task)
-        if self._prepared(author.task) != Prepared(run=self._refs.run, n=author.n) or not (
-            workspace.is_dir()
-        ):
+        noted = self._prepared(author.task)
+        begun = noted is not None and (noted.run, noted.n) == (self._refs.run, author.n)
+        if not begun or not _is_folder(workspace):
             # The Player never began here, or a person took the workspace away: nothing is new.
             start = parents[0]
             return Snapshot(commit=start, tree=await self._store.tree_of(start), changed=False)
@@ -101,7 +111,9 @@ class GitRepository:
     ) -> Merged | Conflict:
         """Merge the commit onto the tip in memory and pin the result as a candidate."""
         ref = self._refs.candidate(candidate)
-        return await self._merges.build(author, commit, tip, ref)
+        pinned = self._found.pop(ref, None)
+        adopted = pinned and await self._merges.adopt(commit, tip, ref, pinned)
+        return adopted or await self._merges.build(author, commit, tip, ref)
 
     async def move_tip(self, tip: str, commit: str) -> str:
         """Move the tip, and let the integration branch follow where nobody has it checked out."""
@@ -109,6 +121,8 @@ class GitRepository:
             await self._store.move(self._refs.tip, commit, tip)
         except GitFailed:
             now = (await self._store.pins(self._refs.tip)).get(self._refs.tip)
+            if now == tip:
+                raise  # nobody moved it: git could not
             if now != commit:
                 raise RepositoryError(
                     f"{self._refs.tip} stands at {now}, not at {tip} where this run left it",
@@ -132,11 +146,17 @@ class GitRepository:
         at, _, checked_out = listed.text.partition("\0")
         if checked_out:
             return f"{name} is checked out in {checked_out} and stays where it is"
-        if at in {"", tip, commit}:
-            with contextlib.suppress(GitFailed):
+        with contextlib.suppress(GitFailed):
+            if at in {"", tip, commit} or await self._is_pinned(at):
                 await self._store.move(branch, commit, at or "0" * len(commit))
                 return ""
         return f"{name} was moved by somebody else and stays where it is"
+
+    async def _is_pinned(self, commit: str) -> bool:
+        """Whether a pin of this plan, of any run, holds the commit: a branch may leave it then."""
+        plan = self._refs.root.removesuffix(self._refs.run)
+        answer = await self._store.refs("for-each-ref", "--count=1", f"--contains={commit}", plan)
+        return bool(answer.text)
 
     def _prepared(self, task: str) -> Prepared | None:
         try:
@@ -146,13 +166,21 @@ class GitRepository:
 
     async def _set_aside_what_is_not_ours(self, task: str) -> None:
         """Keep another run's workspace under another name; a person may still want it."""
-        workspace = self._folders.workspace(task)
+        workspace, index = self._folders.workspace(task), self._folders.index(task)
         noted = self._prepared(task)
-        if not workspace.exists() or (noted is not None and noted.run == self._refs.run):
+        ours = noted is not None and noted.run == self._refs.run and index.is_file()
+        if ours or not _is_folder(workspace):
             return
-        run = noted.run if noted is not None else "unfinished"
-        aside = self._folders.home / "kept" / f"{task}.{run}"
-        await remove(aside)
-        aside.parent.mkdir(parents=True, exist_ok=True)
+        aside = self._folders.home / "kept" / f"{task}.{noted.run if noted else 'unfinished'}"
+        aside.parent.mkdir(exist_ok=True)
+        if noted is None:
+            await remove(aside)  # no Player ever worked in either
+        while aside.exists():
+            aside = aside.with_name(f"{aside.name}+")
         workspace.rename(aside)
-        await remove(self._folders.index(task).parent)
+        await remove(index.parent)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is there; a link is not followed, for who knows where it leads."""
+    return path.is_dir() and not path.is_symlink()

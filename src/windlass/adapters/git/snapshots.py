@@ -1,26 +1,36 @@
 """A workspace as a commit: with an index no agent can reach, hooks never run, nothing hostile in.
 
-What must not be committed is refused with a reason that the Player can act on.
+What must not be committed is refused with a reason that the Player can act on; what git itself
+cannot do is raised, for no Player can mend it.
 """
 
 import os
+import secrets
 import stat
 from pathlib import Path
 
+import anyio.to_thread
+
+from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.messages import message
-from windlass.adapters.git.store import Store
+from windlass.adapters.git.snares import is_folder, snares
+from windlass.adapters.git.store import Store, printable
 from windlass.errors import GitFailed
 from windlass.ports import Authorship, Refused, Snapshot
 
 MAX_LISTED = 100
 """How many changed paths are told."""
 
+_LONGEST_TOLD = 500
+_UNREADABLE = "cannot be read; give it back its permissions or remove it"
+
 
 class Snapshots:
     """Commits workspaces."""
 
-    def __init__(self, store: Store, *, run: str, max_file_bytes: float) -> None:
+    def __init__(self, store: Store, merges: Merges, *, run: str, max_file_bytes: float) -> None:
         self._store = store
+        self._merges = merges
         self._run = run
         self._max_file_bytes = max_file_bytes
 
@@ -28,37 +38,66 @@ class Snapshots:
         self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
     ) -> Snapshot | Refused:
         """Commit all that the workspace holds but by-products, and pin it under `ref`."""
-        touched = await self._touched(workspace, index)
-        if (reason := self._refusal(workspace, touched)) is not None:
-            return Refused(reason=reason)
-        for fresh_index in (False, True):
-            if fresh_index:
-                # A gc took objects between the writing and the pin; only hashing all anew is sure.
-                index.unlink(missing_ok=True)
-                await self._store.trees("read-tree", parents[0], index=index)
-            made = await self._write(author, workspace, index, parents)
-            if made.commit not in parents:
-                await self._store.pin({ref: made.commit})
-            if await self._store.is_whole(made.commit, beyond=parents):
-                listed = tuple(_printable(path) for path in touched[:MAX_LISTED])
-                return Snapshot(
-                    commit=made.commit, tree=made.tree, changed=made.changed, files=listed
-                )
-            await self._store.refs("update-ref", "-d", ref)
-        raise GitFailed(("rev-list",), 128, f"the objects of {ref} keep disappearing")
+        for snare in await anyio.to_thread.run_sync(lambda: list(snares(workspace))):
+            path = str(snare.relative_to(workspace))[:_LONGEST_TOLD]
+            why = _UNREADABLE if is_folder(snare) else "is no file that git could read; remove it"
+            return _refused(f"{path} {why}")
+        # Only this process uses that index: a lock is that of a git that was killed.
+        index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+        try:
+            made = await self._attempt(author, workspace, index, parents, ref)
+        except GitFailed:
+            made = None
+        if made is None:
+            # A gc took objects before the pin held them, or a power loss spoilt the index: only
+            # hashing everything anew is sure.
+            await self._index_anew(index, parents)
+            made = await self._attempt(author, workspace, index, parents, ref)
+        if made is None:
+            raise GitFailed(("rev-list",), 128, f"the objects of {ref} keep disappearing")
+        return made
 
-    async def _write(
-        self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...]
-    ) -> Snapshot:
-        trees = self._store.trees
-        await trees("add", "--all", work_tree=workspace, index=index)
-        tree = (await trees("write-tree", index=index)).text
-        changed = tree != await self._store.tree_of(parents[0])
+    async def adopt(self, pinned: str, parents: tuple[str, ...], ref: str) -> Snapshot | None:
+        """The commit that an earlier process pinned, if it is all there."""
+        if await self._store.is_whole(pinned, beyond=parents):
+            return await self._told(pinned, parents)
+        await self._store.unpin(ref)
+        return None
+
+    async def _attempt(
+        self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
+    ) -> Snapshot | Refused | None:
+        """Once through; None when not every object stayed."""
+        if (reason := self._refusal(workspace, await self._touched(workspace, index))) is not None:
+            return _refused(reason)
+        try:
+            await self._store.trees("add", "--all", work_tree=workspace, index=index)
+        except GitFailed as failure:
+            return await self._refused_by_git(failure)
+        tree = (await self._store.trees("write-tree", index=index)).text
         commit = parents[0]
-        if changed or len(parents) > 1:
+        if len(parents) > 1 or tree != await self._store.tree_of(commit):
             text = message(author, self._run, merging=False)
             commit = await self._store.commit(tree, parents, text)
-        return Snapshot(commit=commit, tree=tree, changed=changed)
+            await self._store.pin({ref: commit})
+            if not await self._store.is_whole(commit, beyond=parents):
+                await self._store.unpin(ref)
+                return None
+        return await self._told(commit, parents)
+
+    async def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
+        tree = await self._store.tree_of(commit)
+        changed = tree != await self._store.tree_of(parents[0])
+        files = await self._store.changed_paths(parents[0], commit) if changed else []
+        return Snapshot(commit=commit, tree=tree, changed=changed, files=tuple(files[:MAX_LISTED]))
+
+    async def _index_anew(self, index: Path, parents: tuple[str, ...]) -> None:
+        """What is tracked, without a word on what the workspace holds of it."""
+        tree = parents[0]
+        if len(parents) > 1:
+            tree, _ = await self._merges.combine(*parents)
+        index.unlink(missing_ok=True)
+        await self._store.trees("read-tree", tree, index=index)
 
     async def _touched(self, workspace: Path, index: Path) -> list[str]:
         """Paths that differ from the index, new ones included, by-products not."""
@@ -85,11 +124,19 @@ class Snapshots:
                 continue
             if found.st_size > self._max_file_bytes:
                 size, most = found.st_size / 1e6, self._max_file_bytes / 1e6
-                return f"{path} has {size:.0f} MB, more than the {most:.0f} MB a file may have"
+                return f"{path} has {size:.3g} MB, more than the {most:.3g} MB a file may have"
             if not os.access(workspace / path, os.R_OK):
-                return f"{path} cannot be read; give it back its permissions or remove it"
+                return f"{path} {_UNREADABLE}"
         return None
 
+    async def _refused_by_git(self, failure: GitFailed) -> Refused:
+        """A path that git itself does not take; raises where git can take nothing at all."""
+        await self._store.trees("hash-object", "-w", "--stdin", stdin=secrets.token_hex(16))
+        lines = failure.stderr.splitlines()
+        said = [line[7:] for line in lines if line.startswith(("error: ", "fatal: "))]
+        why = said[0] if said else str(failure)
+        return _refused(f"git cannot commit this: {why}; remove or rename it")
 
-def _printable(path: str) -> str:
-    return path.encode(errors="surrogateescape").decode(errors="replace")
+
+def _refused(reason: str) -> Refused:
+    return Refused(reason=printable(" ".join(reason.split())))

@@ -15,7 +15,14 @@ from windlass.adapters.git.git import Git
 from windlass.adapters.git.layout import Folders
 from windlass.errors import GitFailed
 
-HELD_SETTINGS = ("core.autocrlf", "core.eol", "core.filemode", "core.symlinks", "core.ignorecase")
+HELD_SETTINGS = (
+    "core.autocrlf",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.symlinks",
+)
 """Settings of the user's repository that say how files are written, and run nothing."""
 
 
@@ -66,6 +73,8 @@ class Store:
         shallow = self.origin.git_dir / "shallow"
         if shallow.exists():
             write_durably(home / "shallow", shallow.read_bytes())
+        else:
+            (home / "shallow").unlink(missing_ok=True)  # the user has fetched the rest since
 
     async def pin(self, new: Mapping[str, str]) -> None:
         """Write pins that are written once; one that holds the same already is left alone."""
@@ -76,6 +85,10 @@ class Store:
             held = await self.pins(*new)
             if any(held.get(ref) != commit for ref, commit in new.items()):
                 raise
+
+    async def unpin(self, ref: str) -> None:
+        """Take back a pin whose objects a gc has taken."""
+        await self.refs("update-ref", "-d", ref)
 
     async def move(self, ref: str, new: str, old: str) -> None:
         """Move a ref by compare-and-swap; raises when somebody else moved it."""
@@ -105,12 +118,29 @@ class Store:
             self._tree_of[commit] = answer.text
         return self._tree_of[commit]
 
+    async def parents_of(self, commit: str) -> tuple[str, ...]:
+        """What a commit was made onto."""
+        answer = await self.trees("rev-list", "--parents", "--max-count=1", commit)
+        return tuple(answer.text.split()[1:])
+
+    async def changed_paths(self, old: str, new: str) -> list[str]:
+        """The paths in which two commits differ, as text that can be told."""
+        answer = await self.trees(
+            "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", old, new
+        )
+        return [printable(path) for path in answer.fields]
+
     async def commit(self, tree: str, parents: Iterable[str], message: str) -> str:
         """Write a commit object; it is nobody's until it is pinned."""
         args = [part for parent in parents for part in ("-p", parent)]
         made = await self.trees("commit-tree", tree, *args, stdin=message)
         self._tree_of[made.text] = tree
         return made.text
+
+
+def printable(path: str) -> str:
+    """A path as text: names in a tree need not be UTF-8, and what is recorded must."""
+    return path.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def config_text(origin: Origin) -> str:

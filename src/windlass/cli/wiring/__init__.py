@@ -4,7 +4,7 @@ Nothing is decided here that the core could decide.
 """
 
 from windlass.cli.wiring.facts import ended, newest, resumed, started
-from windlass.cli.wiring.project import Project
+from windlass.cli.wiring.project import Project, WritableJournal
 from windlass.cli.wiring.world import World
 
-__all__ = ["Project", "World", "ended", "newest", "resumed", "started"]
+__all__ = ["Project", "World", "WritableJournal", "ended", "newest", "resumed", "started"]

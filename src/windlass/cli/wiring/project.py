@@ -35,6 +35,10 @@ CREDENTIALS = (
 """The variables an agent may need to reach its model; no other secret goes near it."""
 
 
+WritableJournal = SqliteJournal
+"""The journal as the one who holds the lock has it."""
+
+
 class Project:
     """The repository around a folder, and what Windlass keeps in it."""
 

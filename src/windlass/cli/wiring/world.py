@@ -75,7 +75,7 @@ class World:
             logs=self._run_folder / "logs",
         )
         self._agent = agent or ClaudeAgent(settings.agent, self.sandbox, project.credentials())
-        if self.sandbox.level != "bwrap":
+        if self.sandbox.level == "checkout":
             guard = Guard(project.origin, project.own_files(plan_id))
             self._agent = GuardedAgent(self._agent, guard)
             self._checks = GuardedChecks(self._checks, guard)

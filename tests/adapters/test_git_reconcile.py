@@ -1,0 +1,137 @@
+"""Before a run goes on: what the journal speaks of is in git, pinned, or the run does not go on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from repositories import Run, User
+from windlass.adapters.git.reconcile import reconcile
+from windlass.errors import JournalDamaged, RepositoryError
+from windlass.events import model as e
+from windlass.plan import Plan, Task, validated
+from windlass.runner import Ports, Runner
+from windlass.settings import Settings
+from windlass.state import RunState, fold
+from windlass.testing.agents import ScriptedAgent
+from windlass.testing.journal import MemoryJournal
+from windlass.testing.memory import MemoryInbox, VirtualClock, no_signals
+
+pytestmark = pytest.mark.anyio
+PINS = "refs/windlass/p/r1"
+
+
+class Passing:
+    """Checks that are always green."""
+
+    async def run(
+        self, commit: str, commands: Sequence[str], log: str
+    ) -> tuple[e.CheckResult, ...]:
+        del commit, log
+        return tuple(e.CheckResult(command=c, outcome=e.Outcome.PASS) for c in commands)
+
+
+class Story:
+    """A run of two tasks with real git, to its end."""
+
+    def __init__(self, root: Path) -> None:
+        self.user = User(root)
+        self.user.commit({"README": "hello\n"})
+        self.journal = MemoryJournal()
+
+    async def play(self) -> "Story":
+        run = await Run(self.user).open()
+        clock = VirtualClock()
+        agent = ScriptedAgent({"1.1": ({"one": "1\n"},), "1.2": ({"two": "2\n"},)})
+        ports = Ports(
+            journal=self.journal,
+            agent=agent,
+            repository=run.repository,
+            checks=Passing(),
+            clock=clock,
+            inbox=MemoryInbox(),
+            watch=lambda _: None,
+            signals=no_signals,
+        )
+        tasks = tuple(Task(id=i, title=i) for i in ("1.1", "1.2"))
+        plan = Plan(id="p", title="P", dialect="milestone", path="p.md", tasks=tasks)
+        first = e.RunStarted(
+            at=clock.now(),
+            run="r1",
+            plan=validated(plan),
+            settings=Settings(checks=("test",)),
+            base=run.base,
+            base_branch="main",
+            sandbox="checkout",
+            version="0",
+        )
+        await Runner(ports, seq=0, state=None, observer=lambda _entry, _state: None).run(first)
+        return self
+
+    def state(self, events: int | None = None) -> RunState:
+        """What the journal says, or its first entries."""
+        state = fold([entry.event for entry in self.journal.read()][:events])
+        assert state is not None
+        return state
+
+    async def reconcile(self, state: RunState | None = None) -> None:
+        """As wiring does it at the start of a process."""
+        run = Run(self.user)
+        run.store.open(run.furnisher.exclude_text())
+        await reconcile(run.store, run.refs, state or self.state())
+        await run.repository.open(run.base)
+
+
+@pytest.fixture
+async def story(tmp_path: Path, anyio_backend: str) -> Story:
+    del anyio_backend
+    return await Story(tmp_path).play()
+
+
+async def test_a_sound_run_is_left_as_it_is(story: Story):
+    assert story.state().ended is e.RunEnd.COMPLETED
+    before = story.user.refs()
+    assert story.user.files(before[f"{PINS}/tip"]) == {
+        "README": "hello\n",
+        "one": "1\n",
+        "two": "2\n",
+    }
+    await story.reconcile()
+    assert story.user.refs() == before
+
+
+async def test_pins_that_were_deleted_are_written_again(story: Story):
+    before = story.user.refs()
+    for ref in before:
+        if ref.startswith(PINS):
+            story.user.git("update-ref", "-d", ref)
+    await story.reconcile()
+    after = story.user.refs()
+    assert after[f"{PINS}/tip"] == before[f"{PINS}/tip"]
+    assert {ref: at for ref, at in before.items() if after.get(ref) != at} == {}
+
+
+async def test_a_pin_that_was_moved_is_said_with_the_cure(story: Story):
+    ref = f"{PINS}/task/1.1/1/snapshot"
+    was = story.user.refs()[ref]
+    story.user.git("update-ref", ref, "main")
+    with pytest.raises(RepositoryError, match=f"put it back: git update-ref {ref} {was}"):
+        await story.reconcile()
+
+
+async def test_a_commit_that_git_lost_is_said(story: Story):
+    ref = f"{PINS}/task/1.2/1/snapshot"
+    commit = story.user.refs()[ref]
+    (story.user.repo / ".git/objects" / commit[:2] / commit[2:]).unlink()
+    with pytest.raises(RepositoryError, match=f"git has lost {commit[:10]}"):
+        await story.reconcile()
+
+
+async def test_a_journal_that_forgot_is_damaged(story: Story):
+    events = [entry.event for entry in story.journal.read()]
+    second = next(
+        at for at, event in enumerate(events)
+        if isinstance(event, e.PlayerStarted) and event.task == "1.2"
+    )  # fmt: skip
+    with pytest.raises(JournalDamaged, match=r"behind git: it knows nothing of .*/task/1\.2/1/"):
+        await story.reconcile(story.state(second))

@@ -1,0 +1,665 @@
+"""What people and machines are shown, as functions of a state: words, story, end, numbers."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import msgspec
+import pytest
+from inline_snapshot import snapshot
+
+from windlass.events import model as e
+from windlass.plan import Task
+from windlass.ports import Report
+from windlass.settings import Settings
+from windlass.state import RunState, apply
+from windlass.testing.memory import Files, MemoryInbox, Play
+from windlass.views.closing import closing
+from windlass.views.cost import run_cost, task_cost
+from windlass.views.outcome import (
+    EXIT_CODES,
+    blocked,
+    is_finished,
+    run_status,
+    task_statuses,
+)
+from windlass.views.progress import Progress, integration_branch, progress, turns_used
+from windlass.views.story import Line, line_of
+from windlass.views.words import duration, money, one_line, plural, tokens
+from worlds import NOON, World, plan_of, with_policy, writes
+
+A, B, C = Task(id="a", title="First"), Task(id="b", title="Second"), Task(id="c", title="Third")
+B_AFTER_A = Task(id="b", title="Second", depends_on=("a",))
+
+
+def shown(lines: list[Line]) -> str:
+    """Each line as `WORD text`, its details below it, and commits as `#`."""
+    text = "".join(
+        f"{line.word} {line.text}\n" + "".join(f"  {detail}\n" for detail in line.details)
+        for line in lines
+    )
+    return re.sub(r"\b[0-9a-f]{10}\b", "#", text)
+
+
+def story(world: World) -> str:
+    state: RunState | None = None
+    lines: list[Line | None] = []
+    for event in world.events:
+        state = apply(state, event)
+        lines.append(line_of(event, state))
+    return shown([line for line in lines if line is not None])
+
+
+def end(world: World) -> str:
+    return shown(closing(world.state, plan="p.md", workspaces=".windlass/ws"))
+
+
+def ran(
+    *tasks: Task,
+    plays: dict[str, Play] | None = None,
+    rule: Callable[[str, Files], bool | None] | None = None,
+    settings: Settings | None = None,
+    inbox: MemoryInbox | None = None,
+) -> World:
+    """A world that has run to its end; each task writes a file of its own."""
+    world = World(
+        plan_of(*tasks),
+        {task.id: writes(task.id, "done") for task in tasks} | (plays or {}),
+        settings=settings or Settings(checks=("test",), agents=1),
+        inbox=inbox,
+        rule=rule or (lambda _command, _files: True),
+    )
+    world.go()
+    return world
+
+
+def failing(failure: e.Failure, message: str = "", **more: object) -> Play:
+    def play(_n: int, _turn: int, _files: dict[str, str]) -> Report:
+        return Report(failure=failure, message=message, **more)
+
+    return play
+
+
+def idle(_n: int, _turn: int, _files: dict[str, str]) -> Report | None:
+    return None
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("seconds", "said"),
+        [
+            (0, "0.0s"),
+            (0.44, "0.4s"),
+            (9.94, "9.9s"),
+            (9.96, "10s"),
+            (10, "10s"),
+            (59.4, "59s"),
+            (59.6, "1m00s"),
+            (60, "1m00s"),
+            (372, "6m12s"),
+            (3599.4, "59m59s"),
+            (3600, "1h00m00s"),
+            (7651, "2h07m31s"),
+            (360000, "100h00m00s"),
+        ],
+    )
+    def test_durations(self, seconds: float, said: str):
+        assert duration(seconds) == said
+
+    @pytest.mark.parametrize(
+        ("count", "said"),
+        [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1.0k"),
+            (4210, "4.2k"),
+            (999_900, "999.9k"),
+            (999_999, "1.0M"),
+            (1_000_000, "1.0M"),
+            (4_100_000, "4.1M"),
+        ],
+    )
+    def test_tokens(self, count: int, said: str):
+        assert tokens(count) == said
+
+    def test_money(self):
+        assert money(0) == "$0.00"
+        assert money(0.0042) == "$0.0042"
+        assert money(0.01) == "$0.01"
+        assert money(14.316) == "$14.32"
+        assert money(0.61, known=False) == "$0.61+"
+
+    def test_plurals(self):
+        assert [plural(n, "task") for n in (0, 1, 2)] == ["0 tasks", "1 task", "2 tasks"]
+
+    def test_one_line_is_harmless(self):
+        assert one_line("  a\n\tb \x1b[31m\x00c\u202e\u2028d\x9b ", 80) == "a b [31m c d"
+
+    def test_one_line_is_no_wider_than_asked(self):
+        assert one_line("abcdef", 6) == "abcdef"
+        assert one_line("abcdefg", 6) == "abcde…"
+        assert one_line("abcd  efgh", 6) == "abcd…"
+
+
+class TestStory:
+    def test_of_a_run_in_which_all_goes_well(self):
+        own = msgspec.structs.replace(B, checks=("own",), depends_on=("a",))
+        assert story(ran(A, own)) == snapshot("""\
+START P · 2 tasks · run r1 · from # · sandbox none
+BASE running 1 check on the base
+BASE 1 pass
+PLAYER a First · turn 1/5
+CHECKS a First · 1 check on #
+CHECKS a First · 1 pass
+DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
+  did a
+PLAYER b Second · turn 1/5
+CHECKS b Second · 2 checks on #
+CHECKS b Second · 2 pass
+DONE b Second · 1 turn · 0.0s · 0 tokens · $0.01
+  did b
+""")
+
+    def test_of_work_that_is_returned_until_it_is_abandoned(self):
+        world = ran(
+            A,
+            B_AFTER_A,
+            rule=lambda _, files: "a" not in files,
+            settings=Settings(checks=("test",), max_turns=2),
+        )
+        assert story(world) == snapshot("""\
+START P · 2 tasks · run r1 · from # · sandbox none
+BASE running 1 check on the base
+BASE 1 pass
+PLAYER a First · turn 1/2
+CHECKS a First · 1 check on #
+CHECKS a First · 1 fail
+  `test` fail
+RETURNED a First · checks
+  Check `test` failed with exit code 1.
+PLAYER a First · turn 2/2
+RETURNED a First · unchanged
+  Check `test` failed with exit code 1.
+  Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
+ABANDONED a First
+  not approved after 2 turns: Check `test` failed with exit code 1.
+  Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
+  blocks b
+""")  # noqa: E501
+
+    def test_of_work_that_changes_nothing_and_of_a_file_that_is_refused(self):
+        plays: dict[str, Play] = {"a": idle, "b": writes("FORBIDDEN", "")}
+        world = ran(A, B, plays=plays, settings=Settings(checks=("test",), max_turns=1, agents=1))
+        assert story(world) == snapshot("""\
+START P · 2 tasks · run r1 · from # · sandbox none
+BASE running 1 check on the base
+BASE 1 pass
+PLAYER a First · turn 1/1
+PLAYER b Second · turn 1/1
+RETURNED a First · unchanged
+  Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
+ABANDONED a First
+  not approved after 1 turn: Nothing was changed. Saying that the work is done is not evidence: chang…
+RETURNED b Second · refused
+  FORBIDDEN must not be committed
+ABANDONED b Second
+  not approved after 1 turn: FORBIDDEN must not be committed
+""")  # noqa: E501
+
+    def test_of_a_conflict(self):
+        def settle(n: int, _turn: int, files: dict[str, str]) -> Report | None:
+            files["x"] = f"b{n}"
+            return None
+
+        plays: dict[str, Play] = {"a": writes("x", "a"), "b": settle}
+        world = ran(A, B, plays=plays, settings=Settings(checks=("test",), agents=2))
+        assert story(world) == snapshot("""\
+START P · 2 tasks · run r1 · from # · sandbox none
+BASE running 1 check on the base
+BASE 1 pass
+PLAYER a First · turn 1/5
+PLAYER b Second · turn 1/5
+CHECKS a First · 1 check on #
+CHECKS b Second · 1 check on #
+CHECKS a First · 1 pass
+CHECKS b Second · 1 pass
+DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
+  did a
+CONFLICT b Second · x
+RETURNED b Second · conflict
+  Your work cannot be merged with what others merged meanwhile. Their work was merged into your works…
+  x
+PLAYER b Second · turn 1/5 · settling a conflict
+CHECKS b Second · 1 check on #
+CHECKS b Second · 1 pass
+DONE b Second · 1 turn · 0.0s · 0 tokens · $0.02
+  did b
+""")  # noqa: E501
+
+    def test_of_agents_that_fail(self):
+        def recovering(n: int, _turn: int, files: dict[str, str]) -> Report | None:
+            if n == 1:
+                return Report(failure=e.Failure.TRANSIENT, message="529\noverloaded")
+            if n == 2:
+                return Report(failure=e.Failure.STALLED)
+            files["a"] = "done"
+            return None
+
+        assert story(ran(A, plays={"a": recovering})) == snapshot("""\
+START P · 1 task · run r1 · from # · sandbox none
+BASE running 1 check on the base
+BASE 1 pass
+PLAYER a First · turn 1/5
+FAILED a First · transient · no turn used
+  529 overloaded
+WAIT a First · transient · until 00:00:01Z
+PLAYER a First · turn 1/5
+FAILED a First · stalled · no turn used
+PLAYER a First · turn 1/5
+CHECKS a First · 1 check on #
+CHECKS a First · 1 pass
+DONE a First · 1 turn · 1.5s · 0 tokens · $0.01
+  did a
+""")
+
+    def test_of_an_agent_that_never_works(self):
+        world = ran(A, plays={"a": failing(e.Failure.CRASHED, "exit code 137")})
+        assert story(world).splitlines()[-3:] == snapshot(
+            [
+                "  exit code 137",
+                "NEEDS YOU a First",
+                "  the agent failed 4 times in a row (crashed): exit code 137",
+            ]
+        )
+
+    def test_of_a_base_that_moved_meanwhile(self):
+        state = msgspec.structs.replace(ran(A).state, base_moved_to="0123456789abcdef")
+        told = shown(closing(state, plan="p.md", workspaces="ws"))
+        assert "main has moved to" in told
+        assert "itself has not moved" not in told
+
+    def test_of_a_limit(self):
+        world = ran(A, plays={"a": failing(e.Failure.AUTH, "401")})
+        assert story(world).splitlines()[-2:] == snapshot(
+            ["FAILED a First · auth · no turn used", "  401"]
+        )
+
+    def test_of_a_red_base(self):
+        world = ran(A, rule=lambda _, files: len(files) > 5)
+        assert story(world) == snapshot("""\
+START P · 1 task · run r1 · from # · sandbox none
+BASE running 1 check on the base
+BASE 1 fail
+  `test` fail
+""")
+
+    def test_of_checks_that_collect_nothing(self):
+        world = ran(A, rule=lambda command, _: None if command == "test" else True)
+        assert "CHECKS a First · 1 absent\n  `test` collected nothing\n" in story(world)
+
+    def test_of_a_stop(self):
+        world = ran(A, inbox=MemoryInbox("stop"))
+        assert "STOP asked by " in story(world)
+
+    def test_of_a_run_without_checks(self):
+        assert story(ran(A, settings=Settings())) == snapshot("""\
+START P · 1 task · run r1 · from # · sandbox none
+  unchecked: no checks anywhere, so nothing but the agents' word says the work is right
+PLAYER a First · turn 1/5
+DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
+  did a
+""")
+
+    def test_of_a_crash_and_a_resume(self):
+        world = World(plan_of(A, B_AFTER_A), {"a": writes("a", "1"), "b": writes("b", "2")})
+        world.go(crash_at=20)
+        world.go()
+        assert [line for line in story(world).splitlines() if line.startswith("RESUME")] == (
+            snapshot(["RESUME Resuming from Task a... 0 of 2 tasks merged · run r1"])
+        )
+
+    def test_of_the_last_look_at_the_tip(self):
+        own = msgspec.structs.replace(A, checks=("own",))
+        lines = story(ran(own, B_AFTER_A)).splitlines()
+        assert [line for line in lines if line.startswith("VERIFY")] == [
+            "VERIFY running 1 check on the tip",
+            "VERIFY 1 pass",
+        ]
+
+    def test_of_a_resume_with_nothing_left_to_do(self):
+        world = ran(A)
+        resumed = e.RunResumed(at=NOON, settings=world.settings, sandbox="none")
+        line = line_of(resumed, apply(world.state, resumed))
+        assert line == Line("RESUME", "Nothing is left to do. 1 of 1 task merged · run r1")
+
+    def test_of_a_baseline_that_could_not_start(self):
+        world = ran(A)
+        result = e.CheckResult(
+            command="make\n  test",
+            outcome=e.Outcome.ABSENT,
+            absence=e.Absence.UNABLE_TO_START,
+        )
+        event = e.BaselineFinished(at=NOON, commit="c", results=(result,))
+        assert line_of(event, world.state) == Line(
+            "BASE", "1 absent", ("`make test` unable to start",)
+        )
+
+    def test_long_feedback_is_cut(self):
+        world = ran(A)
+
+        def quoted(text: str) -> tuple[str, ...]:
+            event = e.TurnReturned(at=NOON, task="a", cause="checks", feedback=text)
+            line = line_of(event, world.state)
+            assert line is not None
+            return line.details
+
+        assert quoted("1\n\n2\n3\n4\n5\n") == ("1", "2", "3", "4", "5")
+        assert quoted("1\n2\n3\n4\n5\n6\n7") == ("1", "2", "3", "4", "… 3 more lines")
+        assert quoted("x" * 200) == ("x" * 99 + "…",)
+
+    def test_a_note_of_a_merge_is_told(self):
+        world = ran(A)
+        event = e.TaskMerged(at=NOON, task="a", candidate=1, commit="c", note="branch is yours")
+        line = line_of(event, world.state)
+        assert line is not None
+        assert line.details == ("did a", "branch is yours")
+
+    def test_no_event_but_these_is_silent(self):
+        world = ran(A)
+        silent = {
+            type(event).__name__ for event in world.events if line_of(event, world.state) is None
+        }
+        assert silent == snapshot(
+            {
+                "MergeBuilt",
+                "MergeStarted",
+                "PlayerFinished",
+                "RunEnded",
+                "SnapshotStarted",
+                "SnapshotTaken",
+                "TaskApproved",
+                "TipMoveStarted",
+            }
+        )
+
+
+class TestEnd:
+    def test_of_a_run_that_is_completed(self):
+        assert end(ran(A, B)) == snapshot("""\
+Summary 2 tasks: 2 completed · 0.0s
+  2 turns, 0 returned · checks 3 pass
+  $0.02 of $20.00 · tokens 0 in, 0 out
+Branch windlass/p/integration: 2 merges on main@#
+  main itself has not moved
+Next git log --graph main..windlass/p/integration
+  git merge windlass/p/integration
+""")
+
+    def test_of_a_run_that_failed(self):
+        settings = Settings(checks=("test",), max_turns=1)
+        assert end(
+            ran(A, B_AFTER_A, rule=lambda _, files: "a" not in files, settings=settings)
+        ) == (
+            snapshot("""\
+ABANDONED a First · 1 turn
+  kept: .windlass/ws/a
+BLOCKED b Second
+Summary 2 tasks: 1 abandoned, 1 blocked · 0.0s
+  1 turn, 1 returned · checks 1 fail
+  $0.01 of $20.00 · tokens 0 in, 0 out
+Branch nothing was merged onto main@#
+  main itself has not moved
+Next windlass log p.md
+  windlass run p.md --restart
+""")
+        )
+
+    def test_of_a_run_that_needs_a_person(self):
+        world = ran(A, B, plays={"b": failing(e.Failure.STALLED, "silent")})
+        assert end(world) == snapshot("""\
+NEEDS YOU b Second
+  the agent failed 4 times in a row (stalled): silent
+  kept: .windlass/ws/b
+Summary 2 tasks: 1 completed, 1 needs_human · 0.0s
+  2 turns, 0 returned · checks 1 pass
+  $0.01 of $20.00 · tokens 0 in, 0 out
+Branch windlass/p/integration: 1 merge on main@#
+  main itself has not moved
+Next windlass resume p.md
+  b cannot go on without you
+""")
+
+    def test_of_a_red_base(self):
+        told = end(ran(A, rule=lambda _, files: len(files) > 5))
+        assert told.startswith("Summary 1 task: 1 pending · 0.0s\n")
+        assert told.endswith("""\
+Branch nothing was merged onto main@#
+  main itself has not moved
+Next windlass resume p.md --red-base go
+  or mend the base, then: windlass run p.md --restart
+  the base itself does not pass: `test` fails with exit code 1
+""")
+
+    def test_of_a_red_base_that_is_not_to_be_touched(self):
+        settings = with_policy(Settings(checks=("test",)), red_base="stop")
+        world = ran(A, rule=lambda _, files: len(files) > 5, settings=settings)
+        assert "Next windlass log p.md\n  windlass run p.md --restart\n" in end(world)
+
+    def test_of_a_base_that_moved_meanwhile(self):
+        state = msgspec.structs.replace(ran(A).state, base_moved_to="0123456789abcdef")
+        told = shown(closing(state, plan="p.md", workspaces="ws"))
+        assert "main has moved to" in told
+        assert "itself has not moved" not in told
+
+    def test_of_a_limit(self):
+        world = ran(A, plays={"a": failing(e.Failure.AUTH, "401")})
+        assert end(world).endswith("Next windlass resume p.md\n  auth: 401\n")
+
+    def test_of_a_stop(self):
+        world = ran(A, inbox=MemoryInbox("stop"))
+        assert end(world).splitlines()[-2:] == snapshot(
+            ["Next windlass resume p.md", "  stopped by windlass stop"]
+        )
+
+    def test_of_a_run_without_checks_on_no_branch_resumed_and_partly_unknown(self):
+        world = ran(A, settings=Settings())
+        state = msgspec.structs.replace(
+            world.state,
+            base_branch=None,
+            resumes=2,
+            tasks={
+                "a": msgspec.structs.replace(
+                    world.state.tasks["a"],
+                    attempts=(
+                        msgspec.structs.replace(
+                            world.state.tasks["a"].last, usage=e.Usage(known=False)
+                        ),
+                    ),
+                )
+            },
+            notes=("the branch could not follow",),
+        )
+        assert shown(closing(state, plan="p.md", workspaces="ws")) == snapshot("""\
+Summary 1 task: 1 completed · 0.0s
+  1 turn, 0 returned · checks none
+  $0.00+ of $20.00 · tokens 0 in, 0 out
+  + what agents that were killed had spent is not known
+  unchecked: no checks anywhere, so nothing but the agents' word says the work is right
+  resumed 2 times
+Branch windlass/p/integration: 1 merge on commit@#
+  the branch could not follow
+  the base itself has not moved
+Next git log --graph #..windlass/p/integration
+  git merge windlass/p/integration
+""")
+
+    def test_of_a_run_that_was_left_for_another(self):
+        world = ran(A)
+        state = msgspec.structs.replace(world.state, ended=e.RunEnd.ABANDONED)
+        lines = closing(state, plan="p.md", workspaces="ws")
+        assert lines[-1] == Line("Next", "windlass run p.md")
+
+    def test_of_a_run_that_has_not_ended(self):
+        world = ran(A)
+        state = msgspec.structs.replace(world.state, ended=None, reason="")
+        lines = closing(state, plan="p.md", workspaces="ws")
+        assert lines[-1] == Line("Next", "windlass resume p.md")
+
+
+class TestOutcome:
+    def test_every_end_has_a_code_and_a_word(self):
+        state = ran(A).state
+        words = {
+            end: run_status(msgspec.structs.replace(state, ended=end)) for end in (None, *e.RunEnd)
+        }
+        assert {end: (EXIT_CODES[end], words[end]) for end in e.RunEnd} == {
+            e.RunEnd.COMPLETED: (0, "completed"),
+            e.RunEnd.FAILED: (1, "failed"),
+            e.RunEnd.NEEDS_HUMAN: (3, "needs_human"),
+            e.RunEnd.STOPPED: (4, "stopped"),
+            e.RunEnd.LIMIT: (6, "paused"),
+            e.RunEnd.ABANDONED: (1, "abandoned"),
+        }
+        assert words[None] == "in_progress"
+
+    def test_only_a_completed_and_an_abandoned_run_cannot_be_resumed(self):
+        state = ran(A).state
+        finished = [
+            end for end in e.RunEnd if is_finished(msgspec.structs.replace(state, ended=end))
+        ]
+        assert finished == [e.RunEnd.COMPLETED, e.RunEnd.ABANDONED]
+        assert not is_finished(msgspec.structs.replace(state, ended=None))
+
+    def test_what_waits_for_an_abandoned_task_is_blocked(self):
+        third = msgspec.structs.replace(C, depends_on=("b",))
+        settings = Settings(checks=("test",), max_turns=1)
+        world = ran(A, B_AFTER_A, third, rule=lambda _, f: "a" not in f, settings=settings)
+        assert blocked(world.state) == {"b": "a", "c": "a"}
+        assert task_statuses(world.state) == {"a": "abandoned", "b": "blocked", "c": "blocked"}
+
+    def test_nothing_is_blocked_where_nothing_is_abandoned(self):
+        world = ran(A, B_AFTER_A)
+        assert blocked(world.state) == {}
+        assert task_statuses(world.state) == {"a": "completed", "b": "completed"}
+
+
+class TestCost:
+    USED = e.Usage(
+        cost_usd=0.25,
+        input_tokens=100,
+        output_tokens=20,
+        cache_read_tokens=1000,
+        cache_write_tokens=10,
+    )
+
+    def test_it_is_summed_over_attempts_and_tasks(self):
+        def paid(n: int, _turn: int, files: dict[str, str]) -> Report:
+            files["a"] = "done"
+            if n == 1:
+                return Report(failure=e.Failure.STALLED, usage=self.USED)
+            return Report(summary="done", usage=self.USED)
+
+        world = ran(A, B, plays={"a": paid})
+        cost = task_cost(world.state.tasks["a"])
+        assert (cost.usd, cost.input_tokens, cost.output_tokens) == (0.5, 220, 40)
+        assert (cost.cached_tokens, cost.tokens, cost.known) == (2000, 2260, True)
+        assert run_cost(world.state).usd == 0.51
+
+    def test_what_a_killed_agent_spent_is_unknown(self):
+        world = ran(
+            A,
+            plays={"a": failing(e.Failure.AUTH, usage=e.Usage(known=False))},
+        )
+        assert not run_cost(world.state).known
+
+
+class TestProgress:
+    def test_the_contract(self):
+        """Others read this: names and meanings stay."""
+        world = ran(A, B_AFTER_A)
+        seq = len(world.events)
+        told = msgspec.to_builtins(progress(world.state, seq))
+        assert list(told) == snapshot(
+            [
+                "schema",
+                "seq",
+                "run",
+                "plan",
+                "status",
+                "reason",
+                "base",
+                "base_branch",
+                "integration",
+                "tip",
+                "sandbox",
+                "tasks",
+                "metrics",
+            ]
+        )
+        assert list(told["tasks"]["a"]) == snapshot(
+            ["status", "turns", "commits", "merged", "cost_usd", "feedback"]
+        )
+        assert list(told["metrics"]) == snapshot(
+            [
+                "tasks",
+                "completed",
+                "turns",
+                "returned",
+                "merges",
+                "checks",
+                "cost_usd",
+                "cost_known",
+                "input_tokens",
+                "output_tokens",
+                "cached_tokens",
+                "resumes",
+                "elapsed_seconds",
+            ]
+        )
+        assert (told["schema"], told["seq"], told["run"], told["plan"]) == (1, seq, "r1", "p")
+        assert (told["status"], told["base_branch"]) == ("completed", "main")
+        assert told["integration"] == "windlass/p/integration"
+        assert told["tip"] == world.repository.tip == told["tasks"]["b"]["merged"]
+
+    def test_it_is_read_back_as_it_was_written(self):
+        told = progress(ran(A).state, 7)
+        assert msgspec.json.decode(msgspec.json.encode(told), type=Progress) == told
+
+    def test_a_task_that_was_not_started(self):
+        world = ran(A, rule=lambda _, files: len(files) > 5)
+        told = progress(world.state, 1).tasks["a"]
+        assert msgspec.to_builtins(told) == {
+            "status": "pending",
+            "turns": 0,
+            "commits": (),
+            "merged": None,
+            "cost_usd": 0.0,
+            "feedback": None,
+        }
+        assert turns_used(world.state.tasks["a"]) == 0
+
+    def test_a_task_that_was_returned(self):
+        def twice(_n: int, turn: int, files: dict[str, str]) -> Report | None:
+            files["a"] = "good" if turn == 2 else "bad"
+            return None
+
+        world = ran(A, plays={"a": twice}, rule=lambda _, files: files.get("a") != "bad")
+        told = progress(world.state, 1)
+        assert (told.tasks["a"].turns, len(told.tasks["a"].commits)) == (2, 2)
+        assert "Check `test` failed" in (told.tasks["a"].feedback or "")
+        assert (told.metrics.turns, told.metrics.returned, told.metrics.merges) == (2, 1, 1)
+        assert told.metrics.checks == {"pass": 1, "fail": 1, "absent": 0}
+
+    def test_a_question_is_shown_as_feedback(self):
+        world = ran(A, plays={"a": failing(e.Failure.STALLED, "silent")})
+        told = progress(world.state, 1).tasks["a"]
+        assert told.status == "needs_human"
+        assert (told.feedback or "").startswith("the agent failed 4 times in a row (stalled)")
+
+    def test_time_is_that_of_the_events(self):
+        world = ran(A)
+        later = msgspec.structs.replace(
+            world.state, at=world.state.started_at + timedelta(seconds=90)
+        )
+        assert progress(later, 1).metrics.elapsed_seconds == 90
+        assert integration_branch(later) == "windlass/p/integration"
