@@ -14,6 +14,8 @@ import anyio
 import pytest
 
 from repositories import Run, User, author, write
+from windlass.adapters.git.git import Git
+from windlass.errors import GitFailed
 from windlass.ports import Conflict
 
 pytestmark = pytest.mark.anyio
@@ -217,6 +219,15 @@ async def test_an_index_of_the_agents_own_counts_for_nothing(trap: Trap):
     write(workspace, {"new": "n\n"})
     made = await run.save("1.1")
     assert user.files(made.commit) == {"README": "changed\n", "src/a": "changed\n", "new": "n\n"}
+
+
+async def test_a_git_that_would_wait_for_ever_is_ended(trap: Trap):
+    folder = trap.root / "folder"
+    folder.mkdir()
+    os.mkfifo(folder / ".gitignore")
+    git = Git(trap.user.repo / ".git", ceiling=trap.root, timeout=0.3)
+    with pytest.raises(GitFailed, match=r"not done after 0\.3 s"):
+        await git("ls-files", "--others", "--exclude-standard", work_tree=folder)
 
 
 async def test_variables_of_whoever_started_windlass_lead_nowhere(

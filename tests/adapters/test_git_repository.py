@@ -1,8 +1,10 @@
 """Real git behind the port: what lies where, what commits say, and who moves which branch."""
 
+import os
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from repositories import Run, User, author, held, write
@@ -63,6 +65,15 @@ async def test_commits_say_whose_they_are(user: User):
     who = "Ann User <ann@example.org>|Ann User <ann@example.org>"
     trailers = "Windlass-Run: r1\nWindlass-Task: 1.1\nWindlass-Turn: 3"
     assert said == [f"{who}|1.1: Do 1.1\n\n{trailers}", f"{who}|1.1: merge Do 1.1\n\n{trailers}"]
+
+
+async def test_a_title_of_any_kind_makes_a_subject(user: User):
+    run = await Run(user).open()
+    workspace = await run.repository.prepare("1.1", 1, run.base, None)
+    write(workspace, {"one": "1\n"})
+    odd = Authorship(task="1.1", title="a\0b \x1b[31mred\u2028— ü", n=1, turn=1)
+    commit = (await run.repository.snapshot(odd, "snapshot", (run.base,))).commit
+    assert user.git("log", "-1", "--format=%s", commit) == "1.1: a b [31mred — ü"
 
 
 async def test_trailers_are_what_git_reads_as_trailers(user: User):
@@ -231,6 +242,41 @@ async def test_stale_locks_are_removed_and_others_are_left(user: User):
     write(run.folders.workspace("1.1"), {"one": "1\n"})
     made = await later.save("1.1")
     await later.land("1.1", 1, made.commit, later.base)
+
+
+class TestConflicts:
+    async def conflict(
+        self, user: User, ours: dict[str, str | None], theirs: dict[str, str | None]
+    ) -> Conflict:
+        run = await Run(user).open()
+        one = await run.play("1.1", ours)
+        two = await run.play("1.2", theirs)
+        told = await run.repository.merge(author("1.2"), 1, two.commit, one.commit)
+        assert isinstance(told, Conflict)
+        msgspec.json.encode(told)  # what is told must be text that a journal can keep
+        assert f"{PINS}/candidate/1" not in user.refs()
+        return told
+
+    async def test_every_file_is_told_once(self, user: User):
+        told = await self.conflict(
+            user, {"README": "1\n", "src/a": "1\n"}, {"README": "2\n", "src/a": "2\n", "c": "c\n"}
+        )
+        assert told.files == ("README", "src/a")
+        assert told.detail == (
+            "Conflicts in:\n- README\n- src/a\n"
+            "CONFLICT (content): Merge conflict in README\n"
+            "CONFLICT (content): Merge conflict in src/a"
+        )
+
+    async def test_one_without_markers_is_explained(self, user: User):
+        told = await self.conflict(user, {"README": None}, {"README": "kept and changed\n"})
+        assert told.files == ("README",)
+        assert "CONFLICT (modify/delete): README deleted in" in told.detail
+
+    async def test_names_need_not_be_text(self, user: User):
+        name = os.fsdecode(b"caf\xe9\nx")
+        told = await self.conflict(user, {name: "1\n"}, {name: "2\n"})
+        assert told.files == ("caf\ufffd\nx",)
 
 
 class TestWorkspaces:

@@ -119,14 +119,14 @@ class TestContent:
         again = await run.repository.prepare("1.2", 1, made.commit, None)
         assert held(again)[path] == "odd\n"
 
-    async def test_pipes_and_sockets_are_left_out(self, user: User):
+    async def test_pipes_and_sockets_are_left_out(
+        self, user: User, monkeypatch: pytest.MonkeyPatch
+    ):
         run, workspace = await prepared(user)
         os.mkfifo(workspace / "pipe")
         with socket.socket(socket.AF_UNIX) as server:
-            here = Path.cwd()
-            os.chdir(workspace)  # a socket's address is short
+            monkeypatch.chdir(workspace)  # a socket's address is short
             server.bind("socket")
-            os.chdir(here)
             made = await run.save("1.1")
         assert (made.commit, made.changed) == (run.base, False)
 
@@ -301,15 +301,16 @@ class TestRefusals:
         (workspace / ".gitmodules").symlink_to(tmp_path / "pipe")
         assert ".gitmodules" in await refused(run)
 
-    async def test_a_path_longer_than_any_path_may_be(self, user: User):
+    async def test_a_path_longer_than_any_path_may_be(
+        self, user: User, monkeypatch: pytest.MonkeyPatch
+    ):
         run, workspace = await prepared(user)
-        here = Path.cwd()
-        os.chdir(workspace)
+        monkeypatch.chdir(workspace)
         for _ in range(20):
             os.mkdir("d" * 250)  # noqa: PTH102  relative, for no path may be this long
             os.chdir("d" * 250)
         Path("file").touch()
-        os.chdir(here)
+        monkeypatch.undo()
         assert len(await refused(run)) < 1000
         await run.repository.release("1.1")
 
@@ -370,14 +371,13 @@ class TestWithoutRoot:
         assert not workspace.exists()
 
 
-async def test_a_very_deep_folder_can_be_removed(user: User):
+async def test_a_very_deep_folder_can_be_removed(user: User, monkeypatch: pytest.MonkeyPatch):
     run, workspace = await prepared(user)
-    here = Path.cwd()
-    os.chdir(workspace)
+    monkeypatch.chdir(workspace)
     for _ in range(3000):
         os.mkdir("d")  # noqa: PTH102  relative, for no path may be this long
         os.chdir("d")
-    os.chdir(here)
+    monkeypatch.undo()
     await run.repository.release("1.1")
     assert not workspace.exists()
 

@@ -63,6 +63,9 @@ TRESPASSES: dict[str, Callable[[User], object]] = {
     "refs, files: a commit": lambda user: user.git("commit", "-q", "-a", "-m", "x"),
     "files, HEAD: another branch": lambda user: user.git("symbolic-ref", "HEAD", "refs/heads/x"),
     "config: a setting": lambda user: user.git("config", "core.pager", "evil"),
+    "refs, files, hooks, HEAD, config: all of it": lambda user: (user.repo / ".git").rename(
+        user.repo / "away"
+    ),
     "hooks: a hook": lambda user: write(user.repo / ".git/hooks", {"pre-commit": "evil\n"}),
     "info/attributes: one": lambda user: write(user.repo / ".git/info", {"attributes": "* x\n"}),
     "objects/info/alternates: one": lambda user: write(

@@ -69,6 +69,24 @@ class TestLocate:
             f"if you trust it: git config --global --add safe.directory {user.repo}"
         )
 
+    def test_a_line_break_in_its_path(self, tmp_path: Path):
+        odd = tmp_path / "new\nline"
+        odd.mkdir()
+        user = User(odd)
+        assert "a line break in its name" in refused(inspect.locate, git(user))
+
+    def test_how_files_are_written_is_held(self, user: User):
+        user.config("core.autocrlf=true", "core.eol=lf", "core.pager=evil")
+        user.git("config", "core.autocrlf", "input")
+        with (user.repo / ".git/config").open("a") as file:
+            file.write("[core]\n\tsymlinks\n")
+        assert inspect.locate(git(user)).settings == {
+            "core.autocrlf": "input",
+            "core.eol": "lf",
+            "core.filemode": "true",
+            "core.symlinks": "true",
+        }
+
     def test_an_old_git(self, user: User, tmp_path: Path):
         fake = tmp_path / "bin/git"
         fake.parent.mkdir()

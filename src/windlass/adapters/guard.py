@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from windlass.adapters.git.git import Git
 from windlass.adapters.git.store import Origin
-from windlass.errors import Trespass
+from windlass.errors import GitFailed, Trespass
 from windlass.events.model import CheckResult
 from windlass.ports import Agent, Brief, Checks, Report, Watch
 
@@ -77,7 +77,10 @@ class Guard:
 
     async def compare(self, before: dict[str, str], who: str) -> None:
         """Raise when anything is not as it was."""
-        after = await self.fingerprint()
+        try:
+            after = await self.fingerprint()
+        except GitFailed as failure:
+            after = dict.fromkeys(before, str(failure))
         changed = [name for name in before if before[name] != after[name]]
         if changed:
             raise Trespass(

@@ -76,9 +76,15 @@ class Git:
     """Git with one git directory, one identity, and no surroundings."""
 
     def __init__(
-        self, git_dir: Path, *, ceiling: Path, environment: Mapping[str, str] | None = None
+        self,
+        git_dir: Path,
+        *,
+        ceiling: Path,
+        environment: Mapping[str, str] | None = None,
+        timeout: float = TIMEOUT,
     ) -> None:
         self.git_dir = git_dir
+        self._timeout = timeout
         self._environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             **_ENVIRONMENT,
@@ -102,16 +108,19 @@ class Git:
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
         # Cancelled in the middle, git would leave its locks behind; every call here is short.
-        with anyio.move_on_after(TIMEOUT, shield=True):
-            done = await anyio.run_process(
-                argv(*args),
-                input=(stdin or "").encode(errors="surrogateescape"),
-                check=False,
-                env=environment,
-                cwd=work_tree or self.git_dir,
-            )
+        with anyio.move_on_after(self._timeout, shield=True):
+            try:
+                done = await anyio.run_process(
+                    argv(*args),
+                    input=(stdin or "").encode(errors="surrogateescape"),
+                    check=False,
+                    env=environment,
+                    cwd=work_tree or self.git_dir,
+                )
+            except OSError as error:  # no git, or no such folder any more
+                raise GitFailed(args, -1, str(error)) from error
             return _answer(args, done, ok)
-        raise GitFailed(args, -1, f"not done after {TIMEOUT} s, and ended")
+        raise GitFailed(args, -1, f"not done after {self._timeout:g} s, and ended")
 
 
 def ask(

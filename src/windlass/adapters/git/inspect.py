@@ -55,12 +55,19 @@ def locate(git: UserGit) -> Origin:
             f"{directory} is a bare repository",
             hint="Windlass needs a checkout to read the plan from: clone it and run there",
         )
-    git_dir = Path(git.ask("rev-parse", "--path-format=absolute", "--git-common-dir").text)
+    asked = ("--git-common-dir", "--git-dir", "--show-toplevel", "--show-object-format")
+    lines = git.ask("rev-parse", "--path-format=absolute", *asked).text.split("\n")
+    if len(lines) != len(asked):
+        raise RepositoryError(
+            f"{str(directory)!r} lies in a folder with a line break in its name",
+            hint="git keeps such paths in lists of lines; rename the folder",
+        )
+    git_dir, own_git_dir, top = (Path(line) for line in lines[:3])
     return Origin(
-        root=_main_worktree(git, git_dir),
+        root=top if own_git_dir == git_dir else _main_worktree(git, git_dir),
         git_dir=git_dir,
         objects=_object_folders(git_dir / "objects"),
-        object_format=git.ask("rev-parse", "--show-object-format").text,
+        object_format=lines[3],
         identity={},
         settings=_held_settings(git),
         excludes=_user_excludes(git, git_dir),
@@ -98,8 +105,9 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
         raise _no_base(wanted)
     commit = found.text
     _refuse_missing(git, commit)
-    _refuse_submodules(git, commit)
-    _refuse_filters(git, commit)
+    entries = git.ask("ls-tree", "-r", "-z", "--full-tree", commit).fields
+    _refuse_submodules(entries)
+    _refuse_filters(git, commit, [entry.partition("\t")[2] for entry in entries])
     branch, warnings = _branch(git, wanted)
     status = git.ask(
         "status",
@@ -165,9 +173,8 @@ def _branch(git: UserGit, wanted: str | None) -> tuple[str | None, list[str]]:
     return None, ["HEAD is detached: the run works from that commit, and no branch will follow"]
 
 
-def _refuse_submodules(git: UserGit, commit: str) -> None:
-    listed = git.ask("ls-tree", "-r", "-z", "--full-tree", commit)
-    for entry in listed.fields:
+def _refuse_submodules(entries: list[str]) -> None:
+    for entry in entries:
         if entry.startswith(_GITLINK):
             raise RepositoryError(
                 f"the repository has a submodule at {entry.partition(chr(9))[2]!r}",
@@ -191,9 +198,9 @@ def _refuse_missing(git: UserGit, commit: str) -> None:
         )
 
 
-def _refuse_filters(git: UserGit, commit: str) -> None:
+def _refuse_filters(git: UserGit, commit: str, paths: list[str]) -> None:
     """LFS and its kin keep the content elsewhere, where a workspace would not find it."""
-    for name in sorted(_committed_filters(git, commit) | _local_filters(git, commit)):
+    for name in sorted(_committed_filters(git, commit) | _local_filters(git, paths)):
         configured = git.ask("config", "--get-regexp", f"^filter\\.{re.escape(name)}\\.", ok=(0, 1))
         if name == "lfs" or configured.text:
             raise RepositoryError(
@@ -211,11 +218,11 @@ def _committed_filters(git: UserGit, commit: str) -> set[str]:
     return set(re.findall(r"\sfilter=(\S+)", found.text))
 
 
-def _local_filters(git: UserGit, commit: str) -> set[str]:
+def _local_filters(git: UserGit, paths: list[str]) -> set[str]:
     """Those that attributes of the user's own give to files of the base."""
-    listed = git.ask("ls-tree", "-r", "-z", "--full-tree", "--name-only", commit)
     top = git.ask("rev-parse", "--show-toplevel").text
-    answer = git.ask("-C", top, "check-attr", "-z", "--stdin", "filter", stdin=listed.stdout)
+    told = "".join(f"{path}\0" for path in paths)
+    answer = git.ask("-C", top, "check-attr", "-z", "--stdin", "filter", stdin=told)
     return set(answer.fields[2::3]) - {"unspecified", "unset", "set"}
 
 
@@ -230,11 +237,7 @@ def _refuse_old_git(git: UserGit) -> None:
 
 
 def _main_worktree(git: UserGit, git_dir: Path) -> Path:
-    """Where Windlass keeps its folder, and people their checkout."""
-    here = git.ask("rev-parse", "--path-format=absolute", "--git-dir", "--show-toplevel")
-    own, _, top = here.text.partition("\n")
-    if Path(own) == git_dir:
-        return Path(top)
+    """Seen from a linked worktree: where Windlass keeps its folder, and people their checkout."""
     listed = git.ask("worktree", "list", "--porcelain", "-z")
     main = Path(listed.fields[0].removeprefix("worktree "))
     if not (main / ".git").is_dir():
@@ -259,8 +262,13 @@ def _object_folders(objects: Path) -> tuple[Path, ...]:
 
 
 def _held_settings(git: UserGit) -> dict[str, str]:
-    answers = {name: git.ask("config", "--get", name, ok=(0, 1)) for name in HELD_SETTINGS}
-    return {name: answer.text for name, answer in answers.items() if answer.text}
+    names = "|".join(name.removeprefix("core.") for name in HELD_SETTINGS)
+    listed = git.ask("config", "-z", "--get-regexp", rf"^core\.({names})$", ok=(0, 1))
+    # The last one counts; a name without a value is true.
+    found = dict(
+        (entry if "\n" in entry else f"{entry}\ntrue").split("\n") for entry in listed.fields
+    )
+    return {name: value for name, value in found.items() if value}
 
 
 def _user_excludes(git: UserGit, git_dir: Path) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ _SUBJECT = 72
 
 def message(author: Authorship, run: str, *, merging: bool) -> str:
     """The message of a snapshot or a merge."""
-    title = " ".join(author.title.split())
+    # Git refuses some control characters, and a terminal obeys others.
+    title = " ".join("".join(c if c.isprintable() else " " for c in author.title).split())
     subject = f"{author.task}: {'merge ' if merging else ''}{title}"
     if len(subject) > _SUBJECT:
         subject = subject[: _SUBJECT - 1].rstrip() + "…"

@@ -85,11 +85,12 @@ class RepositoryContract:
 
     @promise
     async def test_a_workspace_begins_at_the_commit_that_was_asked_for(self) -> None:
-        """A task that depends on another begins with the other's work."""
+        """A task that depends on another begins with the other's work, and leaves it alone."""
         repository = await self.make(BASE)
         first = await self.played(repository, "1.1", {"new": "n\n"})
         workspace = await repository.prepare("1.2", 1, first.commit, None)
-        assert self.look(repository, workspace) == {**BASE, "new": "n\n"}
+        for folder in (workspace, workspace.with_name("1.1")):
+            assert self.look(repository, folder) == {**BASE, "new": "n\n"}
 
     @promise
     async def test_a_second_prepare_keeps_what_is_there(self) -> None:
@@ -114,15 +115,6 @@ class RepositoryContract:
         assert self.parents(repository, made.commit) == (self.base(repository),)
         assert made.changed
         assert sorted(made.files) == ["README", "deep/down/new", "src/main"]
-
-    @promise
-    async def test_a_snapshot_leaves_the_workspace_as_it_is(self) -> None:
-        """The next Player finds it as the last one left it."""
-        repository = await self.make(BASE)
-        workspace = await repository.prepare("1.1", 1, self.base(repository), None)
-        self.edit(repository, workspace, {"new": "n\n"})
-        await self.saved(repository, "1.1")
-        assert self.look(repository, workspace) == {**BASE, "new": "n\n"}
 
     @promise
     async def test_a_workspace_that_was_not_changed_is_its_start(self) -> None:
