@@ -40,7 +40,7 @@ class WorkspaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     keep: tuple[str, ...] = ()
     """Folders that never enter a commit unless the base tracks them."""
     max_file_mb: Annotated[float, Meta(gt=0, le=10_000)] = 50
-    """Refuse a commit with a new file larger than this."""
+    """Refuse a commit that adds or changes a file larger than this."""
 
 
 class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -280,3 +280,16 @@ def test_looking_runs_nothing_that_a_repository_brings_along(user: User, tmp_pat
     inspect.base(found, None)
     inspect.refuse_clashing_branches(found, Refs("plan", "r1"))
     assert not canary.exists()
+
+
+def test_what_a_hook_was_told_does_not_lead_elsewhere(tmp_path):
+    """Called from a git hook, git's own variables name the repository of the hook."""
+    from windlass.adapters.git.inspect import UserGit, locate
+    from windlass.testing.stage import Stage
+
+    here, there = Stage(tmp_path / "here", ""), Stage(tmp_path / "there", "")
+    for stage in (here, there):
+        stage.root.mkdir()
+        stage.build({"a": "1"})
+    told = {**here.environment, "GIT_DIR": str(there.repo / ".git"), "GIT_INDEX_FILE": "x"}
+    assert locate(UserGit(here.repo, told)).root == here.repo

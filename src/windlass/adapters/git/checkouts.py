@@ -15,6 +15,9 @@ import anyio.to_thread
 from windlass.adapters.git.snares import disarm
 from windlass.adapters.git.store import Store, config_text
 
+PLAYER = "[user]\n\tname = Player\n\temail = player@windlass.invalid\n"
+"""Whoever works here may commit; nobody will mistake those commits for the user's."""
+
 BRANCH = "work"
 """The one branch of a checkout; there are no remotes and no tags."""
 
@@ -55,7 +58,7 @@ class Checkouts:
             (dot_git / folder).mkdir(parents=True)
         (dot_git / "HEAD").write_text(f"ref: refs/heads/{BRANCH}\n")
         (dot_git / "refs/heads" / BRANCH).write_text(f"{commit}\n")
-        (dot_git / "config").write_text(config_text(self._store.origin))
+        (dot_git / "config").write_text(config_text(self._store.origin) + PLAYER)
         # All of them: git does not follow a relative path in an alternate's own alternates.
         alternates = "".join(f"{folder}\n" for folder in self._store.origin.objects)
         (dot_git / "objects/info/alternates").write_text(alternates)

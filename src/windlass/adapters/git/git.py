@@ -54,6 +54,21 @@ _ENVIRONMENT = {
 }
 
 
+_ELSEWHERE = frozenset(
+    {
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_COMMON_DIR",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_NAMESPACE",
+        "GIT_PREFIX",
+    }
+)
+"""Variables that lead git to another repository than the one around a folder."""
+
+
 class Output(Struct, frozen=True, kw_only=True):
     """What git answered."""
 
@@ -132,10 +147,12 @@ def ask(
 ) -> Output:
     """Ask git one question before any run: with the user's own configuration, changing nothing."""
     harmless = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+    # The folder decides which repository it is, not what a hook that called us was told.
+    theirs = {k: v for k, v in (environment or os.environ).items() if k not in _ELSEWHERE}
     done = subprocess.run(
         ["git", *harmless, *args],
         cwd=cwd,
-        env={**(environment or os.environ), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+        env={**theirs, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
         capture_output=True,
         check=False,
         input=stdin.encode(errors="surrogateescape"),

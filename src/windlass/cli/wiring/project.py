@@ -85,8 +85,9 @@ class Project:
         send(self.folders(plan_id).inbox, command)
 
     def own_files(self, plan_id: str) -> tuple[str, ...]:
-        """Paths in the user's checkout that Windlass itself writes."""
-        return (".windlass/", f"state/{plan_id}_state.json")
+        """Paths in the user's checkout that Windlass itself writes, for this plan or another."""
+        plans = {*self.plans(), plan_id}
+        return (".windlass/", *(f"state/{plan}_state.json" for plan in sorted(plans)))
 
     def base(self, wanted: str | None, plan_id: str) -> Base:
         """The commit a new run would work from."""
