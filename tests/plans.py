@@ -1,7 +1,7 @@
 """Plans and books for whole runs: each Player writes one file and says so."""
 
 from windlass.testing.model.script import Book, Script
-from windlass.testing.sample import playing, write
+from windlass.testing.sample import playing, reviewing, write
 
 DIAMOND = {
     "a": (),
@@ -38,4 +38,9 @@ def book(tasks: dict[str, tuple[str, ...]], *, pause: float = 0.0, **special: Sc
         )
         for task in tasks
     }
-    return Book(scripts={**scripts, **{f"Task: {task}\n": s for task, s in special.items()}})
+    own = {f"Task: {task}\n": script for task, script in special.items()}
+    return Book(scripts={"Role: Coach": reviewing(), **_of_players({**scripts, **own})})
+
+
+def _of_players(scripts: dict[str, Script]) -> dict[str, Script]:
+    return {f"Role: Player|{key}": script for key, script in scripts.items()}

@@ -29,6 +29,8 @@ def _values(kind: inspect.Type) -> st.SearchStrategy[Any]:
             return st.builds(cls, **{field.name: _values(field.type) for field in fields})
         case inspect.VarTupleType(item_type=item):
             return st.lists(_values(item), max_size=2).map(tuple)
+        case inspect.Metadata(type=described):
+            return _values(described)
         case inspect.UnionType(types=types):
             return st.one_of([_values(each) for each in types])
         case inspect.EnumType(cls=cls):

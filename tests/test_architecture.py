@@ -48,7 +48,7 @@ def test_no_file_names_a_registry_or_a_machine():
 def test_every_command_in_the_help_has_a_file_and_the_other_way_round():
     from windlass.cli.main import COMMANDS
 
-    helpers = {"__init__", "main", "config", "options", "finding", "hauling", "detect"}
+    helpers = {"__init__", "main", "config", "options", "finding", "hauling", "saying", "detect"}
     files = {path.stem for path in (ROOT / "src/windlass/cli").glob("*.py")} - helpers
     assert files == set(COMMANDS)
 

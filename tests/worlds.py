@@ -14,6 +14,7 @@ from windlass.settings import PolicySettings, Settings
 from windlass.state import RunState, fold
 from windlass.testing.journal import MemoryJournal
 from windlass.testing.memory import (
+    Coach,
     Crashed,
     CrashingJournal,
     CrashPoints,
@@ -62,11 +63,12 @@ class World:
         settings: Settings | None = None,
         base: Files | None = None,
         inbox: MemoryInbox | None = None,
+        coach: Coach | None = None,
     ) -> None:
         self.plan = plan
         self.settings = settings or Settings(checks=("test",))
         self.repository = MemoryRepository(base or {"README": "hello"})
-        self.agent = MemoryAgent(self.repository, plays)
+        self.agent = MemoryAgent(self.repository, plays, coach=coach)
         self.checks = MemoryChecks(self.repository, rule)
         self.journal = MemoryJournal()
         self.clock = VirtualClock()

@@ -5,11 +5,12 @@ as the real adapter. A call that is cancelled leaves nothing running behind it.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import PurePath
-from typing import Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from windlass.events.model import CheckResult, Entry, Event, Failure, Usage
 
@@ -42,15 +43,19 @@ class Brief(Struct, frozen=True, kw_only=True):
 
     task: str
     n: int
-    role: Literal["player"]
+    role: Literal["player", "coach"]
     prompt: str
     model: str
+    answer: type[Struct] | None = None
+    """What it is to answer with, by schema; None where prose will do."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
     """What came of it."""
 
     summary: str = ""
+    answer: Struct | None = None
+    """What it answered by schema; None where it said nothing that fits. Never an approval."""
     usage: Usage = Usage()
     failure: Failure | None = None
     message: str = ""
@@ -103,6 +108,19 @@ class Authorship(Struct, frozen=True, kw_only=True):
     turn: int
 
 
+class Throwaway(Protocol):
+    """A checkout of exactly one commit, fit to build and test in; nothing flows back from it."""
+
+    @property
+    def path(self) -> PurePath:
+        """Where it is."""
+        ...
+
+    async def touched(self) -> tuple[str, ...]:
+        """The tracked files that whoever worked here has changed."""
+        ...
+
+
 class Repository(Protocol):
     """The only record of code: one run's pins, workspaces and merges in one git repository.
 
@@ -133,6 +151,22 @@ class Repository(Protocol):
         """Move the tip from one commit to the next, or raise; the answer is a word for people."""
         ...
 
+    def throwaway(self, commit: str, label: str) -> AbstractAsyncContextManager[Throwaway]:
+        """A checkout of the commit for as long as the block lasts. Raises SetupFailed."""
+        ...
+
+    async def diff(self, old: str, new: str) -> str:
+        """What changed between two commits, as text."""
+        ...
+
+    async def keep(self, task: str, n: int, what: str, text: str) -> None:
+        """Pin a text beside the commits of the n-th start of a task's Player."""
+        ...
+
+    async def kept(self, task: str, n: int, what: str) -> str | None:
+        """The text that was pinned so, if any."""
+        ...
+
     async def release(self, task: str) -> None:
         """Let a merged task's workspace go."""
         ...
@@ -158,11 +192,19 @@ class Clock(Protocol):
         ...
 
 
-class Inbox(Protocol):
-    """Commands from people to a live run."""
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a person says to a live run."""
 
-    def take(self) -> Sequence[tuple[str, Callable[[], None]]]:
-        """Each waiting command with what removes it, to be called once it is recorded."""
+    command: Annotated[str, Meta(min_length=1)]
+    task: str = ""
+    text: str = ""
+
+
+class Inbox(Protocol):
+    """Messages from people to a live run."""
+
+    def take(self) -> Sequence[tuple[Message, Callable[[], None]]]:
+        """Each waiting message with what removes it, to be called once it is recorded."""
         ...
 
 

@@ -19,11 +19,11 @@ MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 KEPT = frozenset({
     # Ids and hashes: other facts, refs and commits are found by them.
-    "base", "base_branch", "base_moved_to", "commit", "model", "onto", "run", "start", "task",
-    "tip", "tree", "version",
+    "base", "base_branch", "base_moved_to", "coach_model", "commit", "model", "onto", "run",
+    "start", "task", "tip", "tree", "version",
     # Words out of a closed set: anything else could not be read back.
-    "absence", "absent", "cause", "failure", "kind", "level", "name", "on_failure", "outcome",
-    "red_base", "sandbox", "status",
+    "absence", "absent", "cause", "checkpoint", "decision", "failure", "kind", "level", "name",
+    "on_failure", "outcome", "red_base", "sandbox", "severity", "status",
 })  # fmt: skip
 """Fields whose words stay as they are, wherever in a fact they stand."""
 

@@ -63,6 +63,8 @@ class PolicySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """When the project's checks fail before anything was changed."""
     absent: Literal["return", "skip"] = "return"
     """When a check collects nothing: return the work, or do without that check."""
+    checkpoint: Literal["ask", "pass"] = "ask"
+    """Before a task of complexity 7 or more starts: ask a person, or let it."""
     on_failure: Literal["dialect", "stop", "block"] = "dialect"
     """When a task is abandoned: stop the run, or block its dependents only."""
 
@@ -80,6 +82,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many turns a task may take before it is abandoned."""
     model: str = "claude-sonnet-4-5"
     """The model that plays."""
+    coach_model: str | None = None
+    """The model that reviews; the one that plays unless set."""
     max_cost: Annotated[float, Meta(gt=0, le=100_000)] = 20.0
     """Stop the run when it has spent this many US dollars."""
     base: Annotated[str, Meta(min_length=1)] | None = None

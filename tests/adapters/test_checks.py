@@ -13,6 +13,7 @@ import pytest
 
 from repositories import Run, User, held, write
 from windlass.adapters.checks import CommandChecks
+from windlass.adapters.git.throwaways import Throwaways
 from windlass.adapters.sandbox import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.plain import Plain
@@ -65,9 +66,8 @@ class Bench:
 
     def checks(self, *, timeout: float = 30, network: bool = False) -> CommandChecks:
         return CommandChecks(
-            self.run.store,
+            Throwaways(self.run.store, self.run.furnisher),
             self.run.sandbox,
-            self.run.furnisher,
             timeout=timeout,
             network=network,
             logs=self.root / "logs",

@@ -7,6 +7,7 @@ from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, Syste
 
 from windlass.adapters.agents import claude_reading as reading
 from windlass.events.model import Failure
+from windlass.ports import Brief
 from windlass.settings import AgentSettings
 
 
@@ -86,7 +87,9 @@ class TestReading:
     @staticmethod
     def _reader() -> reading.Reader:
         settings = AgentSettings(idle_timeout=10, timeout=100)
-        return reading.Reader("1.1", print, settings, retries=1)
+        return reading.Reader(
+            Brief(task="1.1", n=1, role="player", prompt="", model=""), print, settings, retries=1
+        )
 
     @staticmethod
     def _result(cost: float = 0, tokens: int = 0, **fields: Any) -> ResultMessage:

@@ -8,6 +8,7 @@ import pytest
 from repositories import Run, User, write
 from windlass.adapters.checks import CommandChecks
 from windlass.adapters.files import write_durably
+from windlass.adapters.git.throwaways import Throwaways
 from windlass.adapters.guard import Guard, GuardedAgent, GuardedChecks
 from windlass.errors import Trespass
 from windlass.events.model import CheckResult, Outcome
@@ -114,9 +115,8 @@ async def test_real_checks_at_level_checkout(user: User, tmp_path: Path):
     run = await Run(user).open()
     checks = GuardedChecks(
         CommandChecks(
-            run.store,
+            Throwaways(run.store, run.furnisher),
             run.sandbox,
-            run.furnisher,
             timeout=30,
             network=False,
             logs=tmp_path / "logs",

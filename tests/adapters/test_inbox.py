@@ -7,15 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from windlass.adapters.inbox import MAX_BYTES, FileInbox, send
+from windlass.adapters import inbox as adapter
+from windlass.adapters.inbox import MAX_BYTES, FileInbox
 from windlass.errors import BadInput
+from windlass.ports import Message
 
 SENDER = """
 import sys
 from pathlib import Path
 from windlass.adapters.inbox import send
-send(Path(sys.argv[1]), sys.argv[2])
+from windlass.ports import Message
+send(Path(sys.argv[1]), Message(command=sys.argv[2]))
 """
+
+
+def send(folder: Path, command: str) -> Path:
+    return adapter.send(folder, Message(command=command))
 
 
 @pytest.fixture
@@ -24,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def commands(folder: Path) -> list[str]:
-    return [command for command, _ in FileInbox(folder).take()]
+    return [message.command for message, _ in FileInbox(folder).take()]
 
 
 def test_an_inbox_nobody_made_is_empty(folder: Path):

@@ -8,6 +8,7 @@ import pytest
 
 import plans
 from quick import quick_run
+from windlass.settings import Settings
 from windlass.testing.agents import ScriptedAgent
 from windlass.testing.stage import Stage
 
@@ -30,7 +31,7 @@ def stage(tmp_path: Path) -> Unfinished:
     made = Unfinished(tmp_path, "http://127.0.0.1:9")
     made.build({"plan.md": plans.plan_text(plans.SEQUENCE)})
     agent = ScriptedAgent({"1.1": {"a": "1"}, "1.2": {"b": "1"}}, default={})
-    state = quick_run(made.repo, agent)
+    state = quick_run(made.repo, agent, settings=Settings(max_turns=1))
     assert state.merged == ("1.1", "1.2")
     assert state.ended == "failed"
     return made

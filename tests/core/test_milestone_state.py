@@ -36,7 +36,7 @@ def test_a_finished_milestone():
     }
     assert result["status"] == "completed"
     assert result["output"] == "did 1.2"
-    assert result["cost_usd"] == 0.01
+    assert result["cost_usd"] == 0.015
     assert result["error"] is None
     assert result["commit"] == world.state.tip
 

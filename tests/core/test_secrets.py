@@ -187,7 +187,7 @@ def _words(kind: inspect.Type, field: str) -> set[tuple[str, str]]:
             return set[tuple[str, str]]().union(*found)
         case inspect.UnionType(types=types):
             return set[tuple[str, str]]().union(*(_words(each, field) for each in types))
-        case inspect.VarTupleType(item_type=item):
+        case inspect.VarTupleType(item_type=item) | inspect.Metadata(type=item):
             return _words(item, field)
         case inspect.LiteralType(values=values):
             return {(field, str(value)) for value in values}
@@ -208,7 +208,7 @@ def _fields(kind: inspect.Type) -> set[str]:
             return {each.name for each in fields}.union(*(_fields(each.type) for each in fields))
         case inspect.UnionType(types=types):
             return set[str]().union(*(_fields(each) for each in types))
-        case inspect.VarTupleType(item_type=item):
+        case inspect.VarTupleType(item_type=item) | inspect.Metadata(type=item):
             return _fields(item)
         case _:
             return set()

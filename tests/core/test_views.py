@@ -151,11 +151,15 @@ BASE 1 pass
 PLAYER a First · turn 1/5
 CHECKS a First · 1 check on #
 CHECKS a First · 1 pass
+COACH a First · reviews #
+COACH a First · approve · evidence for 1 of 1
 DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
   did a
 PLAYER b Second · turn 1/5
 CHECKS b Second · 2 checks on #
 CHECKS b Second · 2 pass
+COACH b Second · reviews #
+COACH b Second · approve · evidence for 1 of 1
 DONE b Second · 1 turn · 0.0s · 0 tokens · $0.01
   did b
 """)
@@ -222,7 +226,11 @@ PLAYER b Second · turn 1/5
 CHECKS a First · 1 check on #
 CHECKS b Second · 1 check on #
 CHECKS a First · 1 pass
+COACH a First · reviews #
 CHECKS b Second · 1 pass
+COACH b Second · reviews #
+COACH a First · approve · evidence for 1 of 1
+COACH b Second · approve · evidence for 1 of 1
 DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
   did a
 CONFLICT b Second · x
@@ -232,7 +240,9 @@ RETURNED b Second · conflict
 PLAYER b Second · turn 1/5 · settling a conflict
 CHECKS b Second · 1 check on #
 CHECKS b Second · 1 pass
-DONE b Second · 1 turn · 0.0s · 0 tokens · $0.02
+COACH b Second · reviews #
+COACH b Second · approve · evidence for 1 of 1
+DONE b Second · 1 turn · 0.1s · 0 tokens · $0.03
   did b
 """)  # noqa: E501
 
@@ -258,6 +268,8 @@ FAILED a First · stalled · no turn used
 PLAYER a First · turn 1/5
 CHECKS a First · 1 check on #
 CHECKS a First · 1 pass
+COACH a First · reviews #
+COACH a First · approve · evidence for 1 of 1
 DONE a First · 1 turn · 1.5s · 0 tokens · $0.01
   did a
 """)
@@ -306,6 +318,8 @@ BASE 1 fail
 START P · 1 task · run r1 · from # · sandbox none
   unchecked: no checks anywhere, so nothing but the agents' word says the work is right
 PLAYER a First · turn 1/5
+COACH a First · reviews #
+COACH a First · approve · evidence for 1 of 1
 DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
   did a
 """)
@@ -388,7 +402,7 @@ class TestEnd:
         assert end(ran(A, B)) == snapshot("""\
 Summary 2 tasks: 2 completed · 0.0s
   2 turns, 0 returned · checks 3 pass
-  $0.02 of $20.00 · tokens 0 in, 0 out
+  $0.03 of $20.00 · tokens 0 in, 0 out
 Branch windlass/p/integration: 2 merges on main@#
   main itself has not moved
 Next git log --graph main..windlass/p/integration
@@ -482,7 +496,7 @@ Next windlass resume p.md --red-base go
         assert shown(closing(state, plan="p.md", workspaces="ws")) == snapshot("""\
 Summary 1 task: 1 completed · 0.0s
   1 turn, 0 returned · checks none
-  $0.00+ of $20.00 · tokens 0 in, 0 out
+  $0.0050+ of $20.00 · tokens 0 in, 0 out
   + what agents that were killed had spent is not known
   unchecked: no checks anywhere, so nothing but the agents' word says the work is right
   resumed 2 times
@@ -561,9 +575,9 @@ class TestCost:
 
         world = ran(A, B, plays={"a": paid})
         cost = task_cost(world.state.tasks["a"])
-        assert (cost.usd, cost.input_tokens, cost.output_tokens) == (0.5, 220, 40)
+        assert (cost.usd, cost.input_tokens, cost.output_tokens) == (0.505, 220, 40)
         assert (cost.cached_tokens, cost.tokens, cost.known) == (2000, 2260, True)
-        assert run_cost(world.state).usd == 0.51
+        assert run_cost(world.state).usd == 0.52
 
     def test_what_a_killed_agent_spent_is_unknown(self):
         world = ran(

@@ -58,6 +58,10 @@ class Play(Stage):
         key = f"Task: {task}\n"
         return sum(seen.step == 0 and key in seen.key for seen in self.seen if not seen.side)
 
+    def reviews(self) -> int:
+        """How often a Coach began to look at something."""
+        return sum(s.step == 0 and s.key.startswith("Role: Coach") for s in self.seen)
+
     def tree(self, rev: str = "windlass/plan/integration") -> str:
         return self.git("rev-parse", f"{rev}^{{tree}}").strip()
 

@@ -21,6 +21,8 @@ MOMENTS = (
     "a → ",
     "CHECKS  a Write a.txt · 1 check",
     "CHECKS  a Write a.txt · 1 pass",
+    "COACH  a Write a.txt · reviews",
+    "COACH  a Write a.txt · approve",
     "DONE  a",
     "PLAYER  c",
     "b → ",
@@ -56,7 +58,7 @@ def test_a_diamond_of_four_in_parallel(stage):  # X4 B3
     assert play.merges()[0] == "a"
     assert play.merges()[3] == "d"
     spans = {
-        task: [seen.at for seen in play.seen if seen.key == f"Task: {task}\n" and not seen.side]
+        task: [seen.at for seen in play.seen if seen.key.endswith(f"|Task: {task}\n")]
         for task in ("b", "c")
     }
     assert max(t[0] for t in spans.values()) < min(t[-1] for t in spans.values()), "at once"
@@ -90,6 +92,7 @@ def test_killed_and_resumed(stage, moment):  # G10 K3 B4 X6
         assert play.conversations(task) == 1, f"{task} was finished, and is not paid for again"
     for task in set("abcd") - finished:
         assert play.conversations(task) <= 2, "at most the step that was running is repeated"
+    assert play.reviews() <= 4 + 2, "one for each task, and those that were running again"
     assert play.git("ls-tree", "-r", "main") == before
     assert play.git("fsck", "--connectivity-only") == ""
     assert play.none_left()
@@ -186,10 +189,10 @@ def test_conflicting_work_is_settled_by_a_player_and_nothing_is_lost(stage):  # 
     book = plans.book(tasks)
     scripts = {
         **book.scripts,
-        "Task: a\n": playing(write("shared.txt", "a\n"), summary="a"),
-        "Task: b\n": playing(write("shared.txt", "b\n"), summary="b"),
-        "Task: a\n|conflict markers": playing(both, summary="settled"),
-        "Task: b\n|conflict markers": playing(both, summary="settled"),
+        "Role: Player|Task: a\n": playing(write("shared.txt", "a\n"), summary="a"),
+        "Role: Player|Task: b\n": playing(write("shared.txt", "b\n"), summary="b"),
+        "Role: Player|Task: a\n|conflict markers": playing(both, summary="settled"),
+        "Role: Player|Task: b\n|conflict markers": playing(both, summary="settled"),
     }
     play = stage(plans.files(tasks), type(book)(scripts=scripts))
     code, _, err = play.run("run", "plan.md", "--agents", "2")

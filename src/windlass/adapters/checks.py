@@ -4,16 +4,11 @@ Sandboxed, without secrets, without network unless the configuration says so. Wh
 is never an exception: it passes, fails, or is absent, and absent never passes.
 """
 
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
-
 from windlass.adapters import processes
-from windlass.adapters.furnish import Furnisher
-from windlass.adapters.git.checkouts import Checkouts, remove
-from windlass.adapters.git.store import Store
+from windlass.adapters.git.throwaways import Throwaways
 from windlass.adapters.runners import collected_nothing
 from windlass.adapters.sandbox import Box, Sandbox
 from windlass.errors import SetupFailed
@@ -31,18 +26,15 @@ class CommandChecks:
 
     def __init__(
         self,
-        store: Store,
+        throwaways: Throwaways,
         sandbox: Sandbox,
-        furnisher: Furnisher,
         *,
         timeout: float,
         network: bool,
         logs: Path,
     ) -> None:
-        self._store = store
+        self._throwaways = throwaways
         self._sandbox = sandbox
-        self._furnisher = furnisher
-        self._checkouts = Checkouts(store)
         self._timeout = timeout
         self._network = network
         self._logs = logs
@@ -52,20 +44,12 @@ class CommandChecks:
         if not commands:
             return ()
         self._logs.mkdir(parents=True, exist_ok=True)
-        place = self._store.folders.throwaway / f"{log}-{secrets.token_hex(4)}"
-        checkout, index = place / "checkout", place / "index"
+        logs = self._logs / f"{log}.log"
         try:
-            await self._checkouts.make(checkout, commit, index)
-            try:
-                await self._furnisher(checkout, index)
-            except SetupFailed as failure:
-                return tuple(_unable(command, str(failure)) for command in commands)
-            await self._checkouts.dress(checkout, commit, index)  # it knows what setup made now
-            logs = self._logs / f"{log}.log"
-            return tuple([await self._one(command, checkout, logs) for command in commands])
-        finally:
-            with anyio.CancelScope(shield=True):
-                await remove(place)
+            async with self._throwaways.lend(commit, log) as place:
+                return tuple([await self._one(command, place.path, logs) for command in commands])
+        except SetupFailed as failure:
+            return tuple(_unable(command, str(failure)) for command in commands)
 
     async def _one(self, command: str, checkout: Path, log: Path) -> CheckResult:
         with log.open("a", encoding="utf-8") as file:

@@ -12,23 +12,18 @@ import stat
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct
 
 from windlass.adapters.files import fsync_dir, make_folder, write_durably
 from windlass.errors import BadInput
+from windlass.ports import Message
 
 MAX_BYTES = 64 * 1024
 """A command is a line or two; whatever is larger is none."""
 
 
-class _Message(Struct, frozen=True, kw_only=True):
-    command: Annotated[str, Meta(min_length=1)]
-
-
-_decoder = msgspec.json.Decoder(_Message)
+_decoder = msgspec.json.Decoder(Message)
 
 
 class FileInbox:
@@ -37,12 +32,12 @@ class FileInbox:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def take(self) -> Sequence[tuple[str, Callable[[], None]]]:
-        """Each waiting command with what removes it, to be called once it is recorded."""
+    def take(self) -> Sequence[tuple[Message, Callable[[], None]]]:
+        """Each waiting message with what removes it, to be called once it is recorded."""
         return [
-            (command, _remover(path))
+            (message, _remover(path))
             for path in self._waiting()
-            if (command := _read(path)) is not None
+            if (message := _read(path)) is not None
         ]
 
     def _waiting(self) -> Sequence[Path]:
@@ -57,12 +52,12 @@ class FileInbox:
         ]
 
 
-def send(folder: Path, command: str) -> Path:
-    """Put a command into the inbox, to stay there until a run takes it."""
-    content = msgspec.json.encode(_Message(command=command))
+def send(folder: Path, message: Message) -> Path:
+    """Put a message into the inbox, to stay there until a run takes it."""
+    content = msgspec.json.encode(message)
     if len(content) > MAX_BYTES:
         raise BadInput(
-            f"a command of {len(content)} bytes is too long", hint=f"{MAX_BYTES} are the most"
+            f"a message of {len(content)} bytes is too long", hint=f"{MAX_BYTES} are the most"
         )
     make_folder(folder)
     # The time keeps the order in which people spoke, the rest keeps two of them apart.
@@ -71,7 +66,7 @@ def send(folder: Path, command: str) -> Path:
     return path
 
 
-def _read(path: Path) -> str | None:
+def _read(path: Path) -> Message | None:
     # A link could lead anywhere, and a pipe would wait for ever.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeError):
@@ -80,7 +75,7 @@ def _read(path: Path) -> str | None:
                 return None
             content = file.read(MAX_BYTES + 1)
         if len(content) <= MAX_BYTES:
-            return _decoder.decode(content).command
+            return _decoder.decode(content)
     return None
 
 

@@ -64,6 +64,26 @@ def last_run(project: Project, typed: str | None) -> RunState:
     return state
 
 
+def find_task(project: Project, typed: str) -> tuple[RunState, str]:
+    """The task that is meant, written TASK or PLAN:TASK, with its plan's last run."""
+    plan, _, task_id = typed.rpartition(":")
+    if plan:
+        state = last_run(project, plan)
+        if task_id not in state.tasks:
+            raise BadInput(f"plan {plan!r} has no task {task_id!r}", hint="`windlass status`")
+        return state, task_id
+    states = [newest(project.entries(plan_id)) for plan_id in project.plans()]
+    having = [state for state in states if state is not None and task_id in state.tasks]
+    if len(having) == 1:
+        return having[0], task_id
+    if not having:
+        raise BadInput(
+            f"no plan that was run here has a task {task_id!r}", hint="`windlass status`"
+        )
+    listed = ", ".join(f"{state.plan.id}:{task_id}" for state in having)
+    raise BadInput(f"several plans have a task {task_id!r}", hint=f"say which: {listed}")
+
+
 def _by_id(project: Project, typed: str) -> Plan:
     """The plan of that id, from the file its last run was started with."""
     state = newest(project.entries(typed)) if typed in project.plans() else None

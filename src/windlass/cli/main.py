@@ -15,6 +15,8 @@ COMMANDS = {
     "status": "Show how a run stands",
     "log": "Show what happened in a run",
     "diff": "Show what a task changed",
+    "approve": "Let a complex task start",
+    "answer": "Answer what a task asks",
     "stop": "Stop a live run; it can be resumed",
     "doctor": "Look at the machine, the repository and every setting",
     "demo": "Run a small plan offline, with a scripted model",

@@ -37,6 +37,11 @@ def run_options(command: F) -> F:
             "--model", metavar="M", help="Play with this model  [default: claude-sonnet-4-5]"
         ),
         click.option(
+            "--coach-model",
+            metavar="M",
+            help="Review with this model  [default: the same]",
+        ),
+        click.option(
             "--max-cost", type=float, metavar="USD", help="Stop at this cost  [default: 20]"
         ),
         click.option(
@@ -49,7 +54,7 @@ def run_options(command: F) -> F:
             type=click.Choice(["ask", "go", "stop"]),
             help="What to do when the base itself fails its checks  [default: ask]",
         ),
-        click.option("--yes", is_flag=True, help="Do not ask: resume what was interrupted"),
+        click.option("--yes", is_flag=True, help="Do not ask: resume, and pass checkpoints"),
         click.option("--verbose", is_flag=True, help="Also show what agents say"),
         click.option("--quiet", is_flag=True, help="Show only the end"),
         json_option,
@@ -66,7 +71,9 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
         "agents": options.get("agents"),
         "max_turns": options.get("max_turns"),
         "model": options.get("model"),
+        "coach_model": options.get("coach_model"),
         "max_cost": options.get("max_cost"),
         "sandbox.level": options.get("sandbox"),
         "policy.red_base": options.get("red_base"),
+        "policy.checkpoint": "pass" if options.get("yes") else None,
     }

@@ -10,6 +10,7 @@ from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project, ended, newest
 from windlass.errors import BadInput, Busy
 from windlass.events.model import RunEnd
+from windlass.ports import Message
 from windlass.state import RunState
 
 
@@ -42,6 +43,6 @@ def _refuse_ended(state: RunState | None, plan_id: str) -> None:
 
 
 def _tell(project: Project, plan_id: str) -> int:
-    project.send(plan_id, "stop")
+    project.send(plan_id, Message(command="stop"))
     click.echo(f"Asked the run of {plan_id} to stop; `windlass resume` goes on with it.")
     return 0

@@ -75,7 +75,7 @@ def _has_result(task: TaskState) -> bool:
 
 def _result(task: TaskState) -> TaskResult:
     ended = task.merged_at or task.last.finished_at or task.last.started_at
-    usages = [attempt.usage for attempt in task.attempts]
+    usages = [usage for attempt in task.attempts for usage in attempt.usages]
     return TaskResult(
         task_id=task.id,
         status="failed" if task.phase is Phase.ABANDONED else task.status,

@@ -7,78 +7,17 @@ Facts ending in `Started` or `Requested` are intents: they are durable before th
 announce begins, so that a crash at any point leaves a trace of what was being done.
 """
 
-import enum
 from datetime import datetime
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from windlass.events.review import Review
+from windlass.events.values import Absence, CheckResult, Failure, Outcome, RunEnd, Usage
 from windlass.plan import Plan
 from windlass.settings import Level, Settings
 
-
-class Outcome(enum.StrEnum):
-    """What a check said. Absent is not a pass and not a fail: it said nothing."""
-
-    PASS = "pass"  # noqa: S105  no password
-    FAIL = "fail"
-    ABSENT = "absent"
-
-
-class Absence(enum.StrEnum):
-    """Why a check said nothing."""
-
-    UNABLE_TO_START = "unable_to_start"
-    TIMED_OUT = "timed_out"
-    COLLECTED_NOTHING = "collected_nothing"
-
-
-class Failure(enum.StrEnum):
-    """Why an agent did not finish; told from structured signals only, never from prose."""
-
-    ENVIRONMENT = "environment"
-    TRANSIENT = "transient"
-    USAGE_LIMIT = "usage_limit"
-    AUTH = "auth"
-    BUDGET = "budget"
-    STALLED = "stalled"
-    CRASHED = "crashed"
-    INTERRUPTED = "interrupted"
-
-
-class RunEnd(enum.StrEnum):
-    """How a run, or its present stretch, ended. All but the first and last can be resumed."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    NEEDS_HUMAN = "needs_human"
-    STOPPED = "stopped"
-    LIMIT = "limit"
-    ABANDONED = "abandoned"
-
-
-class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one command said about one tree."""
-
-    command: str
-    outcome: Outcome
-    absence: Absence | None = None
-    exit_code: int | None = None
-    seconds: float = 0.0
-    output: str = ""
-    """The end of what it printed; the whole is in the run's logs."""
-
-
-class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an agent used up."""
-
-    cost_usd: float = 0.0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    known: bool = True
-    """False where an agent was killed before it could say."""
+__all__ = ["Absence", "CheckResult", "Failure", "Outcome", "RunEnd", "Usage"]  # said here as well
 
 
 class Fact(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
@@ -141,6 +80,8 @@ class PlayerFinished(Fact, frozen=True, kw_only=True):
     summary: str
     usage: Usage
     model: str = ""
+    question: str | None = None
+    """What a person must decide before anyone can go on."""
 
 
 class PlayerFailed(Fact, frozen=True, kw_only=True):
@@ -205,11 +146,47 @@ class ChecksFinished(Fact, frozen=True, kw_only=True):
     results: tuple[CheckResult, ...]
 
 
+class CoachStarted(Fact, frozen=True, kw_only=True):
+    """A fresh Coach was given exactly this commit, the k-th of this start of the Player."""
+
+    task: str
+    n: int
+    k: int
+    commit: str
+
+
+class CoachAnswered(Fact, frozen=True, kw_only=True):
+    """The Coach answered by schema; whether that approves anything is the gate's to say."""
+
+    task: str
+    n: int
+    k: int
+    commit: str
+    review: Review
+    usage: Usage
+    model: str = ""
+    touched: tuple[str, ...] = ()
+    """Tracked files it changed in its throwaway checkout; nothing of it went anywhere."""
+
+
+class CoachFailed(Fact, frozen=True, kw_only=True):
+    """There is no answer that could be used: the Coach failed, or said nothing by schema."""
+
+    task: str
+    n: int
+    k: int
+    failure: Failure
+    message: str
+    usage: Usage
+    retry_at: datetime | None = None
+    jitter: float = 0.0
+
+
 class TurnReturned(Fact, frozen=True, kw_only=True):
     """The gate sent the work back to a fresh Player, with this feedback."""
 
     task: str
-    cause: Literal["unchanged", "refused", "checks", "conflict", "merged_checks"]
+    cause: Literal["unchanged", "refused", "checks", "review", "conflict", "merged_checks"]
     feedback: str
 
 
@@ -234,6 +211,21 @@ class HelpNeeded(Fact, frozen=True, kw_only=True):
 
     task: str
     question: str
+
+
+class CheckpointPassed(Fact, frozen=True, kw_only=True):
+    """A person let a task start that is too complex to start unasked."""
+
+    task: str
+    by: str
+
+
+class Answered(Fact, frozen=True, kw_only=True):
+    """A person answered what a task needed help with; the next Player is told."""
+
+    task: str
+    text: str
+    by: str
 
 
 class WaitStarted(Fact, frozen=True, kw_only=True):
@@ -334,10 +326,15 @@ TaskEvent: TypeAlias = (
     | SnapshotRefused
     | ChecksStarted
     | ChecksFinished
+    | CoachStarted
+    | CoachAnswered
+    | CoachFailed
     | TurnReturned
     | TaskApproved
     | TaskAbandoned
     | HelpNeeded
+    | CheckpointPassed
+    | Answered
     | WaitStarted
     | TimerFired
     | MergeStarted

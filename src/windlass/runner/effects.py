@@ -10,10 +10,12 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from windlass.errors import SetupFailed
 from windlass.events import model as e
+from windlass.events.review import PlayerAnswer, Review
 from windlass.ports import (
     Agent,
     Authorship,
@@ -28,7 +30,7 @@ from windlass.ports import (
     Repository,
     Watch,
 )
-from windlass.runner.briefs import player_prompt
+from windlass.runner.briefs import coach_prompt, player_prompt
 from windlass.runner.shutdown import stop_signals
 from windlass.state import RunState
 
@@ -61,6 +63,7 @@ class Effects:
             e.PlayerStarted: self._play,
             e.SnapshotStarted: self._save,
             e.ChecksStarted: self._check,
+            e.CoachStarted: self._coach,
             e.WaitStarted: self._wait,
             e.MergeStarted: self._merge,
             e.TipMoveStarted: self._move_tip,
@@ -83,6 +86,7 @@ class Effects:
             e.BaselineStarted
             | e.PlayerStarted
             | e.ChecksStarted
+            | e.CoachStarted
             | e.WaitStarted
             | e.VerificationStarted,
         )
@@ -117,19 +121,96 @@ class Effects:
             role="player",
             prompt=player_prompt(state, intent),
             model=spec.model or state.settings.model,
+            answer=PlayerAnswer,
         )
         report = await self._ports.agent.work(brief, workspace, self._ports.watch)
         if report.failure is not None:
             return (self._failed(intent, report),)
+        said = report.answer if isinstance(report.answer, PlayerAnswer) else None
         return (
             e.PlayerFinished(
                 at=self._ports.clock.now(),
                 task=intent.task,
                 n=intent.n,
-                summary=report.summary,
+                # A Player that answers in prose has still worked; only a Coach must fit the schema.
+                summary=said.summary if said is not None else report.summary,
                 usage=report.usage,
                 model=brief.model,
+                question=said.question if said is not None else None,
             ),
+        )
+
+    async def _coach(self, intent: e.CoachStarted, state: RunState) -> Sequence[e.Event]:
+        attempt = state.tasks[intent.task].last
+        if (answered := await self._answered_before(intent, state)) is not None:
+            return (answered,)
+        label = f"{intent.task}-{intent.n}-coach-{intent.k}"
+        try:
+            async with self._ports.repository.throwaway(intent.commit, label) as place:
+                diff = await self._ports.repository.diff(attempt.start, intent.commit)
+                brief = Brief(
+                    task=intent.task,
+                    n=intent.n,
+                    role="coach",
+                    prompt=coach_prompt(state, intent, diff),
+                    model=state.settings.coach_model or state.settings.model,
+                    answer=Review,
+                )
+                report = await self._ports.agent.work(brief, place.path, self._ports.watch)
+                touched = await place.touched()
+        except SetupFailed as failure:
+            report = Report(failure=e.Failure.ENVIRONMENT, message=str(failure))
+            return (self._coach_failed(intent, report),)
+        if report.failure is not None or not isinstance(report.answer, Review):
+            return (self._coach_failed(intent, report),)
+        what = f"verdict-{intent.k}"
+        text = msgspec.json.encode(report.answer).decode()
+        await self._ports.repository.keep(intent.task, intent.n, what, text)
+        return (
+            e.CoachAnswered(
+                at=self._ports.clock.now(),
+                task=intent.task,
+                n=intent.n,
+                k=intent.k,
+                commit=intent.commit,
+                review=report.answer,
+                usage=report.usage,
+                model=brief.model,
+                touched=touched,
+            ),
+        )
+
+    async def _answered_before(
+        self, intent: e.CoachStarted, state: RunState
+    ) -> e.CoachAnswered | None:
+        """The answer that an earlier process pinned and had no time to record: it is paid for."""
+        before = state.tasks[intent.task].last.coachings[:-1]
+        if not before or before[-1].commit != intent.commit:
+            return None
+        text = await self._ports.repository.kept(intent.task, intent.n, f"verdict-{before[-1].k}")
+        if text is None:
+            return None
+        return e.CoachAnswered(
+            at=self._ports.clock.now(),
+            task=intent.task,
+            n=intent.n,
+            k=intent.k,
+            commit=intent.commit,
+            review=msgspec.json.decode(text, type=Review),
+            usage=e.Usage(),
+        )
+
+    def _coach_failed(self, intent: e.CoachStarted, report: Report) -> e.CoachFailed:
+        return e.CoachFailed(
+            at=self._ports.clock.now(),
+            task=intent.task,
+            n=intent.n,
+            k=intent.k,
+            failure=report.failure or e.Failure.INCONCLUSIVE,
+            message=report.message or "it gave no answer that fits the schema",
+            usage=report.usage,
+            retry_at=report.retry_at,
+            jitter=self._ports.roll(),
         )
 
     def _failed(self, intent: e.PlayerStarted, report: Report) -> e.PlayerFailed:

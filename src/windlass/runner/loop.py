@@ -11,8 +11,10 @@ import anyio
 from anyio.abc import TaskGroup
 
 from windlass.events import model as e
+from windlass.ports import Message
 from windlass.runner.effects import Effects, Ports
 from windlass.scheduler import decide
+from windlass.scheduler.people import spoken
 from windlass.state import RunState, apply
 
 Observer: TypeAlias = Callable[[e.Entry, RunState], None]
@@ -100,11 +102,19 @@ class Runner:
 
     async def _read_inbox(self, group: TaskGroup) -> None:
         while True:
-            for command, remove in self._ports.inbox.take():
-                if command == "stop":
-                    self._stop("windlass stop", group)
+            for message, remove in self._ports.inbox.take():
+                self._heed(message, group)
                 remove()
             await anyio.sleep(INBOX_SECONDS)
+
+    def _heed(self, message: Message, group: TaskGroup) -> None:
+        """Record what a person said, if it can be said now."""
+        if message.command == "stop":
+            self._stop("windlass stop", group)
+            return
+        said = spoken(message, self.state, self._ports.clock.now())
+        if said is not None and not self._ended.is_set():
+            self._record([said], group)
 
     async def _heed_signals(self, group: TaskGroup) -> None:
         async for name in self._ports.signals():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from windlass.events import model as e
-from windlass.scheduler import evidence, gate, retry, turns
+from windlass.scheduler import evidence, gate, retry, reviews, turns
 from windlass.state import Phase, RunPhase, RunState
 from windlass.state.model import stands_in_the_way
 from windlass.state.transitions import HELPLESS, UNDER_WAY
@@ -19,7 +19,15 @@ _STOP_ON_FAILURE = frozenset({"milestone"})
 _PLAYER_GONE = frozenset({Phase.LEFT, Phase.PINNING, Phase.FAILED})
 """From the moment a Player failed until it is decided how to go on."""
 
-_CANCELLED_BY_STOP = frozenset({Phase.CHECKING, Phase.CHECKING_MERGE, Phase.WAITING})
+_CANCELLED_BY_STOP = frozenset(
+    {
+        Phase.CHECKING,
+        Phase.CHECKING_MERGE,
+        Phase.REVIEWING,
+        Phase.WAITING,
+        Phase.WAITING_FOR_COACH,
+    }
+)
 """Steps that a stop simply drops, for they can be repeated at no loss."""
 
 
@@ -108,6 +116,9 @@ def _limit(state: RunState) -> str | None:
     for task in state.tasks.values():
         if task.phase in _PLAYER_GONE and turns.retry_of(task).then is retry.Then.PAUSE:
             return f"{task.last.failure}: {task.last.message}"
+        if task.phase is Phase.UNREVIEWED and reviews.retry_of(task).then is retry.Then.PAUSE:
+            coaching = task.last.coachings[-1]
+            return f"{coaching.failure}: {coaching.message}"
     if state.spent_usd >= state.settings.max_cost:
         return f"the budget of ${state.settings.max_cost:.2f} is used up"
     return None

@@ -29,10 +29,16 @@ def tip_checks(state: RunState) -> tuple[str, ...]:
     return _distinct((*project_checks(state), *own))
 
 
+def criteria(state: RunState, task_id: str) -> tuple[str, ...]:
+    """What must be shown to be met; a task without criteria has its description for one."""
+    spec = state.specs[task_id]
+    return spec.acceptance_criteria or (f"The task is done as described: {spec.title}",)
+
+
 def verdict(state: RunState, task: TaskState, tree: str, checks: tuple[str, ...]) -> gate.Verdict:
     """What the gate says of a tree of this task; what was proven on the same tree stays proven."""
     said = state.evidence.get(tree, {})
-    return gate.judge(
+    return gate.judge_checks(
         checks,
         [said[check] for check in checks if check in said],
         runs=task.check_runs,

@@ -1,17 +1,31 @@
 """The gate: evidence in, judgement out. Nothing else in Windlass can approve anything.
 
-Every signal has three values; absent never passes. Read from the top, the first line that fits:
+Every signal has three values; absent never passes. First the checks, read from the top:
 
-| evidence about the commit                     | judgement                                      |
+| what a check said of this tree                | judgement                                      |
 |-----------------------------------------------|------------------------------------------------|
-| the Player changed nothing                    | return                                         |
-| a check was never run on this tree            | run it                                         |
-| a check could not start                       | run it again, twice; then ask a person         |
-| a check timed out                             | run it again, once; then return                |
-| a check failed                                | return                                         |
-| a check collected nothing, and policy is skip | as if it were not there                        |
-| a check collected nothing                     | return                                         |
-| every check passed, or there are none         | approve                                        |
+| it was never run                              | run it                                         |
+| it could not start                            | run it again, twice; then ask a person         |
+| it timed out                                  | run it again, once; then return                |
+| it failed                                     | return                                         |
+| it collected nothing, and policy is skip      | as if it were not there                        |
+| it collected nothing                          | return                                         |
+| it passed, as did all others, or there is none| pass: the Coach may look                       |
+
+Then the Coach's answer about the same commit:
+
+| what the Coach said                           | judgement                                      |
+|-----------------------------------------------|------------------------------------------------|
+| nothing by schema, or about another commit    | inconclusive: ask another Coach, 3 times       |
+| it has a question for a person                | ask                                            |
+| its decision is feedback                      | return                                         |
+| an issue is must_fix                          | return                                         |
+| its own tests failed                          | return                                         |
+| it ran no tests, and there are no checks      | return                                         |
+| a criterion has no evidence that it is met    | return                                         |
+| none of these                                 | pass: approved                                 |
+
+A turn in which the Player changed nothing comes to neither.
 """
 
 import enum
@@ -19,16 +33,26 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from windlass.events.model import Absence, CheckResult, Outcome
+from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.events.values import Absence, CheckResult, Outcome
 
 _RUNS = {Absence.UNABLE_TO_START: 3, Absence.TIMED_OUT: 2}
 """How often checks may run on one tree before an absence of this kind counts."""
 
 
+NOTHING_SAID = Review(
+    decision="feedback",
+    summary="nothing was said about this commit",
+    test_results=TestResults(passed=None),
+    evidence=(),
+)
+"""What a review that is not there amounts to."""
+
+
 class Judgement(enum.Enum):
     """What is to be done with the commit."""
 
-    APPROVE = "approve"
+    PASS = "pass"  # noqa: S105  no password
     RETURN = "return"
     RUN = "run"
     ASK = "ask"
@@ -42,7 +66,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     rerun: tuple[str, ...] = ()
 
 
-def judge(
+def judge_checks(
     checks: Sequence[str], said: Sequence[CheckResult], *, runs: int, skip_absent: bool
 ) -> Verdict:
     """Judge a tree by what its checks said; `said` has at most one result for each check."""
@@ -63,7 +87,66 @@ def judge(
         return Verdict(judgement=Judgement.ASK, reason=could_not_start(unable))
     if bad:
         return Verdict(judgement=Judgement.RETURN, reason=feedback(bad))
-    return Verdict(judgement=Judgement.APPROVE)
+    return Verdict(judgement=Judgement.PASS)
+
+
+def judge_review(review: Review, *, criteria: int, checked: bool) -> Verdict:
+    """Judge a commit whose checks passed by what the Coach said of it."""
+    if review.question:
+        return Verdict(judgement=Judgement.ASK, reason=review.question)
+    faults = [
+        *_decided_against(review),
+        *_must_fix(review),
+        *_own_tests(review, checked=checked),
+        *_unmet(review, criteria),
+    ]
+    if faults:
+        return Verdict(judgement=Judgement.RETURN, reason="\n".join(faults))
+    return Verdict(judgement=Judgement.PASS)
+
+
+def _decided_against(review: Review) -> list[str]:
+    if review.decision == "approve":
+        return []
+    return [f"The Coach did not approve: {review.feedback or review.summary}"]
+
+
+def _must_fix(review: Review) -> list[str]:
+    return [_told(issue) for issue in review.issues if issue.severity == "must_fix"]
+
+
+def _told(issue: Issue) -> str:
+    where = f" ({issue.file})" if issue.file else ""
+    cure = f" Suggestion: {issue.suggestion}" if issue.suggestion else ""
+    return f"- must fix{where}: {issue.description}{cure}"
+
+
+def _own_tests(review: Review, *, checked: bool) -> list[str]:
+    results = review.test_results
+    if results.passed is False or results.failures:
+        failures = "; ".join(results.failures) or "it does not say which"
+        return [f"The Coach's own test run failed: {failures}"]
+    if results.passed is None and not checked:
+        return ["No check and no test run of the Coach shows that this works; make it testable."]
+    return []
+
+
+def _unmet(review: Review, criteria: int) -> list[str]:
+    """A criterion without evidence that it is met; one that anything speaks against is not met."""
+    told = {
+        number: [e for e in review.evidence if e.criterion == number]
+        for number in range(1, criteria + 1)
+    }
+    return [
+        f"- no evidence that criterion {number} is met" + _denied(said)
+        for number, said in told.items()
+        if not said or any(not (item.met and item.evidence.strip()) for item in said)
+    ]
+
+
+def _denied(said: list[CriterionEvidence]) -> str:
+    against = next((item.evidence for item in said if not item.met and item.evidence.strip()), "")
+    return f": {against}" if against else ""
 
 
 def feedback(bad: Sequence[CheckResult]) -> str:

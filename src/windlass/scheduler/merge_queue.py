@@ -65,7 +65,7 @@ def _judge(state: RunState, task: TaskState, at: datetime) -> tuple[e.Event, ...
             return (e.TurnReturned(at=at, task=task.id, cause="merged_checks", feedback=feedback),)
         case Judgement.ASK:
             return (e.HelpNeeded(at=at, task=task.id, question=verdict.reason),)
-        case Judgement.APPROVE:
+        case Judgement.PASS:
             return (
                 e.TipMoveStarted(
                     at=at,

@@ -1,25 +1,66 @@
-"""Who plays next: critical path first, among the tasks whose dependencies are merged."""
+"""Who gets an agent next: critical path first, among the tasks that are ready for one."""
 
 from datetime import datetime
 
 from windlass.events import model as e
 from windlass.plan import critical_lengths
-from windlass.scheduler import ending, retry, turns
+from windlass.scheduler import ending, retry, reviews, turns
 from windlass.state import Phase, RunState, TaskState
+from windlass.state.transitions import WITH_AGENT
+
+COMPLEX = 7
+"""From this complexity on a person says whether a task may start."""
 
 
 def starts(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """A Player for each free agent and task that is ready, the most urgent first."""
+    """An agent for each that is free and each task that is ready, the most urgent first."""
     if ending.holds_back(state):
         return ()
-    free = state.settings.agents - sum(t.phase is Phase.PLAYING for t in state.tasks.values())
+    if checkpoints := _checkpoints(state, at):
+        return checkpoints
+    free = state.settings.agents - sum(t.phase in WITH_AGENT for t in state.tasks.values())
     ready = [task for task in state.tasks.values() if _is_ready(state, task)]
     if free <= 0 or not ready:
         return ()
     urgency = critical_lengths(state.plan, {})
-    # What was begun is finished first: its context is freshest and its workspace is there.
-    ready.sort(key=lambda task: (not task.attempts, -urgency[task.id]))
+    # What is nearest its end comes first: a review frees a dependent, a begun task a workspace.
+    ready.sort(
+        key=lambda task: (
+            not turns.is_ready_for_coach(state, task),
+            not task.attempts,
+            -urgency[task.id],
+        )
+    )
     return tuple(_start(state, task, at) for task in ready[:free])
+
+
+def _checkpoints(state: RunState, at: datetime) -> tuple[e.Event, ...]:
+    """Complex tasks wait for a person's word before their first turn, or for `--yes`."""
+    passing = state.settings.policy.checkpoint == "pass"
+    waiting = [t for t in state.tasks.values() if t.phase is Phase.HELP_TO_START]
+    if passing and waiting:
+        return tuple(e.CheckpointPassed(at=at, task=t.id, by="policy") for t in waiting)
+    due = [t for t in state.tasks.values() if not passing and _needs_a_word(state, t)]
+    return tuple(
+        e.HelpNeeded(
+            at=at,
+            task=t.id,
+            question=f"complexity {state.specs[t.id].complexity}: may it start?",
+        )
+        for t in due
+    )
+
+
+def _needs_a_word(state: RunState, task: TaskState) -> bool:
+    complexity = state.specs[task.id].complexity or 0
+    return complexity >= COMPLEX and not task.released and _is_pending_and_free(state, task)
+
+
+def _is_pending_and_free(state: RunState, task: TaskState) -> bool:
+    needed = state.specs[task.id].depends_on
+    return task.phase is Phase.PENDING and all(
+        state.tasks[dep].phase is Phase.MERGED for dep in needed
+    )
 
 
 def _is_ready(state: RunState, task: TaskState) -> bool:
@@ -29,13 +70,14 @@ def _is_ready(state: RunState, task: TaskState) -> bool:
         case Phase.FAILED:
             return turns.retry_of(task).then is retry.Then.AGAIN
         case Phase.PENDING:
-            needed = state.specs[task.id].depends_on
-            return all(state.tasks[dep].phase is Phase.MERGED for dep in needed)
+            return _is_pending_and_free(state, task)
         case _:
-            return False
+            return turns.is_ready_for_coach(state, task)
 
 
-def _start(state: RunState, task: TaskState, at: datetime) -> e.PlayerStarted:
+def _start(state: RunState, task: TaskState, at: datetime) -> e.Event:
+    if turns.is_ready_for_coach(state, task):
+        return reviews.start(task, at)
     return e.PlayerStarted(
         at=at,
         task=task.id,

@@ -1,4 +1,4 @@
-"""What to do when a Player fails for a reason that is not the code's: one table.
+"""What to do when an agent fails for a reason that is not the code's: one table.
 
 Only code uses up turns. Every other class has a bound of its own, counted in a row: a Player that
 finishes ends the row, and so does a person who resumes.
@@ -42,6 +42,7 @@ RULES: Mapping[Failure, Rule] = MappingProxyType(
         Failure.STALLED: Rule(3),
         Failure.CRASHED: Rule(3, 1, 30),
         Failure.INTERRUPTED: Rule(None),
+        Failure.INCONCLUSIVE: Rule(3),
     }
 )
 

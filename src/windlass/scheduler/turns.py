@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import assert_never
 
 from windlass.events import model as e
-from windlass.scheduler import evidence, retry
+from windlass.scheduler import evidence, retry, reviews
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunState, TaskState
 
@@ -50,14 +50,23 @@ def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
             return _after_failure(task, at)
         case Phase.REFUSED:
             return e.TurnReturned(at=at, task=task.id, cause="refused", feedback=task.last.refused)
-        case Phase.SAVED if not _changed(task):
-            return e.TurnReturned(at=at, task=task.id, cause="unchanged", feedback=_unchanged(task))
         case Phase.SAVED | Phase.CHECKED:
-            return _judge(state, task, at)
+            return _look(state, task, at)
+        case Phase.REVIEWED | Phase.UNREVIEWED:
+            return reviews.step(state, task, at)
         case Phase.RETURNED:
             return _give_up(state, task, at)
         case _:
             return None
+
+
+def _look(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    """What the Player left, before anybody is paid to judge it."""
+    if task.last.question and task.last.n > task.helped_after:
+        return e.HelpNeeded(at=at, task=task.id, question=task.last.question)
+    if not _changed(task):
+        return e.TurnReturned(at=at, task=task.id, cause="unchanged", feedback=_unchanged(task))
+    return _judge(state, task, at)
 
 
 def _save(task: TaskState, at: datetime) -> e.SnapshotStarted:
@@ -96,7 +105,7 @@ def _after_failure(task: TaskState, at: datetime) -> e.Event | None:
     return None  # again at once is priority's to start; a pause of the whole run is the end's
 
 
-def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
+def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     commit, tree = task.last.commit or "", task.last.tree or ""
     checks = evidence.task_checks(state, task.id)
     verdict = evidence.verdict(state, task, tree, checks)
@@ -109,19 +118,30 @@ def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
             return e.TurnReturned(at=at, task=task.id, cause="checks", feedback=verdict.reason)
         case Judgement.ASK:
             return e.HelpNeeded(at=at, task=task.id, question=verdict.reason)
-        case Judgement.APPROVE:
-            return e.TaskApproved(at=at, task=task.id, commit=commit, checked=bool(checks))
+        case Judgement.PASS:
+            return None  # ready for a Coach, which needs an agent: priority's to start
         case _:
             assert_never(verdict.judgement)
+
+
+def is_ready_for_coach(state: RunState, task: TaskState) -> bool:
+    """Whether all that is left to do for this commit is to have it reviewed."""
+    if task.phase is Phase.UNREVIEWED:
+        return reviews.retry_of(task).then is retry.Then.AGAIN
+    if task.phase not in {Phase.SAVED, Phase.CHECKED}:
+        return False
+    verdict = evidence.verdict(
+        state, task, task.last.tree or "", evidence.task_checks(state, task.id)
+    )
+    return verdict.judgement is Judgement.PASS
 
 
 def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     limit = state.specs[task.id].max_turns or state.settings.max_turns
     if task.turn > limit:
+        turns = f"{limit} turn{'s' * (limit > 1)}"
         return e.TaskAbandoned(
-            at=at,
-            task=task.id,
-            reason=f"not approved after {limit} turn{'s' * (limit > 1)}: {task.feedback}",
+            at=at, task=task.id, reason=f"not approved after {turns}: {task.feedback}"
         )
     if task.rounds > MAX_ROUNDS:
         return e.HelpNeeded(
@@ -129,4 +149,19 @@ def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
             task=task.id,
             question=f"still cannot be merged after {MAX_ROUNDS} rounds: {task.feedback}",
         )
+    if _is_stuck(task):
+        return e.HelpNeeded(
+            at=at,
+            task=task.id,
+            question=f"stuck: the same feedback twice, and nothing changed: {task.feedback}",
+        )
     return None
+
+
+def _is_stuck(task: TaskState) -> bool:
+    """The same feedback twice with no change in the tree, since a person last helped."""
+    told = [a for a in task.attempts if a.feedback is not None and a.n > task.helped_after]
+    if len(told) < 2:  # noqa: PLR2004  a pair
+        return False
+    last, before = told[-1], told[-2]
+    return last.feedback == before.feedback and last.tree == before.tree

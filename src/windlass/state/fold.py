@@ -1,13 +1,13 @@
 """state = fold(events). Every field of the state is set here and nowhere else."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
-from windlass.state.model import Attempt, RunState, TaskState
+from windlass.state.model import Attempt, Coaching, RunState, TaskState
 from windlass.state.transitions import (
     HELPLESS,
     RUN_TRANSITIONS,
@@ -17,7 +17,7 @@ from windlass.state.transitions import (
     next_run_phase,
 )
 
-_COUNTED = frozenset({"unchanged", "refused", "checks"})
+_COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
 """Causes of a return that use up a turn; conflicts have a bound of their own."""
 
 
@@ -118,9 +118,9 @@ def _requeued(queue: tuple[str, ...], tasks: Mapping[str, TaskState]) -> tuple[s
 
 def _interrupted(task: TaskState, event: e.RunResumed) -> TaskState:
     to = TASK_TRANSITIONS[task.phase].get(e.RunResumed, task.phase)
-    changes: dict[str, Any] = {"failures": {}, "question": None, "check_runs": 0}
-    if task.phase in HELPLESS:
-        changes["rounds"] = 0  # the person has looked; every bound begins anew
+    changes: dict[str, Any] = {"failures": {}, "check_runs": 0}
+    if to is not task.phase and task.phase in HELPLESS:
+        changes |= _helped(task)
     if task.phase is Phase.PLAYING:
         changes["attempts"] = _amended(
             task,
@@ -129,7 +129,21 @@ def _interrupted(task: TaskState, event: e.RunResumed) -> TaskState:
             message="the run ended while the Player worked",
             usage=e.Usage(known=False),
         )
+    if task.phase is Phase.REVIEWING:
+        lost = replace(
+            task.last.coachings[-1],
+            finished_at=event.at,
+            failure=e.Failure.INTERRUPTED,
+            message="the run ended while the Coach worked",
+            usage=e.Usage(known=False),
+        )
+        changes["attempts"] = _amended(task, coachings=(*task.last.coachings[:-1], lost))
     return replace(task, phase=to, **changes)
+
+
+def _helped(task: TaskState) -> dict[str, Any]:
+    """A person has looked: every bound begins anew."""
+    return {"question": None, "rounds": 0, "helped_after": len(task.attempts)}
 
 
 def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
@@ -149,13 +163,19 @@ def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
     )
 
 
-def _task_changes(state: RunState, task: TaskState, event: e.TaskEvent) -> dict[str, Any]:
+def _task_changes(  # noqa: C901  one arm a fact
+    state: RunState, task: TaskState, event: e.TaskEvent
+) -> dict[str, Any]:
     match event:
         case e.PlayerStarted():
             return _player_started(state, task, event)
         case e.PlayerFinished():
             attempts = _amended(
-                task, finished_at=event.at, summary=event.summary, usage=event.usage
+                task,
+                finished_at=event.at,
+                summary=event.summary,
+                usage=event.usage,
+                question=event.question,
             )
             return {"attempts": attempts, "failures": {}}
         case e.PlayerFailed():
@@ -179,6 +199,11 @@ def _task_changes(state: RunState, task: TaskState, event: e.TaskEvent) -> dict[
             }
         case e.TurnReturned():
             return _turn_returned(task, event)
+        case e.CoachStarted() | e.CoachAnswered() | e.CoachFailed():
+            return _coach_changes(task, event)
+        case e.Answered():
+            told = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
+            return {"answers": (*task.answers, told), "failures": {}, **_helped(task)}
         case _:
             return _later_changes(event)
 
@@ -191,6 +216,8 @@ def _later_changes(event: e.TaskEvent) -> dict[str, Any]:  # noqa: C901  one arm
             return {"wait_until": None}
         case e.HelpNeeded():
             return {"question": event.question}
+        case e.CheckpointPassed():
+            return {"question": None, "released": True}
         case e.TaskAbandoned():
             return {"question": event.reason}
         case e.MergeStarted():
@@ -229,8 +256,40 @@ def _player_failed(task: TaskState, event: e.PlayerFailed) -> dict[str, Any]:
         retry_at=event.retry_at,
         jitter=event.jitter,
     )
-    in_a_row = {**task.failures, event.failure: task.failures.get(event.failure, 0) + 1}
-    return {"attempts": attempts, "failures": in_a_row}
+    return {"attempts": attempts, "failures": _one_more(task.failures, event.failure)}
+
+
+def _coach_changes(
+    task: TaskState, event: e.CoachStarted | e.CoachAnswered | e.CoachFailed
+) -> dict[str, Any]:
+    coachings = task.last.coachings
+    match event:
+        case e.CoachStarted():
+            new = Coaching(k=event.k, commit=event.commit, started_at=event.at)
+            return {"attempts": _amended(task, coachings=(*coachings, new))}
+        case e.CoachAnswered():
+            done = replace(
+                coachings[-1],
+                finished_at=event.at,
+                review=event.review,
+                usage=event.usage,
+                touched=event.touched,
+            )
+            failures: dict[e.Failure, int] = {}
+        case e.CoachFailed():
+            done = replace(
+                coachings[-1],
+                finished_at=event.at,
+                failure=event.failure,
+                message=event.message,
+                usage=event.usage,
+                retry_at=event.retry_at,
+                jitter=event.jitter,
+            )
+            failures = _one_more(task.failures, event.failure)
+        case _:
+            assert_never(event)
+    return {"attempts": _amended(task, coachings=(*coachings[:-1], done)), "failures": failures}
 
 
 def _turn_returned(task: TaskState, event: e.TurnReturned) -> dict[str, Any]:
@@ -263,6 +322,10 @@ def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:
             }
         case _:
             return {}
+
+
+def _one_more(failures: Mapping[e.Failure, int], failure: e.Failure) -> dict[e.Failure, int]:
+    return {**failures, failure: failures.get(failure, 0) + 1}
 
 
 def _without(queue: tuple[str, ...], task_id: str) -> tuple[str, ...]:

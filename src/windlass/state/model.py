@@ -6,17 +6,34 @@ from typing import Literal
 
 from msgspec import Struct
 
-from windlass.events.model import Absence, CheckResult, Failure, Outcome, RunEnd, Usage
+from windlass.events.review import Review
+from windlass.events.values import Absence, CheckResult, Failure, Outcome, RunEnd, Usage
 from windlass.plan import Plan, Task
 from windlass.settings import Level, Settings
 from windlass.state.transitions import STATUS, Phase, RunPhase
 
-__all__ = ["Attempt", "Phase", "RunPhase", "RunState", "TaskState", "stands_in_the_way"]
+__all__ = ["Attempt", "Coaching", "Phase", "RunPhase", "RunState", "TaskState", "stands_in_the_way"]
 
 
 def stands_in_the_way(result: CheckResult) -> bool:
     """Whether a check of a whole tree, base or tip, keeps the run from going on."""
     return result.outcome is not Outcome.PASS and result.absence is not Absence.COLLECTED_NOTHING
+
+
+class Coaching(Struct, frozen=True, kw_only=True):
+    """One start of a Coach, and what came of it."""
+
+    k: int
+    commit: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    review: Review | None = None
+    usage: Usage = Usage()
+    failure: Failure | None = None
+    message: str = ""
+    retry_at: datetime | None = None
+    jitter: float = 0.0
+    touched: tuple[str, ...] = ()
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -42,6 +59,13 @@ class Attempt(Struct, frozen=True, kw_only=True):
     refused: str = ""
     results: tuple[CheckResult, ...] = ()
     feedback: str | None = None
+    question: str | None = None
+    coachings: tuple[Coaching, ...] = ()
+
+    @property
+    def usages(self) -> tuple[Usage, ...]:
+        """What its Player and its Coaches used up."""
+        return (self.usage, *(coaching.usage for coaching in self.coachings))
 
 
 class TaskState(Struct, frozen=True, kw_only=True):
@@ -64,6 +88,12 @@ class TaskState(Struct, frozen=True, kw_only=True):
     """How many tasks were merged when this one started."""
     wait_until: datetime | None = None
     question: str | None = None
+    released: bool = False
+    """A person let it start, complex as it is."""
+    helped_after: int = 0
+    """How many attempts there were when a person last helped; older ones prove nothing stuck."""
+    answers: tuple[str, ...] = ()
+    """What people have said to this task, for every later Player to know."""
     candidate: int | None = None
     """The merge under way: its number, commit and tree."""
     candidate_commit: str | None = None
@@ -93,7 +123,7 @@ class TaskState(Struct, frozen=True, kw_only=True):
     @property
     def cost_usd(self) -> float:
         """What this task has cost so far."""
-        return sum(attempt.usage.cost_usd for attempt in self.attempts)
+        return sum(usage.cost_usd for attempt in self.attempts for usage in attempt.usages)
 
 
 class RunState(Struct, frozen=True, kw_only=True):

@@ -32,6 +32,11 @@ class Phase(enum.StrEnum):
     REFUSED = "refused"
     CHECKING = "checking"
     CHECKED = "checked"
+    REVIEWING = "reviewing"
+    REVIEWED = "reviewed"
+    UNREVIEWED = "unreviewed"
+    """The Coach gave no answer that could be used; the retry table says how to go on."""
+    WAITING_FOR_COACH = "waiting_for_coach"
     RETURNED = "returned"
     """A fresh Player is to answer the feedback."""
     APPROVED = "approved"
@@ -43,8 +48,13 @@ class Phase(enum.StrEnum):
     MOVING = "moving"
     MERGED = "merged"
     ABANDONED = "abandoned"
+    HELP_TO_START = "help_to_start"
+    """Too complex to start unasked."""
+    ASKED = "asked"
+    """An agent asked what only a person can answer."""
     HELP_TO_PLAY = "help_to_play"
     HELP_TO_CHECK = "help_to_check"
+    HELP_TO_REVIEW = "help_to_review"
     HELP_TO_MERGE = "help_to_merge"
 
 
@@ -60,7 +70,7 @@ class RunPhase(enum.StrEnum):
 
 TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
     {
-        Phase.PENDING: {e.PlayerStarted: Phase.PLAYING},
+        Phase.PENDING: {e.PlayerStarted: Phase.PLAYING, e.HelpNeeded: Phase.HELP_TO_START},
         Phase.PLAYING: {
             e.PlayerFinished: Phase.PLAYED,
             e.PlayerFailed: Phase.LEFT,
@@ -87,17 +97,35 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
         },
         Phase.SAVED: {
             e.ChecksStarted: Phase.CHECKING,
+            e.CoachStarted: Phase.REVIEWING,
             e.TurnReturned: Phase.RETURNED,
-            e.TaskApproved: Phase.APPROVED,
+            e.HelpNeeded: Phase.ASKED,
         },
         Phase.REFUSED: {e.TurnReturned: Phase.RETURNED},
         Phase.CHECKING: {e.ChecksFinished: Phase.CHECKED, e.RunResumed: Phase.SAVED},
         Phase.CHECKED: {
             e.ChecksStarted: Phase.CHECKING,
+            e.CoachStarted: Phase.REVIEWING,
             e.TurnReturned: Phase.RETURNED,
-            e.TaskApproved: Phase.APPROVED,
             e.HelpNeeded: Phase.HELP_TO_CHECK,
         },
+        Phase.REVIEWING: {
+            e.CoachAnswered: Phase.REVIEWED,
+            e.CoachFailed: Phase.UNREVIEWED,
+            e.RunResumed: Phase.SAVED,
+        },
+        Phase.REVIEWED: {
+            e.TurnReturned: Phase.RETURNED,
+            e.TaskApproved: Phase.APPROVED,
+            e.HelpNeeded: Phase.ASKED,
+        },
+        Phase.UNREVIEWED: {
+            e.CoachStarted: Phase.REVIEWING,
+            e.WaitStarted: Phase.WAITING_FOR_COACH,
+            e.HelpNeeded: Phase.HELP_TO_REVIEW,
+            e.RunResumed: Phase.SAVED,
+        },
+        Phase.WAITING_FOR_COACH: {e.TimerFired: Phase.SAVED, e.RunResumed: Phase.UNREVIEWED},
         Phase.RETURNED: {
             e.PlayerStarted: Phase.PLAYING,
             e.TaskAbandoned: Phase.ABANDONED,
@@ -121,9 +149,13 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
         Phase.MERGED: {},
         Phase.ABANDONED: {},
         # Resuming is the person's word that the cause is mended; what was paid for stays.
-        Phase.HELP_TO_PLAY: {e.RunResumed: Phase.RETURNED},
-        Phase.HELP_TO_CHECK: {e.RunResumed: Phase.SAVED},
-        Phase.HELP_TO_MERGE: {e.RunResumed: Phase.APPROVED},
+        Phase.HELP_TO_PLAY: {e.RunResumed: Phase.RETURNED, e.Answered: Phase.RETURNED},
+        Phase.HELP_TO_CHECK: {e.RunResumed: Phase.SAVED, e.Answered: Phase.SAVED},
+        Phase.HELP_TO_REVIEW: {e.RunResumed: Phase.SAVED, e.Answered: Phase.SAVED},
+        Phase.HELP_TO_MERGE: {e.RunResumed: Phase.APPROVED, e.Answered: Phase.APPROVED},
+        # These two wait for a word, not for a mended machine.
+        Phase.HELP_TO_START: {e.CheckpointPassed: Phase.PENDING},
+        Phase.ASKED: {e.Answered: Phase.RETURNED},
     }
 )
 
@@ -148,6 +180,8 @@ UNDER_WAY = frozenset(
         Phase.WAITING,
         Phase.SAVING,
         Phase.CHECKING,
+        Phase.REVIEWING,
+        Phase.WAITING_FOR_COACH,
         Phase.MERGING,
         Phase.CHECKING_MERGE,
         Phase.MOVING,
@@ -155,8 +189,20 @@ UNDER_WAY = frozenset(
 )
 """Phases that have an effect running."""
 
-HELPLESS = frozenset({Phase.HELP_TO_PLAY, Phase.HELP_TO_CHECK, Phase.HELP_TO_MERGE})
+HELPLESS = frozenset(
+    {
+        Phase.HELP_TO_START,
+        Phase.ASKED,
+        Phase.HELP_TO_PLAY,
+        Phase.HELP_TO_CHECK,
+        Phase.HELP_TO_REVIEW,
+        Phase.HELP_TO_MERGE,
+    }
+)
 """Phases that wait for a person."""
+
+WITH_AGENT = frozenset({Phase.PLAYING, Phase.REVIEWING})
+"""Phases that keep an agent busy."""
 
 IN_MERGE = frozenset({Phase.MERGING, Phase.BUILT, Phase.CHECKING_MERGE, Phase.MOVING})
 """Phases of the one task that stands at the head of the merge queue."""
@@ -175,6 +221,10 @@ STATUS: Mapping[Phase, str] = MappingProxyType(
         Phase.REFUSED: "verifying",
         Phase.CHECKING: "verifying",
         Phase.CHECKED: "verifying",
+        Phase.REVIEWING: "verifying",
+        Phase.REVIEWED: "verifying",
+        Phase.UNREVIEWED: "verifying",
+        Phase.WAITING_FOR_COACH: "verifying",
         Phase.RETURNED: "failed",
         Phase.APPROVED: "verified",
         Phase.MERGING: "merging",
@@ -184,8 +234,11 @@ STATUS: Mapping[Phase, str] = MappingProxyType(
         Phase.MOVING: "merging",
         Phase.MERGED: "completed",
         Phase.ABANDONED: "abandoned",
+        Phase.HELP_TO_START: "needs_human",
+        Phase.ASKED: "needs_human",
         Phase.HELP_TO_PLAY: "needs_human",
         Phase.HELP_TO_CHECK: "needs_human",
+        Phase.HELP_TO_REVIEW: "needs_human",
         Phase.HELP_TO_MERGE: "needs_human",
     }
 )

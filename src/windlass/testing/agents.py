@@ -4,6 +4,7 @@ Rule 1: what it does follows from the task and the start, never from what it did
 call is a fresh context, as with any agent.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import TypeAlias, cast
@@ -13,6 +14,7 @@ import anyio.lowlevel
 from msgspec import Struct
 
 from windlass.events.model import Failure, Usage
+from windlass.events.review import CriterionEvidence, Review, TestResults
 from windlass.ports import Activity, Brief, Report, Watch
 
 Edits: TypeAlias = Mapping[str, str | None]
@@ -24,6 +26,8 @@ class Play(Struct, frozen=True, kw_only=True):
 
     edits: Edits = {}
     summary: str = "done"
+    answer: Struct | None = None
+    """What it says by schema."""
     usage: Usage = Usage(cost_usd=0.01, input_tokens=100, output_tokens=20)
     failure: Failure | None = None
     message: str = ""
@@ -37,8 +41,23 @@ Part: TypeAlias = Play | Edits | Callable[[Brief, Path], Play]
 """What to do: all of it, only the edits, or made up on the spot."""
 
 
+def approval(prompt: str) -> Review:
+    """The answer of a Coach that finds every criterion of its prompt met."""
+    listed = prompt.partition("Acceptance criteria, by number:\n")[2].partition("\n\n")[0]
+    numbers = [int(n) for n in re.findall(r"^(\d+)\. ", listed, re.MULTILINE)]
+    return Review(
+        decision="approve",
+        summary="All of it is there.",
+        test_results=TestResults(passed=True),
+        evidence=tuple(CriterionEvidence(criterion=n, met=True, evidence="seen") for n in numbers),
+    )
+
+
 class ScriptedAgent:
-    """Plays a part per task; a tuple has one for each start, and the last for all later ones."""
+    """Plays a part per task; a tuple has one for each start, and the last for all later ones.
+
+    A Coach approves, unless there is a part under `coach <task>`.
+    """
 
     def __init__(
         self, parts: Mapping[str, Part | tuple[Part, ...]], *, default: Part | None = None
@@ -77,10 +96,13 @@ class ScriptedAgent:
         if play.failure is not None:
             return Report(failure=play.failure, message=play.message, usage=play.usage)
         watch(Activity(task=brief.task, kind="text", text=play.summary))
-        return Report(summary=play.summary, usage=play.usage)
+        return Report(summary=play.summary, answer=play.answer, usage=play.usage)
 
     def _play(self, brief: Brief, workspace: Path) -> Play:
-        part = self._parts.get(brief.task, self._default)
+        if brief.role == "coach" and f"coach {brief.task}" not in self._parts:
+            return Play(answer=approval(brief.prompt))
+        name = f"coach {brief.task}" if brief.role == "coach" else brief.task
+        part = self._parts.get(name, self._default)
         if part is None:
             raise KeyError(f"nothing is scripted for task {brief.task!r}")
         if isinstance(part, tuple):

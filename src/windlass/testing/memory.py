@@ -6,7 +6,8 @@ or after an effect; what was done stays done, and nothing else of the process su
 """
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePath, PurePosixPath
 from typing import Literal
@@ -16,17 +17,20 @@ from msgspec import Struct
 
 from windlass.errors import RepositoryError
 from windlass.events.model import Absence, CheckResult, Entry, Event, Outcome, Usage
+from windlass.events.review import Review
 from windlass.ports import (
     Activity,
     Authorship,
     Brief,
     Conflict,
     Merged,
+    Message,
     Refused,
     Report,
     Snapshot,
     Watch,
 )
+from windlass.testing.agents import approval
 from windlass.testing.journal import MemoryJournal
 
 Files = Mapping[str, str]
@@ -58,6 +62,18 @@ class Commit(Struct, frozen=True):
     tree: str
     parents: tuple[str, ...]
     message: str
+
+
+class MemoryThrowaway(Struct, frozen=True):
+    """A checkout that nothing flows back from."""
+
+    path: PurePath
+    before: Files
+    now: Files
+
+    async def touched(self) -> tuple[str, ...]:
+        """The files of the commit that are not what they were."""
+        return tuple(path for path in self.before if self.now.get(path) != self.before[path])
 
 
 class MemoryRepository:
@@ -135,6 +151,30 @@ class MemoryRepository:
         self.points.reach("move_tip:after")
         return ""
 
+    @asynccontextmanager
+    async def throwaway(self, commit: str, label: str) -> AsyncGenerator[MemoryThrowaway]:
+        """A checkout under the label's name, for as long as the block lasts."""
+        self.points.reach("throwaway:before")
+        self.workspaces[label] = dict(self.files(commit))
+        try:
+            yield MemoryThrowaway(PurePosixPath(label), self.files(commit), self.workspaces[label])
+        finally:
+            self.workspaces.pop(label, None)
+
+    async def diff(self, old: str, new: str) -> str:
+        """The names of what changed."""
+        return "\n".join(self._told(new, (old,)).files)
+
+    async def keep(self, task: str, n: int, what: str, text: str) -> None:
+        """Remember the text under its pin."""
+        self.points.reach("keep:before")
+        self.pins[f"task/{task}/{n}/{what}"] = text
+        self.points.reach("keep:after")
+
+    async def kept(self, task: str, n: int, what: str) -> str | None:
+        """The text under its pin."""
+        return self.pins.get(f"task/{task}/{n}/{what}")
+
     async def release(self, task: str) -> None:
         """Forget the workspace."""
         self.workspaces.pop(task, None)
@@ -202,6 +242,10 @@ Play = Callable[[int, int, dict[str, str]], Report | None]
 """What a Player does: given start and turn, it edits the files and may report a failure."""
 
 
+Coach = Callable[[str, int, dict[str, str]], Review | Report | None]
+"""What a Coach says of a task's turn, seeing its files; None approves."""
+
+
 class MemoryAgent:
     """Plays by a function per task, and counts what it is paid for."""
 
@@ -210,24 +254,36 @@ class MemoryAgent:
         repository: MemoryRepository,
         plays: Mapping[str, Play],
         points: CrashPoints | None = None,
+        coach: Coach | None = None,
     ) -> None:
         self.repository = repository
         self.plays = plays
         self.points = points or CrashPoints()
+        self.coach = coach
         self.calls: list[tuple[str, int]] = []
+        self.reviews: list[tuple[str, int]] = []
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         """Edit the workspace as the script says."""
         self.points.reach("agent:before")
-        self.calls.append((brief.task, brief.n))
+        (self.calls if brief.role == "player" else self.reviews).append((brief.task, brief.n))
         watch(Activity(task=brief.task, kind="tool", text="Writing"))
         await anyio.lowlevel.checkpoint()
         turn = int(brief.prompt.split("Turn: ")[1].split("\n")[0])
         files = self.repository.workspaces[str(workspace)]
         self.points.reach("agent:during")
+        if brief.role == "coach":
+            return self._coach(brief, turn, files)
         report = self.plays[brief.task](brief.n, turn, files)
         self.points.reach("agent:after")
         return report or Report(summary=f"did {brief.task}", usage=Usage(cost_usd=0.01))
+
+    def _coach(self, brief: Brief, turn: int, files: dict[str, str]) -> Report:
+        said = self.coach(brief.task, turn, files) if self.coach is not None else None
+        self.points.reach("agent:after")
+        if isinstance(said, Report):
+            return said
+        return Report(answer=said or approval(brief.prompt), usage=Usage(cost_usd=0.005))
 
 
 class MemoryChecks:
@@ -300,14 +356,14 @@ class VirtualClock:
 
 
 class MemoryInbox:
-    """Commands that a test puts in."""
+    """Messages that a test puts in; a bare word is a command."""
 
-    def __init__(self, *commands: str) -> None:
-        self.commands = list(commands)
+    def __init__(self, *messages: str | Message) -> None:
+        self.messages = [Message(command=m) if isinstance(m, str) else m for m in messages]
 
-    def take(self) -> Sequence[tuple[str, Callable[[], None]]]:
+    def take(self) -> Sequence[tuple[Message, Callable[[], None]]]:
         """All of them, once."""
-        return [(command, lambda c=command: self.commands.remove(c)) for command in self.commands]
+        return [(message, lambda m=message: self.messages.remove(m)) for message in self.messages]
 
 
 async def no_signals() -> AsyncIterator[str]:

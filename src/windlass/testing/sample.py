@@ -155,11 +155,33 @@ def write(path: str, content: str) -> Call:
 
 def playing(*steps: Step, summary: str, pause: float = 0.0) -> Script:
     """A Player that does the steps, one answer each, and says what it did."""
-    paced = tuple(
-        Answer(blocks=(step,), delay=pause) if isinstance(step, Call | Say) else step
-        for step in steps
+    return _paced((*steps, Call("StructuredOutput", {"summary": summary})), pause)
+
+
+def reviewing(*steps: Step, pause: float = 0.0, **review: object) -> Script:
+    """A Coach that does the steps and answers by schema; it approves unless told otherwise."""
+    answer: dict[str, object] = {
+        "decision": "approve",
+        "summary": "Everything asked for is there, and tests prove it.",
+        "test_results": {"passed": True, "coverage": None, "failures": []},
+        # More numbers than any task here has criteria: those it does not have count for nothing.
+        "evidence": [
+            {"criterion": number, "met": True, "evidence": "ran the tests, read the change"}
+            for number in range(1, 11)
+        ],
+        "issues": [],
+        **review,
+    }
+    return _paced((*steps, Call("StructuredOutput", answer)), pause)
+
+
+def _paced(steps: tuple[Step, ...], pause: float) -> Script:
+    return Script(
+        tuple(
+            Answer(blocks=(step,), delay=pause) if isinstance(step, Call | Say) else step
+            for step in steps
+        )
     )
-    return Script((*paced, Say(summary)))
 
 
 def book(pause: float = 0.0) -> Book:
@@ -193,6 +215,19 @@ def book(pause: float = 0.0) -> Book:
                 ),
             ),
             summary="What was implemented: count(text).\nKey decisions: a Counter.",
+            pause=pause,
+        ),
+        "Task: 1.2\n|Turn: 2\n": playing(
+            write(
+                "tests/test_count.py",
+                _test(
+                    "Count",
+                    "from tally.count import count",
+                    'self.assertEqual(count("to be or not to be")["be"], 2)\n'
+                    '        self.assertEqual(count(""), {})',
+                ),
+            ),
+            summary="What was added: a test for an empty text.",
             pause=pause,
         ),
         "Task: 1.3\n": playing(
@@ -231,4 +266,25 @@ def book(pause: float = 0.0) -> Book:
             pause=pause,
         ),
     }
-    return Book(scripts={f"Role: Player|{key}": script for key, script in plays.items()})
+    tests = Call("Bash", {"command": "python3 -B -m unittest discover", "description": "Test"})
+    reviews = {
+        "Role: Coach": reviewing(tests, pause=pause),
+        "Role: Coach|Task: 1.2\n|Turn: 1\n": reviewing(
+            tests,
+            pause=pause,
+            decision="feedback",
+            summary="Right for the example, and nothing says what it does with no words at all.",
+            issues=[
+                {
+                    "severity": "must_fix",
+                    "category": "tests",
+                    "description": "no test for an empty text",
+                    "file": "tests/test_count.py",
+                    "suggestion": "assert that count('') is empty",
+                }
+            ],
+            feedback="Prove what happens with an empty text.",
+        ),
+    }
+    players = {f"Role: Player|{key}": script for key, script in plays.items()}
+    return Book(scripts={**players, **reviews})

@@ -19,6 +19,8 @@ _COLOURS = {
     "START": "1",
     "RESUME": "1",
     "RETURNED": "33",
+    "ANSWER": "36",
+    "GO": "36",
     "CONFLICT": "33",
     "WAIT": "33",
     "FAILED": "31",

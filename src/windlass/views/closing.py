@@ -1,7 +1,7 @@
 """The end of a run, worst first, and always the next command."""
 
 from windlass.events.model import Outcome, RunEnd
-from windlass.state import Phase, RunState
+from windlass.state import Phase, RunState, TaskState
 from windlass.state.transitions import HELPLESS
 from windlass.views.cost import run_cost
 from windlass.views.outcome import task_statuses
@@ -27,10 +27,20 @@ def _troubles(state: RunState, workspaces: str) -> list[Line]:
         if task.phase is Phase.ABANDONED:
             lines.append(Line("ABANDONED", f"{name} · {plural(task.last.turn, 'turn')}", (kept,)))
         elif task.phase in HELPLESS:
-            lines.append(Line("NEEDS YOU", name, (one_line(task.question or "", 160), kept)))
+            asked = one_line(task.question or "", 160)
+            lines.append(Line("NEEDS YOU", name, (asked, kept, *_how_to_help(task, state))))
         elif words[task.id] == "blocked":
             lines.append(Line("BLOCKED", name))
     return lines
+
+
+def _how_to_help(task: TaskState, state: RunState) -> tuple[str, ...]:
+    where = f"{state.plan.id}:{task.id}"
+    if task.phase is Phase.HELP_TO_START:
+        return (f"windlass approve {where}",)
+    if task.phase is Phase.ASKED:
+        return (f'windlass answer {where} "…"',)
+    return ()
 
 
 def _summary(state: RunState) -> Line:

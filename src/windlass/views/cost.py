@@ -24,12 +24,13 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 def task_cost(task: TaskState) -> Cost:
     """What one task has used up."""
-    return _sum([attempt.usage for attempt in task.attempts])
+    return _sum([usage for attempt in task.attempts for usage in attempt.usages])
 
 
 def run_cost(state: RunState) -> Cost:
     """What the whole run has used up."""
-    return _sum([attempt.usage for task in state.tasks.values() for attempt in task.attempts])
+    attempts = [attempt for task in state.tasks.values() for attempt in task.attempts]
+    return _sum([usage for attempt in attempts for usage in attempt.usages])
 
 
 def _sum(usages: list[Usage]) -> Cost:

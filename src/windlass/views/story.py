@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from windlass.events import model as e
+from windlass.events.review import Review
 from windlass.state import RunState
 from windlass.views.cost import task_cost
 from windlass.views.outcome import blocked
@@ -24,7 +25,7 @@ def line_of(event: e.Event, state: RunState) -> Line | None:
     """What to say of an event, given the state it led to; None where there is nothing to say."""
     if isinstance(event, e.RunEvent):
         return _of_run(event, state)
-    return _of_work(event, state) or _of_merge(event, state)
+    return _of_work(event, state) or _of_review(event, state) or _of_merge(event, state)
 
 
 def _of_run(event: e.RunEvent, state: RunState) -> Line | None:
@@ -78,6 +79,39 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901 
             return Line("ABANDONED", name, _abandoned(event, state))
         case _:
             return None
+
+
+def _of_review(event: e.TaskEvent, state: RunState) -> Line | None:
+    name = _name(event.task, state)
+    match event:
+        case e.CoachStarted():
+            return Line("COACH", f"{name} · reviews {event.commit[:10]}")
+        case e.CoachAnswered():
+            criteria = len(state.specs[event.task].acceptance_criteria) or 1
+            said = _review(event.review, criteria)
+            return Line("COACH", f"{name} · {said}", _trespass(event.touched))
+        case e.CoachFailed():
+            why = one_line(event.message, _WIDTH)
+            return Line("FAILED", f"{name} · the Coach, {event.failure} · no turn used", (why,))
+        case e.CheckpointPassed():
+            return Line("GO", f"{name} · let through by {event.by}")
+        case e.Answered():
+            return Line("ANSWER", f"{name} · {one_line(event.text, 60)}")
+        case _:
+            return None
+
+
+def _review(review: Review, criteria: int) -> str:
+    counts = {s: sum(i.severity == s for i in review.issues) for s in ("must_fix", "should_fix")}
+    found = "".join(f" · {count} {severity}" for severity, count in counts.items() if count)
+    met = len({item.criterion for item in review.evidence if item.met} & {*range(1, criteria + 1)})
+    return f"{review.decision} · evidence for {met} of {criteria}{found}"
+
+
+def _trespass(touched: tuple[str, ...]) -> tuple[str, ...]:
+    if not touched:
+        return ()
+    return (f"it changed {', '.join(touched[:5])} in its own checkout; nothing of that counts",)
 
 
 def _of_merge(event: e.TaskEvent, state: RunState) -> Line | None:

@@ -9,6 +9,7 @@ it takes a second, which the program needs to start anyway.
 
 import contextlib
 import importlib.util
+import json
 import shutil
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
@@ -22,6 +23,7 @@ from anyio.abc import Process
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.sandbox.model import Box, Sandbox
 from windlass.events.model import Failure
+from windlass.events.review import schema
 from windlass.ports import Brief, Report, Watch
 from windlass.secrets import Redactor
 from windlass.settings import AgentSettings
@@ -116,11 +118,14 @@ class ClaudeAgent:
 
     def _flags(self, brief: Brief) -> tuple[str, ...]:
         # One word each, so that no value can be taken for a flag of its own.
-        return (*FLAGS, f"--model={brief.model}", f"--max-turns={self._settings.max_steps}")
+        flags = (*FLAGS, f"--model={brief.model}", f"--max-turns={self._settings.max_steps}")
+        if brief.answer is None:
+            return flags
+        return (*flags, f"--json-schema={json.dumps(schema(brief.answer))}")
 
     async def _converse(self, process: Process, brief: Brief, watch: Watch) -> Report:
         stream = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
-        reader = stream.Reader(brief.task, watch, self._settings, retries=self._retries)
+        reader = stream.Reader(brief, watch, self._settings, retries=self._retries)
         return await stream.converse(process, brief.prompt, reader, Redactor(self._credentials))
 
 

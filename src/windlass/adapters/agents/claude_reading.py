@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, Literal
 
+import msgspec
 from claude_agent_sdk import (
     AssistantMessage,
     Message,
@@ -26,9 +27,10 @@ from claude_agent_sdk import (
     TextBlock,
     ToolUseBlock,
 )
+from msgspec import Struct
 
 from windlass.events.model import Failure, Usage
-from windlass.ports import Activity, Report, Watch
+from windlass.ports import Activity, Brief, Report, Watch
 from windlass.settings import AgentSettings
 
 LINE = 200
@@ -78,9 +80,12 @@ _WORDS = {
 class Reader:
     """Everything a conversation has said so far."""
 
-    def __init__(self, task: str, watch: Watch, settings: AgentSettings, *, retries: int) -> None:
+    def __init__(
+        self, brief: Brief, watch: Watch, settings: AgentSettings, *, retries: int
+    ) -> None:
         self.result: ResultMessage | None = None
-        self._task = task
+        self._task = brief.task
+        self._schema = brief.answer
         self._watch = watch
         self._settings = settings
         self._retries = retries
@@ -176,7 +181,9 @@ class Reader:
             return Report(failure=Failure.CRASHED, message=message, usage=usage)
         said = result.result or self._said
         if not result.is_error:
-            return Report(summary=said, usage=usage)
+            return Report(summary=said, answer=self._answer(result), usage=usage)
+        if result.terminal_reason == "structured_output_retry_exhausted":
+            return Report(summary=said, usage=usage)  # it worked, and found no words that fit
         if result.terminal_reason == "max_turns":
             note = f"[ended by its limit of {self._settings.max_steps} steps]"
             return Report(summary=f"{self._said}\n{note}".strip(), usage=usage)
@@ -186,6 +193,15 @@ class Reader:
         if failure is Failure.USAGE_LIMIT and reset is not None:
             retry_at = datetime.fromtimestamp(reset, UTC)
         return Report(failure=failure, message=message, usage=usage, retry_at=retry_at)
+
+    def _answer(self, result: ResultMessage) -> Struct | None:
+        """What it said by schema; None where it said nothing that fits."""
+        if self._schema is None:
+            return None
+        try:
+            return msgspec.convert(result.structured_output, self._schema)
+        except msgspec.ValidationError:
+            return None
 
     def _judge(self, result: ResultMessage) -> tuple[Failure, str]:
         match result.terminal_reason:
@@ -234,6 +250,8 @@ def describe(tool: str, given: Mapping[str, Any]) -> str:
         return f"{verb} {PurePath(str(given.get(field, ''))).name}"
     if tool in _SEARCHES:
         return f"Searching {given.get(_SEARCHES[tool], '')}"
+    if tool == "StructuredOutput":
+        return "Answering"
     if tool == "Bash":
         return f"Running: {one_line(str(given.get('command', '')), COMMAND)}"
     return tool

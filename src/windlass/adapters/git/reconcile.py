@@ -6,6 +6,8 @@ Everything here happens under the plan's lock, so whatever carries this plan's n
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.store import Store
 from windlass.errors import JournalDamaged, RepositoryError
@@ -22,6 +24,9 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> None:
     await _refuse_lost_commits(store, state, expected)
     # The tip may be ahead of the journal by one move; one that is gone was where the journal says.
     lost = {r: c for r, c in (*expected.items(), (refs.tip, state.tip)) if r not in held}
+    for ref, text in _reviews(state, refs):
+        if ref not in held:
+            lost[ref] = (await store.trees("hash-object", "-w", "--stdin", stdin=text)).text
     if lost:
         await store.pin(lost)
     for ref, commit in expected.items():
@@ -58,6 +63,16 @@ def _expected(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
                 yield refs.attempt(task.id, attempt.n, attempt.kind), attempt.commit
         if task.candidate is not None and task.candidate_commit is not None:
             yield refs.candidate(task.candidate), task.candidate_commit
+
+
+def _reviews(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
+    """Every review the journal has, as it is pinned."""
+    for task in state.tasks.values():
+        for attempt in task.attempts:
+            for coaching in attempt.coachings:
+                if coaching.review is not None:
+                    ref = refs.attempt(task.id, attempt.n, f"verdict-{coaching.k}")
+                    yield ref, msgspec.json.encode(coaching.review).decode()
 
 
 def _refuse_forgetful_journal(state: RunState, refs: Refs, held: dict[str, str]) -> None:

@@ -5,7 +5,6 @@ is not pinned.
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal
 
@@ -17,12 +16,10 @@ from windlass.adapters.git.checkouts import Checkouts, remove
 from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.snapshots import Snapshots
-from windlass.adapters.git.store import Store
+from windlass.adapters.git.store import Store, printable
+from windlass.adapters.git.throwaways import Furnish, GitThrowaway, Throwaways
 from windlass.errors import GitFailed, RepositoryError
 from windlass.ports import Authorship, Conflict, Merged, Refused, Snapshot
-
-Furnish = Callable[[Path, Path], Awaitable[None]]
-"""Runs the setup commands in a checkout with that index, or brings what they made before."""
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -43,6 +40,7 @@ class GitRepository:
         self._store = store
         self._refs = refs
         self._furnish = furnish
+        self._throwaways = Throwaways(store, furnish)
         self._checkouts = Checkouts(store)
         self._merges = Merges(store, run=refs.run)
         self._snapshots = Snapshots(
@@ -130,6 +128,29 @@ class GitRepository:
                     f"{tip}` and resume",
                 ) from None
         return await self._show(tip, commit)
+
+    def throwaway(
+        self, commit: str, label: str
+    ) -> contextlib.AbstractAsyncContextManager[GitThrowaway]:
+        """A checkout of the commit for as long as the block lasts. Raises SetupFailed."""
+        return self._throwaways.lend(commit, label)
+
+    async def diff(self, old: str, new: str) -> str:
+        """What changed between two commits, as text."""
+        asked = ("--stat", "--patch", "--no-color", "--no-ext-diff", "--no-textconv")
+        answer = await self._store.trees("diff-tree", "-r", *asked, old, new)
+        return printable(answer.stdout)
+
+    async def keep(self, task: str, n: int, what: str, text: str) -> None:
+        """Pin a text beside the commits of the n-th start of a task's Player."""
+        blob = await self._store.trees("hash-object", "-w", "--stdin", stdin=text)
+        await self._store.pin({self._refs.attempt(task, n, what): blob.text})
+
+    async def kept(self, task: str, n: int, what: str) -> str | None:
+        """The text that was pinned so, if any."""
+        ref = self._refs.attempt(task, n, what)
+        blob = (await self._store.pins(ref)).get(ref)
+        return None if blob is None else (await self._store.trees("cat-file", "blob", blob)).stdout
 
     async def release(self, task: str) -> None:
         """Let a merged task's workspace go."""

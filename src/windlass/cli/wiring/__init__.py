@@ -3,8 +3,8 @@
 Nothing is decided here that the core could decide.
 """
 
-from windlass.cli.wiring.facts import ended, newest, resumed, started
+from windlass.cli.wiring.facts import ended, newest, now, resumed, started
 from windlass.cli.wiring.project import Project, WritableJournal
 from windlass.cli.wiring.world import World
 
-__all__ = ["Project", "World", "WritableJournal", "ended", "newest", "resumed", "started"]
+__all__ = ["Project", "World", "WritableJournal", "ended", "newest", "now", "resumed", "started"]

@@ -1,6 +1,7 @@
 """Facts that commands record, stamped here because the core keeps no time and rolls no dice."""
 
 import secrets
+from datetime import datetime
 
 import msgspec
 
@@ -59,6 +60,11 @@ def resumed(settings: Settings, level: Level, moved_to: str | None) -> e.RunResu
 def ended(status: e.RunEnd, reason: str) -> e.RunEnded:
     """The last fact, recorded by a command rather than by a run."""
     return e.RunEnded(at=SystemClock().now(), status=status, reason=reason)
+
+
+def now() -> datetime:
+    """The present, for facts that a command records."""
+    return SystemClock().now()
 
 
 def new_run_id() -> str:

@@ -20,6 +20,7 @@ from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.choose import choose
 from windlass.adapters.sandbox.plain import Plain
 from windlass.events import model as e
+from windlass.ports import Message
 from windlass.secrets import Redactor
 from windlass.settings import Level, Settings
 from windlass.views.progress import Progress
@@ -80,9 +81,9 @@ class Project:
         """The process that runs the plan now, if any."""
         return holder(self.folders(plan_id).lock)
 
-    def send(self, plan_id: str, command: str) -> None:
+    def send(self, plan_id: str, message: Message) -> None:
         """Tell a live run something."""
-        send(self.folders(plan_id).inbox, command)
+        send(self.folders(plan_id).inbox, message)
 
     def own_files(self, plan_id: str) -> tuple[str, ...]:
         """Paths in the user's checkout that Windlass itself writes, for this plan or another."""

@@ -18,6 +18,7 @@ from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.reconcile import reconcile, remove_stale_locks
 from windlass.adapters.git.repository import GitRepository
 from windlass.adapters.git.store import Store
+from windlass.adapters.git.throwaways import Throwaways
 from windlass.adapters.guard import Guard, GuardedAgent, GuardedChecks
 from windlass.adapters.inbox import FileInbox
 from windlass.adapters.journal.sqlite import SqliteJournal
@@ -67,9 +68,8 @@ class World:
         self._clock = SystemClock()
         self._run_folder = self._folders.run(run)
         self._checks: Checks = CommandChecks(
-            self._store,
+            Throwaways(self._store, self._furnisher),
             self.sandbox,
-            self._furnisher,
             timeout=settings.check_timeout,
             network=settings.sandbox.network,
             logs=self._run_folder / "logs",

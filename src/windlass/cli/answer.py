@@ -1,0 +1,25 @@
+"""`windlass answer TASK TEXT`."""
+
+import os
+from pathlib import Path
+
+import click
+
+from windlass.cli.options import repo_option
+from windlass.cli.saying import say
+from windlass.cli.wiring import Project
+from windlass.errors import BadInput
+
+
+@click.command("answer", short_help="Answer what a task asks")
+@click.argument("task")
+@click.argument("text")
+@repo_option
+def command(task: str, text: str, repo: Path) -> int:
+    """Answer what TASK asks, or tell it how to go on; every later agent of the task is told.
+
+    A live run goes on at once, a stopped one with `windlass resume`. TASK may be written PLAN:TASK.
+    """
+    if not text.strip():
+        raise BadInput("the answer is empty", hint='say it: windlass answer TASK "…"')
+    return say(Project(repo.resolve(), dict(os.environ)), task, "answer", text)

@@ -1,0 +1,79 @@
+"""The Coach's answer, by schema: what it decided, what it saw, and for which criterion.
+
+Only this structure decides. Prose beside it is shown and never read; an answer that does not fit is
+no answer.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+
+class TestResults(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the Coach's own run of the tests said; null where it ran none."""
+
+    __test__ = False  # it is called as the seed calls it, and pytest would collect it
+
+    passed: bool | None
+    coverage: float | None = None
+    failures: tuple[str, ...] = ()
+
+
+class CriterionEvidence(Struct, frozen=True, kw_only=True):
+    """What the Coach saw that shows whether one acceptance criterion is met."""
+
+    criterion: Annotated[int, Meta(ge=1, description="The number of the acceptance criterion")]
+    met: bool
+    evidence: Annotated[str, Meta(description="What you ran or read that shows it, and where")]
+
+
+class Issue(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something the Coach found."""
+
+    severity: Literal["must_fix", "should_fix", "nice_to_have"]
+    category: str
+    description: str
+    file: str | None = None
+    suggestion: str | None = None
+
+
+class Review(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The whole answer."""
+
+    decision: Literal["approve", "feedback"]
+    summary: str
+    test_results: TestResults
+    evidence: tuple[CriterionEvidence, ...]
+    issues: tuple[Issue, ...] = ()
+    feedback: str | None = None
+    question: Annotated[
+        str | None, Meta(description="Only what a person must decide before anyone can go on")
+    ] = None
+
+
+class PlayerAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a Player says at the end: a claim, but for the question."""
+
+    summary: Annotated[str, Meta(description="What was implemented, files, decisions, issues")]
+    question: Annotated[
+        str | None, Meta(description="Only what a person must decide before you can go on")
+    ] = None
+
+
+def schema(answer: type[Struct]) -> dict[str, Any]:
+    """The JSON schema of an answer in one piece, for agents that follow no references."""
+    whole = msgspec.json.schema(answer)
+    parts = whole.pop("$defs", {})
+    return _inlined(whole, parts)
+
+
+def _inlined(node: Any, parts: dict[str, Any]) -> Any:
+    if isinstance(node, dict):
+        if "$ref" in node:
+            name = node["$ref"].rpartition("/")[2]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            return _inlined(parts[name], parts)
+        return {key: _inlined(value, parts) for key, value in node.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(node, list):
+        return [_inlined(item, parts) for item in node]  # pyright: ignore[reportUnknownVariableType]
+    return node

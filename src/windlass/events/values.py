@@ -1,0 +1,70 @@
+"""The values that facts are made of: what a check can say, why an agent fails, how a run ends."""
+
+import enum
+
+from msgspec import Struct
+
+
+class Outcome(enum.StrEnum):
+    """What a check said. Absent is not a pass and not a fail: it said nothing."""
+
+    PASS = "pass"  # noqa: S105  no password
+    FAIL = "fail"
+    ABSENT = "absent"
+
+
+class Absence(enum.StrEnum):
+    """Why a check said nothing."""
+
+    UNABLE_TO_START = "unable_to_start"
+    TIMED_OUT = "timed_out"
+    COLLECTED_NOTHING = "collected_nothing"
+
+
+class Failure(enum.StrEnum):
+    """Why an agent did not finish; told from structured signals only, never from prose."""
+
+    ENVIRONMENT = "environment"
+    TRANSIENT = "transient"
+    USAGE_LIMIT = "usage_limit"
+    AUTH = "auth"
+    BUDGET = "budget"
+    STALLED = "stalled"
+    CRASHED = "crashed"
+    INTERRUPTED = "interrupted"
+    INCONCLUSIVE = "inconclusive"
+
+
+class RunEnd(enum.StrEnum):
+    """How a run, or its present stretch, ended. All but the first and last can be resumed."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    NEEDS_HUMAN = "needs_human"
+    STOPPED = "stopped"
+    LIMIT = "limit"
+    ABANDONED = "abandoned"
+
+
+class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one command said about one tree."""
+
+    command: str
+    outcome: Outcome
+    absence: Absence | None = None
+    exit_code: int | None = None
+    seconds: float = 0.0
+    output: str = ""
+    """The end of what it printed; the whole is in the run's logs."""
+
+
+class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an agent used up."""
+
+    cost_usd: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    known: bool = True
+    """False where an agent was killed before it could say."""
