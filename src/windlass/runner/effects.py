@@ -7,7 +7,7 @@ try made is found by its pin, or made once more without harm.
 """
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -45,6 +45,10 @@ class Ports(Struct, frozen=True, kw_only=True):
     clock: Clock
     inbox: Inbox
     watch: Watch
+    redact: Callable[[str], str] = str
+    """Takes secrets out of what agents are told."""
+    said: Mapping[str, str] = {}
+    """What the project says to agents, by file: its own instructions, its CLAUDE.md."""
     roll: Callable[[], float] = random.random  # noqa: S311  nothing is secret about a wait
     """A number between 0 and 1, for waits that must not come in step."""
     signals: Callable[[], AsyncIterator[str]] = stop_signals
@@ -119,7 +123,7 @@ class Effects:
             task=intent.task,
             n=intent.n,
             role="player",
-            prompt=player_prompt(state, intent),
+            prompt=self._ports.redact(player_prompt(state, intent, self._ports.said)),
             model=spec.model or state.settings.model,
             answer=PlayerAnswer,
         )
@@ -152,7 +156,7 @@ class Effects:
                     task=intent.task,
                     n=intent.n,
                     role="coach",
-                    prompt=coach_prompt(state, intent, diff),
+                    prompt=self._ports.redact(coach_prompt(state, intent, diff, self._ports.said)),
                     model=state.settings.coach_model or state.settings.model,
                     answer=Review,
                 )

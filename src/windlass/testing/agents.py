@@ -16,6 +16,7 @@ from msgspec import Struct
 from windlass.events.model import Failure, Usage
 from windlass.events.review import CriterionEvidence, Review, TestResults
 from windlass.ports import Activity, Brief, Report, Watch
+from windlass.runner.briefs import CRITERIA
 
 Edits: TypeAlias = Mapping[str, str | None]
 """Path in the workspace to its new content; None removes the file."""
@@ -43,7 +44,7 @@ Part: TypeAlias = Play | Edits | Callable[[Brief, Path], Play]
 
 def approval(prompt: str) -> Review:
     """The answer of a Coach that finds every criterion of its prompt met."""
-    listed = prompt.partition("Acceptance criteria, by number:\n")[2].partition("\n\n")[0]
+    listed = prompt.partition(f"«begin {CRITERIA}")[2].partition("«end")[0]
     numbers = [int(n) for n in re.findall(r"^(\d+)\. ", listed, re.MULTILINE)]
     return Review(
         decision="approve",

@@ -24,6 +24,7 @@ from windlass.adapters.inbox import FileInbox
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.leftovers import end_leftovers
 from windlass.adapters.projections import Projections
+from windlass.cli.wiring.guidance import said_to_agents
 from windlass.cli.wiring.project import Project
 from windlass.dialects import project as project_dialect
 from windlass.events import model as e
@@ -110,6 +111,8 @@ class World:
             clock=self._clock,
             inbox=FileInbox(self._folders.inbox),
             watch=watcher,
+            redact=self._project.redactor.text,
+            said=said_to_agents(self._project.root),
         )
         runner = Runner(ports, seq=self._journal.last, state=before, observer=observer)
         try:
