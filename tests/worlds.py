@@ -102,7 +102,9 @@ class World:
         )
         entries = list(self.journal.read())
         state = fold(entry.event for entry in entries)
-        runner = Runner(ports, seq=len(entries), state=state, observer=lambda _entry, _state: None)
+        self.runner = runner = Runner(
+            ports, seq=len(entries), state=state, observer=lambda _entry, _state: None
+        )
         try:
             anyio.run(runner.run, self.first(state, settings))
         except* Crashed:

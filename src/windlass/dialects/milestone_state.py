@@ -75,14 +75,13 @@ def _has_result(task: TaskState) -> bool:
 
 def _result(task: TaskState) -> TaskResult:
     ended = task.merged_at or task.last.finished_at or task.last.started_at
-    usages = [usage for attempt in task.attempts for usage in attempt.usages]
     return TaskResult(
         task_id=task.id,
         status="failed" if task.phase is Phase.ABANDONED else task.status,
         duration_seconds=round((ended - task.attempts[0].started_at).total_seconds(), 3),
         tokens_used=sum(
             u.input_tokens + u.output_tokens + u.cache_read_tokens + u.cache_write_tokens
-            for u in usages
+            for u in task.usages
         ),
         cost_usd=round(task.cost_usd, 6),
         output=task.last.summary,

@@ -36,6 +36,8 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     base_branch: str | None
     sandbox: Level
     version: str
+    metered: bool = False
+    """Whether every request of an agent passes the meter; then its own account counts nothing."""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):
@@ -43,6 +45,7 @@ class RunResumed(Fact, frozen=True, kw_only=True):
 
     settings: Settings
     sandbox: Level
+    metered: bool = False
     base_moved_to: str | None = None
 
 
@@ -304,6 +307,24 @@ class VerificationFinished(Fact, frozen=True, kw_only=True):
     results: tuple[CheckResult, ...]
 
 
+class SpendReserved(Fact, frozen=True, kw_only=True):
+    """A request of an agent is about to be sent; until it is settled it counts at its worst."""
+
+    id: str
+    task: str
+    role: str
+    model: str
+    usd: float
+
+
+class SpendSettled(Fact, frozen=True, kw_only=True):
+    """What that request really came to."""
+
+    id: str
+    task: str
+    usage: Usage
+
+
 class StopRequested(Fact, frozen=True, kw_only=True):
     """A person or a signal asked the run to stop."""
 
@@ -352,6 +373,8 @@ RunEvent: TypeAlias = (
     | BaselineFinished
     | VerificationStarted
     | VerificationFinished
+    | SpendReserved
+    | SpendSettled
     | StopRequested
     | RunEnded
 )

@@ -45,6 +45,8 @@ class Ports(Struct, frozen=True, kw_only=True):
     clock: Clock
     inbox: Inbox
     watch: Watch
+    metered: bool = False
+    """Whether every request of an agent passes the meter."""
     redact: Callable[[str], str] = str
     """Takes secrets out of what agents are told."""
     said: Mapping[str, str] = {}
@@ -100,7 +102,9 @@ class Effects:
         if not isinstance(intent, e.PlayerStarted):
             return ()
         report = Report(
-            failure=e.Failure.INTERRUPTED, message="stopped", usage=e.Usage(known=False)
+            failure=e.Failure.INTERRUPTED,
+            message="stopped",
+            usage=e.Usage(known=self._ports.metered),
         )
         return (self._failed(intent, report),)
 

@@ -36,6 +36,7 @@ class Runner:
         self._observer = observer
         self._effects = Effects(ports)
         self._ended = anyio.Event()
+        self._group: TaskGroup | None = None
         self._droppable: set[anyio.CancelScope] = set()
 
     @property
@@ -45,9 +46,36 @@ class Runner:
             raise RuntimeError("the run has not begun")
         return self._state
 
+    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
+        """Let a request of an agent go, at its worst price, unless the budget is used up.
+
+        A request that crosses the budget is the last one; its answer is paid for and is passed on.
+        """
+        if self._group is None or self._ended.is_set():
+            return None
+        if self.state.spent_usd >= self.state.settings.max_cost:
+            return None
+        name = f"{self._seq + 1}"
+        at = self._ports.clock.now()
+        fact = e.SpendReserved(at=at, id=name, task=task, role=role, model=model, usd=usd)
+        self._record([fact], self._group)
+        return name
+
+    def settle(self, reservation: str, usage: e.Usage) -> None:
+        """Record what that request came to, before its last byte is passed on."""
+        if self._group is None or self._ended.is_set():
+            return  # it stays at its reservation, which is never less
+        holders = (task.id for task in self.state.tasks.values() if reservation in task.reserved)
+        for task in holders:
+            at = self._ports.clock.now()
+            fact = e.SpendSettled(at=at, id=reservation, task=task, usage=usage)
+            self._record([fact], self._group)
+            return
+
     async def run(self, first: e.RunStarted | e.RunResumed) -> RunState:
         """Begin or take over a run, and return how it ended."""
         async with anyio.create_task_group() as group:
+            self._group = group
             self._record([first], group)
             group.start_soon(self._read_inbox, group)
             group.start_soon(self._heed_signals, group)

@@ -1,24 +1,15 @@
-"""state = fold(events). Every field of the state is set here and nowhere else."""
+"""state = fold(events). Every field of the state is set here, or in task_fold, and nowhere else."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, assert_never
+from typing import Any
 
 from msgspec.structs import replace
 
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
-from windlass.state.model import Attempt, Coaching, RunState, TaskState
-from windlass.state.transitions import (
-    HELPLESS,
-    RUN_TRANSITIONS,
-    TASK_TRANSITIONS,
-    Phase,
-    next_phase,
-    next_run_phase,
-)
-
-_COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
-"""Causes of a return that use up a turn; conflicts have a bound of their own."""
+from windlass.state.model import RunState, TaskState
+from windlass.state.task_fold import interrupted, task_changes
+from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
 
 
 def fold(events: Iterable[e.Event]) -> RunState | None:
@@ -59,6 +50,7 @@ def _started(event: e.RunStarted) -> RunState:
         plan=event.plan,
         settings=event.settings,
         sandbox=event.sandbox,
+        metered=event.metered,
         base=event.base,
         base_branch=event.base_branch,
         started_at=event.at,
@@ -79,6 +71,8 @@ def _apply_to_run(state: RunState, event: e.RunEvent) -> RunState:
             return replace(
                 state, at=event.at, ended=event.status, reason=event.reason, ended_at=event.at
             )
+        case e.SpendReserved() | e.SpendSettled():
+            return replace(state, at=event.at, tasks=_with_spending(state, event))
         case e.BaselineFinished():
             changes: dict[str, Any] = {"baseline": event.results}
         case e.VerificationFinished():
@@ -93,13 +87,16 @@ def _apply_to_run(state: RunState, event: e.RunEvent) -> RunState:
 
 def _resumed(state: RunState, event: e.RunResumed) -> RunState:
     """Nothing is under way any more; every phase that had an effect goes back to before it."""
+    known = state.metered
+    tasks = {id_: interrupted(task, event, known=known) for id_, task in state.tasks.items()}
     return replace(
         state,
         at=event.at,
         settings=event.settings,
         sandbox=event.sandbox,
+        metered=event.metered,
         phase=RUN_TRANSITIONS[state.phase].get(e.RunResumed, state.phase),
-        tasks=(tasks := {id_: _interrupted(task, event) for id_, task in state.tasks.items()}),
+        tasks=tasks,
         queue=_requeued(state.queue, tasks),
         stopping=None,
         ended=None,
@@ -116,34 +113,28 @@ def _requeued(queue: tuple[str, ...], tasks: Mapping[str, TaskState]) -> tuple[s
     return (*queue, *(id_ for id_ in back if id_ not in queue))
 
 
-def _interrupted(task: TaskState, event: e.RunResumed) -> TaskState:
-    to = TASK_TRANSITIONS[task.phase].get(e.RunResumed, task.phase)
-    changes: dict[str, Any] = {"failures": {}, "check_runs": 0}
-    if to is not task.phase and task.phase in HELPLESS:
-        changes |= _helped(task)
-    if task.phase is Phase.PLAYING:
-        changes["attempts"] = _amended(
-            task,
-            finished_at=event.at,
-            failure=e.Failure.INTERRUPTED,
-            message="the run ended while the Player worked",
-            usage=e.Usage(known=False),
-        )
-    if task.phase is Phase.REVIEWING:
-        lost = replace(
-            task.last.coachings[-1],
-            finished_at=event.at,
-            failure=e.Failure.INTERRUPTED,
-            message="the run ended while the Coach worked",
-            usage=e.Usage(known=False),
-        )
-        changes["attempts"] = _amended(task, coachings=(*task.last.coachings[:-1], lost))
-    return replace(task, phase=to, **changes)
+def _with_spending(
+    state: RunState, event: e.SpendReserved | e.SpendSettled
+) -> Mapping[str, TaskState]:
+    """Money has no phase: it may be spent, and settled, whatever the task does meanwhile."""
+    task = state.tasks[event.task]
+    if isinstance(event, e.SpendReserved):
+        task = replace(task, reserved={**task.reserved, event.id: event.usd})
+    else:
+        left = {id_: usd for id_, usd in task.reserved.items() if id_ != event.id}
+        task = replace(task, reserved=left, metered=_added(task.metered, event.usage))
+    return {**state.tasks, task.id: task}
 
 
-def _helped(task: TaskState) -> dict[str, Any]:
-    """A person has looked: every bound begins anew."""
-    return {"question": None, "rounds": 0, "helped_after": len(task.attempts)}
+def _added(a: e.Usage, b: e.Usage) -> e.Usage:
+    return e.Usage(
+        cost_usd=a.cost_usd + b.cost_usd,
+        input_tokens=a.input_tokens + b.input_tokens,
+        output_tokens=a.output_tokens + b.output_tokens,
+        cache_read_tokens=a.cache_read_tokens + b.cache_read_tokens,
+        cache_write_tokens=a.cache_write_tokens + b.cache_write_tokens,
+        known=a.known and b.known,
+    )
 
 
 def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
@@ -153,7 +144,7 @@ def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
     task = replace(
         task,
         phase=next_phase(task.id, task.phase, event),
-        **_task_changes(state, task, event),
+        **task_changes(state, task, event),
     )
     return replace(
         state,
@@ -161,145 +152,6 @@ def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
         tasks={**state.tasks, task.id: task},
         **_run_changes(state, event),
     )
-
-
-def _task_changes(  # noqa: C901  one arm a fact
-    state: RunState, task: TaskState, event: e.TaskEvent
-) -> dict[str, Any]:
-    match event:
-        case e.PlayerStarted():
-            return _player_started(state, task, event)
-        case e.PlayerFinished():
-            attempts = _amended(
-                task,
-                finished_at=event.at,
-                summary=event.summary,
-                usage=event.usage,
-                question=event.question,
-            )
-            return {"attempts": attempts, "failures": {}}
-        case e.PlayerFailed():
-            return _player_failed(task, event)
-        case e.SnapshotTaken():
-            attempts = _amended(
-                task,
-                kind=event.kind,
-                commit=event.commit,
-                tree=event.tree,
-                changed=event.changed,
-                files=event.files,
-            )
-            return {"attempts": attempts, "check_runs": 0}
-        case e.SnapshotRefused():
-            return {"attempts": _amended(task, refused=event.reason)}
-        case e.ChecksFinished():
-            return {
-                "attempts": _amended(task, results=event.results),
-                "check_runs": task.check_runs + 1,
-            }
-        case e.TurnReturned():
-            return _turn_returned(task, event)
-        case e.CoachStarted() | e.CoachAnswered() | e.CoachFailed():
-            return _coach_changes(task, event)
-        case e.Answered():
-            told = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
-            return {"answers": (*task.answers, told), "failures": {}, **_helped(task)}
-        case _:
-            return _later_changes(event)
-
-
-def _later_changes(event: e.TaskEvent) -> dict[str, Any]:  # noqa: C901  one arm a fact
-    match event:
-        case e.WaitStarted():
-            return {"wait_until": event.until}
-        case e.TimerFired():
-            return {"wait_until": None}
-        case e.HelpNeeded():
-            return {"question": event.question}
-        case e.CheckpointPassed():
-            return {"question": None, "released": True}
-        case e.TaskAbandoned():
-            return {"question": event.reason}
-        case e.MergeStarted():
-            return {"candidate": event.candidate, "check_runs": 0, "conflict": ""}
-        case e.MergeBuilt():
-            return {"candidate_commit": event.commit, "candidate_tree": event.tree}
-        case e.MergeConflicted():
-            return {"conflict": event.detail}
-        case e.TaskMerged():
-            return {"merge_commit": event.commit, "merged_at": event.at}
-        case _:
-            return {}
-
-
-def _player_started(state: RunState, task: TaskState, event: e.PlayerStarted) -> dict[str, Any]:
-    attempt = Attempt(
-        n=event.n, turn=event.turn, start=event.start, onto=event.onto, started_at=event.at
-    )
-    first = not task.attempts
-    return {
-        "attempts": (*task.attempts, attempt),
-        "merged_before": len(state.merged) if first else task.merged_before,
-        "candidate": None,
-        "candidate_commit": None,
-        "candidate_tree": None,
-    }
-
-
-def _player_failed(task: TaskState, event: e.PlayerFailed) -> dict[str, Any]:
-    attempts = _amended(
-        task,
-        finished_at=event.at,
-        failure=event.failure,
-        message=event.message,
-        usage=event.usage,
-        retry_at=event.retry_at,
-        jitter=event.jitter,
-    )
-    return {"attempts": attempts, "failures": _one_more(task.failures, event.failure)}
-
-
-def _coach_changes(
-    task: TaskState, event: e.CoachStarted | e.CoachAnswered | e.CoachFailed
-) -> dict[str, Any]:
-    coachings = task.last.coachings
-    match event:
-        case e.CoachStarted():
-            new = Coaching(k=event.k, commit=event.commit, started_at=event.at)
-            return {"attempts": _amended(task, coachings=(*coachings, new))}
-        case e.CoachAnswered():
-            done = replace(
-                coachings[-1],
-                finished_at=event.at,
-                review=event.review,
-                usage=event.usage,
-                touched=event.touched,
-            )
-            failures: dict[e.Failure, int] = {}
-        case e.CoachFailed():
-            done = replace(
-                coachings[-1],
-                finished_at=event.at,
-                failure=event.failure,
-                message=event.message,
-                usage=event.usage,
-                retry_at=event.retry_at,
-                jitter=event.jitter,
-            )
-            failures = _one_more(task.failures, event.failure)
-        case _:
-            assert_never(event)
-    return {"attempts": _amended(task, coachings=(*coachings[:-1], done)), "failures": failures}
-
-
-def _turn_returned(task: TaskState, event: e.TurnReturned) -> dict[str, Any]:
-    counted = event.cause in _COUNTED
-    return {
-        "attempts": _amended(task, feedback=event.feedback),
-        "feedback": event.feedback,
-        "turn": task.turn + counted,
-        "rounds": task.rounds + (not counted),
-    }
 
 
 def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:
@@ -324,10 +176,6 @@ def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:
             return {}
 
 
-def _one_more(failures: Mapping[e.Failure, int], failure: e.Failure) -> dict[e.Failure, int]:
-    return {**failures, failure: failures.get(failure, 0) + 1}
-
-
 def _without(queue: tuple[str, ...], task_id: str) -> tuple[str, ...]:
     return tuple(other for other in queue if other != task_id)
 
@@ -341,7 +189,3 @@ def _with_evidence(
         for result in results
     }
     return {**state.evidence, tree: {**state.evidence.get(tree, {}), **said}}
-
-
-def _amended(task: TaskState, **changes: object) -> tuple[Attempt, ...]:
-    return (*task.attempts[:-1], replace(task.attempts[-1], **changes))

@@ -90,6 +90,10 @@ class TaskState(Struct, frozen=True, kw_only=True):
     question: str | None = None
     released: bool = False
     """A person let it start, complex as it is."""
+    metered: Usage = Usage()
+    """What the meter has seen of this task's agents."""
+    reserved: Mapping[str, float] = {}
+    """Requests under way, each at the most it can cost."""
     helped_after: int = 0
     """How many attempts there were when a person last helped; older ones prove nothing stuck."""
     answers: tuple[str, ...] = ()
@@ -123,7 +127,12 @@ class TaskState(Struct, frozen=True, kw_only=True):
     @property
     def cost_usd(self) -> float:
         """What this task has cost so far."""
-        return sum(usage.cost_usd for attempt in self.attempts for usage in attempt.usages)
+        return sum(usage.cost_usd for usage in self.usages) + sum(self.reserved.values())
+
+    @property
+    def usages(self) -> tuple[Usage, ...]:
+        """What its agents used up, by the meter or by their own account."""
+        return (*(usage for a in self.attempts for usage in a.usages), self.metered)
 
 
 class RunState(Struct, frozen=True, kw_only=True):
@@ -133,6 +142,7 @@ class RunState(Struct, frozen=True, kw_only=True):
     plan: Plan
     settings: Settings
     sandbox: Level
+    metered: bool = False
     base: str
     base_branch: str | None
     base_moved_to: str | None = None

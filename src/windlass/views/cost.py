@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 
-from windlass.events.model import Usage
 from windlass.state import RunState, TaskState
 
 
@@ -24,18 +23,18 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 def task_cost(task: TaskState) -> Cost:
     """What one task has used up."""
-    return _sum([usage for attempt in task.attempts for usage in attempt.usages])
+    return _sum([task])
 
 
 def run_cost(state: RunState) -> Cost:
     """What the whole run has used up."""
-    attempts = [attempt for task in state.tasks.values() for attempt in task.attempts]
-    return _sum([usage for attempt in attempts for usage in attempt.usages])
+    return _sum(list(state.tasks.values()))
 
 
-def _sum(usages: list[Usage]) -> Cost:
+def _sum(tasks: list[TaskState]) -> Cost:
+    usages = [usage for task in tasks for usage in task.usages]
     return Cost(
-        usd=round(sum(usage.cost_usd for usage in usages), 6),
+        usd=round(sum(task.cost_usd for task in tasks), 6),
         input_tokens=sum(usage.input_tokens + usage.cache_write_tokens for usage in usages),
         output_tokens=sum(usage.output_tokens for usage in usages),
         cached_tokens=sum(usage.cache_read_tokens for usage in usages),

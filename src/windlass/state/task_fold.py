@@ -1,0 +1,192 @@
+"""What a fact changes in one task. The phase is the table's to say; all else is said here."""
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from windlass.events import model as e
+from windlass.state.model import Attempt, Coaching, RunState, TaskState
+from windlass.state.transitions import HELPLESS, TASK_TRANSITIONS, Phase
+
+_COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
+"""Causes of a return that use up a turn; conflicts have a bound of their own."""
+
+
+def interrupted(task: TaskState, event: e.RunResumed, *, known: bool) -> TaskState:
+    """The task once nothing is under way any more; `known` says whether its cost still is."""
+    to = TASK_TRANSITIONS[task.phase].get(e.RunResumed, task.phase)
+    changes: dict[str, Any] = {"failures": {}, "check_runs": 0}
+    if to is not task.phase and task.phase in HELPLESS:
+        changes |= _helped(task)
+    if task.phase is Phase.PLAYING:
+        changes["attempts"] = _amended(
+            task,
+            finished_at=event.at,
+            failure=e.Failure.INTERRUPTED,
+            message="the run ended while the Player worked",
+            usage=e.Usage(known=known),
+        )
+    if task.phase is Phase.REVIEWING:
+        lost = replace(
+            task.last.coachings[-1],
+            finished_at=event.at,
+            failure=e.Failure.INTERRUPTED,
+            message="the run ended while the Coach worked",
+            usage=e.Usage(known=known),
+        )
+        changes["attempts"] = _amended(task, coachings=(*task.last.coachings[:-1], lost))
+    return replace(task, phase=to, **changes)
+
+
+def _helped(task: TaskState) -> dict[str, Any]:
+    """A person has looked: every bound begins anew."""
+    return {"question": None, "rounds": 0, "helped_after": len(task.attempts)}
+
+
+def task_changes(  # noqa: C901  one arm a fact
+    state: RunState, task: TaskState, event: e.TaskEvent
+) -> dict[str, Any]:
+    """The fields of the task that the fact sets, but for its phase."""
+    match event:
+        case e.PlayerStarted():
+            return _player_started(state, task, event)
+        case e.PlayerFinished():
+            attempts = _amended(
+                task,
+                finished_at=event.at,
+                summary=event.summary,
+                usage=event.usage,
+                question=event.question,
+            )
+            return {"attempts": attempts, "failures": {}}
+        case e.PlayerFailed():
+            return _player_failed(task, event)
+        case e.SnapshotTaken():
+            attempts = _amended(
+                task,
+                kind=event.kind,
+                commit=event.commit,
+                tree=event.tree,
+                changed=event.changed,
+                files=event.files,
+            )
+            return {"attempts": attempts, "check_runs": 0}
+        case e.SnapshotRefused():
+            return {"attempts": _amended(task, refused=event.reason)}
+        case e.ChecksFinished():
+            return {
+                "attempts": _amended(task, results=event.results),
+                "check_runs": task.check_runs + 1,
+            }
+        case e.TurnReturned():
+            return _turn_returned(task, event)
+        case e.CoachStarted() | e.CoachAnswered() | e.CoachFailed():
+            return _coach_changes(task, event)
+        case e.Answered():
+            told = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
+            return {"answers": (*task.answers, told), "failures": {}, **_helped(task)}
+        case _:
+            return _later_changes(event)
+
+
+def _later_changes(event: e.TaskEvent) -> dict[str, Any]:  # noqa: C901  one arm a fact
+    match event:
+        case e.WaitStarted():
+            return {"wait_until": event.until}
+        case e.TimerFired():
+            return {"wait_until": None}
+        case e.HelpNeeded():
+            return {"question": event.question}
+        case e.CheckpointPassed():
+            return {"question": None, "released": True}
+        case e.TaskAbandoned():
+            return {"question": event.reason}
+        case e.MergeStarted():
+            return {"candidate": event.candidate, "check_runs": 0, "conflict": ""}
+        case e.MergeBuilt():
+            return {"candidate_commit": event.commit, "candidate_tree": event.tree}
+        case e.MergeConflicted():
+            return {"conflict": event.detail}
+        case e.TaskMerged():
+            return {"merge_commit": event.commit, "merged_at": event.at}
+        case _:
+            return {}
+
+
+def _player_started(state: RunState, task: TaskState, event: e.PlayerStarted) -> dict[str, Any]:
+    attempt = Attempt(
+        n=event.n, turn=event.turn, start=event.start, onto=event.onto, started_at=event.at
+    )
+    first = not task.attempts
+    return {
+        "attempts": (*task.attempts, attempt),
+        "merged_before": len(state.merged) if first else task.merged_before,
+        "candidate": None,
+        "candidate_commit": None,
+        "candidate_tree": None,
+    }
+
+
+def _player_failed(task: TaskState, event: e.PlayerFailed) -> dict[str, Any]:
+    attempts = _amended(
+        task,
+        finished_at=event.at,
+        failure=event.failure,
+        message=event.message,
+        usage=event.usage,
+        retry_at=event.retry_at,
+        jitter=event.jitter,
+    )
+    return {"attempts": attempts, "failures": _one_more(task.failures, event.failure)}
+
+
+def _coach_changes(
+    task: TaskState, event: e.CoachStarted | e.CoachAnswered | e.CoachFailed
+) -> dict[str, Any]:
+    coachings = task.last.coachings
+    match event:
+        case e.CoachStarted():
+            new = Coaching(k=event.k, commit=event.commit, started_at=event.at)
+            return {"attempts": _amended(task, coachings=(*coachings, new))}
+        case e.CoachAnswered():
+            done = replace(
+                coachings[-1],
+                finished_at=event.at,
+                review=event.review,
+                usage=event.usage,
+                touched=event.touched,
+            )
+            failures: dict[e.Failure, int] = {}
+        case e.CoachFailed():
+            done = replace(
+                coachings[-1],
+                finished_at=event.at,
+                failure=event.failure,
+                message=event.message,
+                usage=event.usage,
+                retry_at=event.retry_at,
+                jitter=event.jitter,
+            )
+            failures = _one_more(task.failures, event.failure)
+        case _:
+            assert_never(event)
+    return {"attempts": _amended(task, coachings=(*coachings[:-1], done)), "failures": failures}
+
+
+def _turn_returned(task: TaskState, event: e.TurnReturned) -> dict[str, Any]:
+    counted = event.cause in _COUNTED
+    return {
+        "attempts": _amended(task, feedback=event.feedback),
+        "feedback": event.feedback,
+        "turn": task.turn + counted,
+        "rounds": task.rounds + (not counted),
+    }
+
+
+def _one_more(failures: Mapping[e.Failure, int], failure: e.Failure) -> dict[e.Failure, int]:
+    return {**failures, failure: failures.get(failure, 0) + 1}
+
+
+def _amended(task: TaskState, **changes: object) -> tuple[Attempt, ...]:
+    return (*task.attempts[:-1], replace(task.attempts[-1], **changes))
