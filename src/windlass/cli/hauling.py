@@ -13,6 +13,7 @@ from windlass.cli.config import Configuration, configure
 from windlass.cli.options import settings_of
 from windlass.cli.wiring import Project, World, WritableJournal, ended, newest, resumed, started
 from windlass.cli.wiring.facts import new_run_id, refuse_short_journal
+from windlass.dialects import written_into
 from windlass.errors import BadInput, ConfigError, Unanswered
 from windlass.events.model import RunEnd
 from windlass.plan import Plan
@@ -77,12 +78,26 @@ class _Hauling:
 
     def _haul(self, journal: WritableJournal, before: RunState | None) -> int:
         run = before.run if before is not None else new_run_id()
-        world = World(self._project, self._plan.id, run, self._settings, journal)
+        # The plan as recorded is what the run writes into; a resumed one may lie elsewhere now.
+        writes = written_into(before.plan if before is not None else self._plan)
+        world = World(self._project, self._plan.id, run, self._settings, journal, writes=writes)
         self._warn(world.sandbox.level, before)
         if before is None:
-            first = started(run, self._plan, self._settings, self._base, world.sandbox.level)
+            first = started(
+                run,
+                self._plan,
+                self._settings,
+                self._base,
+                world.sandbox.level,
+                metered=world.metered,
+            )
         else:
-            first = resumed(self._settings, world.sandbox.level, self._moved(before))
+            first = resumed(
+                self._settings,
+                world.sandbox.level,
+                self._moved(before),
+                metered=world.metered,
+            )
         _forget_secrets()
         data = JsonScreen(sys.stdout) if self._request.options.get("as_json") else None
         show = data.entry if data is not None else self._screen.entry

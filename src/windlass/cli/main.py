@@ -12,6 +12,7 @@ COMMANDS = {
     "plan": "Show what was understood of a plan",
     "run": "Run a plan to verified, merged commits",
     "resume": "Go on with a run that was interrupted, stopped or needs you",
+    "feature-build": "Run one task file of tasks/ by its id",
     "status": "Show how a run stands",
     "log": "Show what happened in a run",
     "diff": "Show what a task changed",
@@ -22,6 +23,11 @@ COMMANDS = {
     "demo": "Run a small plan offline, with a scripted model",
 }
 """Every command with its help line, so that --help need not import them."""
+
+
+def module_of(command: str) -> str:
+    """The module of windlass.cli that a command is in."""
+    return command.replace("-", "_")
 
 
 class LazyGroup(click.Group):
@@ -35,7 +41,7 @@ class LazyGroup(click.Group):
         """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        return importlib.import_module(f"windlass.cli.{cmd_name}").command
+        return importlib.import_module(f"windlass.cli.{module_of(cmd_name)}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List commands without importing any."""

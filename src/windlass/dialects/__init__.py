@@ -5,11 +5,13 @@ a PlanError that says where and how to mend it. A dialect is one file here, and 
 """
 
 import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NoReturn, Protocol
 
 from msgspec.structs import replace
 
-from windlass.dialects import markdown, milestone, milestone_state
+from windlass.dialects import markdown, milestone, milestone_state, taskfile, taskfile_state
 from windlass.errors import PlanError
 from windlass.plan import Plan, validated
 from windlass.state import RunState
@@ -46,7 +48,7 @@ class Dialect(Protocol):
         ...
 
 
-DIALECTS: tuple[Dialect, ...] = (milestone,)
+DIALECTS: tuple[Dialect, ...] = (milestone, taskfile)
 """Every dialect; the first that recognises a text reads it."""
 
 
@@ -118,6 +120,25 @@ def _refuse(path: str, line: int, why: str) -> NoReturn:
     raise PlanError(f"the file is {why}", path=path, line=line, hint=_A_PLAN)
 
 
-def project(state: RunState, seq: int) -> dict[str, str]:
-    """The state files that the plan's dialect asks for, as {path below the repository: text}."""
-    return milestone_state.project(state, seq) if state.plan.dialect == milestone.name else {}
+def written_into(plan: Plan) -> tuple[str, ...]:
+    """The user's own files that hold some of the plan's state: paths below the repository."""
+    return (plan.path,) if plan.dialect == taskfile.name else ()
+
+
+def project(
+    state: RunState,
+    seq: int,
+    texts: Mapping[str, str] = MappingProxyType({}),
+    redact: Callable[[str], str] = str,
+) -> dict[str, str]:
+    """The state files that the plan's dialect asks for, as {path below the repository: text}.
+
+    `texts` are the files of `written_into` as they are now, but for those that are gone. What the
+    run has to say is redacted; what is the user's own is theirs, secrets and all.
+    """
+    if state.plan.dialect == taskfile.name:
+        return taskfile_state.project(state, texts, redact)
+    if state.plan.dialect == milestone.name:
+        made = milestone_state.project(state, seq)
+        return {path: redact(text) for path, text in made.items()}
+    return {}

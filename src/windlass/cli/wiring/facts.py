@@ -35,7 +35,13 @@ def refuse_short_journal(project: Project, plan_id: str, last: int, run: str) ->
 
 
 def started(
-    run: str, plan: Plan, settings: Settings, base: inspect.Base, level: Level
+    run: str,
+    plan: Plan,
+    settings: Settings,
+    base: inspect.Base,
+    level: Level,
+    *,
+    metered: bool = False,
 ) -> e.RunStarted:
     """The first fact of a new run."""
     return e.RunStarted(
@@ -47,13 +53,20 @@ def started(
         base_branch=base.branch,
         sandbox=level,
         version=__version__,
+        metered=metered,
     )
 
 
-def resumed(settings: Settings, level: Level, moved_to: str | None) -> e.RunResumed:
+def resumed(
+    settings: Settings, level: Level, moved_to: str | None, *, metered: bool = False
+) -> e.RunResumed:
     """The first fact of a process that takes a run over."""
     return e.RunResumed(
-        at=SystemClock().now(), settings=settings, sandbox=level, base_moved_to=moved_to
+        at=SystemClock().now(),
+        settings=settings,
+        sandbox=level,
+        metered=metered,
+        base_moved_to=moved_to,
     )
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,8 @@ from windlass.adapters.sandbox import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.choose import choose
 from windlass.adapters.sandbox.plain import Plain
+from windlass.dialects import written_into
+from windlass.errors import WindlassError
 from windlass.events import model as e
 from windlass.ports import Message
 from windlass.secrets import Redactor
@@ -87,8 +89,18 @@ class Project:
 
     def own_files(self, plan_id: str) -> tuple[str, ...]:
         """Paths in the user's checkout that Windlass itself writes, for this plan or another."""
-        plans = {*self.plans(), plan_id}
-        return (".windlass/", *(f"state/{plan}_state.json" for plan in sorted(plans)))
+        plans = sorted({*self.plans(), plan_id})
+        states = (f"state/{plan}_state.json" for plan in plans)
+        return (".windlass/", *states, *(path for plan in plans for path in self._written(plan)))
+
+    def _written(self, plan_id: str) -> list[str]:
+        """The user's own files that runs of the plan have written their state into."""
+        # A journal that cannot be read is said where it matters, not where it hides a warning.
+        with suppress(WindlassError, OSError):
+            events = (entry.event for entry in self.entries(plan_id))
+            starts = (event for event in events if isinstance(event, e.RunStarted))
+            return [path for start in starts for path in written_into(start.plan)]
+        return []
 
     def base(self, wanted: str | None, plan_id: str) -> Base:
         """The commit a new run would work from."""

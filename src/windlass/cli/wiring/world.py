@@ -8,7 +8,6 @@ import msgspec
 from msgspec.structs import replace
 
 from windlass.adapters.activity import ActivityLog
-from windlass.adapters.agents.claude import ClaudeAgent
 from windlass.adapters.checks import CommandChecks
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.furnish import Furnisher
@@ -25,8 +24,10 @@ from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.leftovers import end_leftovers
 from windlass.adapters.projections import Projections
 from windlass.cli.wiring.guidance import said_to_agents
+from windlass.cli.wiring.metering import employed, is_metered
 from windlass.cli.wiring.project import Project
 from windlass.dialects import project as project_dialect
+from windlass.dialects import written_into
 from windlass.events import model as e
 from windlass.ports import Activity, Agent, Checks
 from windlass.runner import Ports, Runner
@@ -49,6 +50,7 @@ class World:
         journal: SqliteJournal,
         *,
         agent: Agent | None = None,
+        writes: tuple[str, ...] = (),
     ) -> None:
         self._project = project
         self._journal = journal
@@ -75,11 +77,13 @@ class World:
             network=settings.sandbox.network,
             logs=self._run_folder / "logs",
         )
-        self._agent = agent or ClaudeAgent(settings.agent, self.sandbox, project.credentials())
+        self._settings = settings
+        self._agent = agent
+        self.metered = agent is None and is_metered(project.credentials())
+        self._guard: Guard | None = None
         if self.sandbox.level == "checkout":
-            guard = Guard(project.origin, project.own_files(plan_id))
-            self._agent = GuardedAgent(self._agent, guard)
-            self._checks = GuardedChecks(self._checks, guard)
+            self._guard = Guard(project.origin, (*project.own_files(plan_id), *writes))
+            self._checks = GuardedChecks(self._checks, self._guard)
 
     async def haul(
         self,
@@ -103,30 +107,45 @@ class World:
             chatter.write(cleaned)
             watch(cleaned)
 
-        ports = Ports(
-            journal=self._journal,
-            agent=self._agent,
-            repository=self._repository,
-            checks=self._checks,
-            clock=self._clock,
-            inbox=FileInbox(self._folders.inbox),
-            watch=watcher,
-            redact=self._project.redactor.text,
-            said=said_to_agents(self._project.root),
-        )
-        runner = Runner(ports, seq=self._journal.last, state=before, observer=observer)
         try:
-            with chatter:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(projections.keep)
-                    await runner.run(first)
-                    group.cancel_scope.cancel()
+            async with (
+                employed(
+                    self._settings.agent, self.sandbox, self._project.credentials(), self._agent
+                ) as (agent, books),
+                anyio.create_task_group() as group,
+            ):
+                runner = Runner(
+                    self._ports(agent, watcher),
+                    seq=self._journal.last,
+                    state=before,
+                    observer=observer,
+                )
+                books.runner = runner
+                group.start_soon(projections.keep)
+                with chatter:
+                    ended = await runner.run(first)
+                group.cancel_scope.cancel()
+                return ended
         except ExceptionGroup as failures:
             # The first says why it failed; the others are what that tore down.
             raise _first(failures) from None
         finally:
             projections.flush()
-        return runner.state
+        raise AssertionError("a block that is left without an error has returned")
+
+    def _ports(self, agent: Agent, watch: Callable[[Activity], None]) -> Ports:
+        return Ports(
+            journal=self._journal,
+            agent=agent if self._guard is None else GuardedAgent(agent, self._guard),
+            repository=self._repository,
+            checks=self._checks,
+            clock=self._clock,
+            inbox=FileInbox(self._folders.inbox),
+            watch=watch,
+            metered=self.metered,
+            redact=self._project.redactor.text,
+            said=said_to_agents(self._project.root),
+        )
 
     async def _clear_up(self, first: e.RunStarted | e.RunResumed, before: RunState | None) -> None:
         """End and mend what an earlier process left, then open the repository for this run."""
@@ -143,11 +162,23 @@ class World:
 
     def _render(self, state: RunState, seq: int) -> Mapping[Path, str]:
         own = msgspec.json.format(msgspec.json.encode(progress(state, seq)), indent=2).decode()
+        root, redact = self._project.root, self._project.redactor.text
+        found = ((path, _text(root / path)) for path in written_into(state.plan))
+        texts = {path: text for path, text in found if text is not None}
         shown = {
-            self._project.root / path: self._project.redactor.text(text)
-            for path, text in project_dialect(state, seq).items()
+            root / path: text
+            for path, text in project_dialect(state, seq, texts, redact).items()
+            if text != texts.get(path)
         }
         return {self._run_folder / "state.json": own + "\n", **shown}
+
+
+def _text(path: Path) -> str | None:
+    """A file of the user's as it is at this moment; None where it is gone, or no text now."""
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _first(failure: Exception) -> Exception:

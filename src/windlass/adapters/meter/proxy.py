@@ -1,0 +1,250 @@
+"""The meter: agents reach the provider through it, with a token of its own instead of the key.
+
+Rule 1: money is reserved before a request goes out, and settled, once, before the last byte of its
+answer is passed on, whatever way it ends. Rule 2: the key goes to the upstream and nowhere else.
+Rule 3: it listens on 127.0.0.1 only and forwards two paths and nothing else: messages, which are
+metered, and the count of their tokens, which is free. Rule 4: it takes no signals and has no
+deadlines; those are the agent's, whose leaving ends its request.
+"""
+
+import contextlib
+import secrets
+import socket
+from collections.abc import AsyncGenerator, Generator, Mapping
+from typing import Any, Protocol, cast
+
+import anyio
+import httpx2
+import msgspec
+import uvicorn
+from msgspec import Struct
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from windlass.adapters.meter.prices import Asked, Tally
+from windlass.events.model import Usage
+
+HOST = "127.0.0.1"
+MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
+OAUTH_BETA = "oauth-2025-04-20"
+"""What a login's token must be sent with; an agent that believes it has a key leaves it out."""
+_ASKED = ("accept", "anthropic-", "content-type", "user-agent", "x-")
+"""How the headers begin that are passed on; none of them belongs to a single connection."""
+_ANSWERED = ("anthropic-", "content-type", "request-id", "retry-after", "x-should-retry")
+
+
+class Ledger(Protocol):
+    """Where money is written down; both are quick and may be called at any moment."""
+
+    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
+        """Set the most a request can cost aside, under a name; None where the budget ends first."""
+        ...
+
+    def settle(self, reservation: str, usage: Usage) -> None:
+        """Put what it did cost in the place of what was set aside."""
+        ...
+
+
+class Admission(Struct, frozen=True, kw_only=True):
+    """What one agent needs to reach the provider."""
+
+    url: str
+    token: str
+
+
+class Meter:
+    """Who is admitted, and the address they are served at."""
+
+    def __init__(self, upstream: str, credentials: Mapping[str, str], ledger: Ledger) -> None:
+        self._upstream = upstream.rstrip("/")
+        self._secrets = _secrets(credentials)
+        self._ledger = ledger
+        self._agents: dict[str, tuple[str, str]] = {}
+        self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=30))
+        self._socket = socket.create_server((HOST, 0))
+        self.url = f"http://{HOST}:{self._socket.getsockname()[1]}"
+        self._web = _Web(self._serve)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def serving(
+        cls, upstream: str, credentials: Mapping[str, str], ledger: Ledger
+    ) -> AsyncGenerator["Meter"]:
+        """Serve until the block is left; then every request has ended and is settled."""
+        meter = cls(upstream, credentials, ledger)
+        # The socket listens already, so whoever connects before the server runs just waits.
+        async with meter._client, anyio.create_task_group() as tasks:
+            tasks.start_soon(meter._web.run_until_told, meter._socket)
+            try:
+                yield meter
+            finally:
+                meter._agents.clear()
+                meter._web.should_exit = True
+                meter._web.hang_up()
+
+    def admit(self, task: str, role: str) -> Admission:
+        """Let one agent in, under a token nobody else has."""
+        token = secrets.token_urlsafe(32)
+        self._agents[token] = task, role
+        return Admission(url=self.url, token=token)
+
+    def dismiss(self, token: str) -> None:
+        """Let its agent ask nothing more."""
+        self._agents.pop(token, None)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # An agent that leaves before it has asked is owed nothing.
+        with contextlib.suppress(ClientDisconnect):
+            response = await self._respond(Request(scope, receive))
+            await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> ASGIApp:
+        path = request.scope["path"]
+        if request.method != "POST" or path not in {MESSAGES, COUNT}:
+            return _problem(404, "not_found_error", "no such path")
+        agent = self._agents.get(_token(request.headers))
+        if agent is None:
+            return _problem(401, "authentication_error", "this token admits nobody")
+        try:
+            body = msgspec.json.decode(await request.body(), type=dict[str, Any])
+            asked = msgspec.convert(body, Asked) if path == MESSAGES else None
+        except msgspec.MsgspecError:
+            return _problem(400, "invalid_request_error", "this is no request for a message")
+        forward = self._forward(request, body)
+        tally, held = Tally(asked.model if asked else "", body), None
+        if asked is not None:
+            held = self._ledger.reserve(*agent, asked.model, tally.bound)
+            if held is None:
+                return _problem(402, "billing_error", "the run's budget is used up")
+        return _Passage(self._client, self._web, self._ledger, forward, tally, held)
+
+    def _forward(self, request: Request, body: Mapping[str, Any]) -> httpx2.Request:
+        query = request.scope["query_string"].decode("latin-1")
+        url = f"{self._upstream}{request.scope['path']}{query and f'?{query}'}"
+        passed = _only(_ASKED, request.headers)
+        passed.pop("x-api-key", None)
+        headers = {**passed, **self._secrets, "accept-encoding": "identity"}
+        if "anthropic-beta" in passed and "anthropic-beta" in self._secrets:
+            headers["anthropic-beta"] = f"{passed['anthropic-beta']},{OAUTH_BETA}"
+        # Written anew, for a key that stands there twice could be read in two ways.
+        content = msgspec.json.encode(body)
+        return self._client.build_request("POST", url, headers=headers, content=content)
+
+
+class _Passage(Struct):
+    """One request on its way to the upstream, and its answer on the way back."""
+
+    client: httpx2.AsyncClient
+    web: "_Web"
+    ledger: Ledger
+    request: httpx2.Request
+    tally: Tally
+    held: str | None
+    """The reservation until it is settled; None where there is nothing to settle."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass it on, unless the agent leaves first."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._until_gone, receive, tasks.cancel_scope)
+                await self._pass_on(scope, receive, send)
+                tasks.cancel_scope.cancel()
+        finally:
+            self._settle(self.tally.usage())
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            opened = await self.client.send(self.request, stream=True)
+        except httpx2.RequestError:
+            self._settle(Usage())
+            refusal = _problem(503, "overloaded_error", "the provider cannot be reached")
+            await refusal(scope, receive, send)
+            return
+        async with contextlib.aclosing(opened) as answer:
+            if not answer.is_success:
+                self._settle(Usage())
+            try:
+                await self._pass_back(answer, scope, receive, send)
+            except httpx2.RequestError:
+                self._settle(self.tally.usage())
+                # HTTP has no word for an answer that breaks off; the agent's leaving ends it here.
+                self.web.hang_up(scope["client"])
+                await anyio.sleep_forever()
+
+    async def _pass_back(
+        self, answer: httpx2.Response, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        headers = _only(_ANSWERED, answer.headers)
+        if not headers.get("content-type", "").startswith("text/event-stream"):
+            body = await answer.aread()
+            self.tally.read_document(body)
+            self._settle(self.tally.usage())
+            await Response(body, answer.status_code, headers)(scope, receive, send)
+            return
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": answer.status_code, "headers": raw})
+        async for chunk in answer.aiter_bytes():
+            self.tally.read_stream(chunk)
+            if self.tally.whole:
+                self._settle(self.tally.usage())
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        self._settle(self.tally.usage())
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _until_gone(self, receive: Receive, scope: anyio.CancelScope) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        scope.cancel()
+
+    def _settle(self, usage: Usage) -> None:
+        if self.held is not None:
+            held, self.held = self.held, None
+            self.ledger.settle(held, usage)
+
+
+class _Web(uvicorn.Server):
+    def __init__(self, app: ASGIApp) -> None:
+        how: dict[str, Any] = {"interface": "asgi3", "http": "h11", "ws": "none", "lifespan": "off"}
+        # A client is whoever is connected, whatever its headers say.
+        quiet: dict[str, Any] = {"proxy_headers": False, "log_config": None, "access_log": False}
+        # An agent whose tools take their time comes back to the connection it has.
+        super().__init__(uvicorn.Config(app, timeout_keep_alive=600, **how, **quiet))
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield  # the process is an orchestrator with a shutdown of its own
+
+    async def run_until_told(self, listening: socket.socket) -> None:
+        # Shielded: a server that is cancelled would leave its requests behind, unsettled.
+        with anyio.CancelScope(shield=True):
+            await self.serve([listening])
+
+    def hang_up(self, client: tuple[str, int] | None = None) -> None:
+        for connection in cast("list[H11Protocol]", list(self.server_state.connections)):
+            if client in {None, connection.client}:
+                connection.transport.abort()
+
+
+def _secrets(credentials: Mapping[str, str]) -> dict[str, str]:
+    """The credentials as headers: those the program itself would choose."""
+    key, bearer = (credentials.get(f"ANTHROPIC_{name}") for name in ("API_KEY", "AUTH_TOKEN"))
+    login = None if key or bearer else credentials.get("CLAUDE_CODE_OAUTH_TOKEN")
+    if login:
+        return {"authorization": f"Bearer {login}", "anthropic-beta": OAUTH_BETA}
+    headers = {"x-api-key": key, "authorization": bearer and f"Bearer {bearer}"}
+    return {name: value for name, value in headers.items() if value}
+
+
+def _token(headers: Mapping[str, str]) -> str:
+    return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+
+
+def _only(prefixes: tuple[str, ...], headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: headers[name] for name in headers if name.startswith(prefixes)}
+
+
+def _problem(status: int, kind: str, message: str) -> Response:
+    body = {"type": "error", "error": {"type": kind, "message": message}}
+    return Response(msgspec.json.encode(body), status, media_type="application/json")

@@ -1,0 +1,71 @@
+"""`windlass feature-build TASK-ID`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from windlass.cli.finding import plan_to_resume, read_plan
+from windlass.cli.hauling import Request, start_or_resume
+from windlass.cli.options import run_options
+from windlass.cli.wiring import Project
+from windlass.dialects import taskfile
+from windlass.errors import BadInput
+from windlass.plan import Plan
+
+
+@click.command("feature-build", short_help="Run one task file of tasks/ by its id")
+@click.argument("task_id", metavar="TASK-ID")
+@click.option("--resume", "choice", flag_value="resume", help="Go on with an unfinished run")
+@click.option("--restart", "choice", flag_value="restart", help="Leave it, and begin anew")
+@run_options
+def command(task_id: str, choice: str | None, repo: Path, **options: Any) -> int:
+    """Run the task of that id, a Markdown file below tasks/ whose frontmatter has the id.
+
+    It is `windlass run` on that file. How far the task is stands in the file's frontmatter too:
+    `status` (in_progress, in_review, blocked) and `feature_build`, with every turn. Nothing else
+    in the file is changed.
+
+    \b
+    windlass feature-build TASK-042
+    windlass feature-build TASK-042 --max-turns 3 --verbose
+    windlass feature-build TASK-042 --resume
+    """  # noqa: D301
+    project = Project(repo.resolve(), dict(os.environ))
+    plan = _plan(project, task_id, resuming=choice == "resume")
+    return start_or_resume(project, plan, Request(typed=plan.id, options=options, choice=choice))
+
+
+def _plan(project: Project, task_id: str, *, resuming: bool) -> Plan:
+    files = _files(project, task_id)
+    if not files and resuming and task_id in project.plans():
+        return plan_to_resume(project, task_id)  # the file is gone; the run has its text
+    if not files:
+        raise BadInput(
+            f"no task {task_id!r}: there is no file tasks/**/{task_id}*.md",
+            hint=f"look in {project.root}/tasks",
+        )
+    if len(files) > 1:
+        named = ", ".join(str(path.relative_to(project.root)) for path in files)
+        cure = "name one of them: windlass run FILE"
+        raise BadInput(f"several files may be task {task_id!r}: {named}", hint=cure)
+    return read_plan(project, str(files[0]))
+
+
+def _files(project: Project, task_id: str) -> list[Path]:
+    """The files that may be meant: those with exactly that id, else all that begin with it.
+
+    Reports about a task lie beside it under its name; they are none unless nothing else is.
+    """
+    paths = sorted(project.root.glob("tasks/**/*.md"))
+    named = [path for path in paths if path.name.startswith(task_id) and path.is_file()]
+    ids = {path: _id(path) for path in named}
+    exact = [path for path in named if ids[path] == task_id]
+    return exact or [path for path in named if ids[path] is not None] or named
+
+
+def _id(path: Path) -> str | None:
+    text = path.read_bytes().decode("utf-8", errors="surrogateescape")
+    # A file whose frontmatter is broken still has its name.
+    return taskfile.declared_id(str(path), text) or (path.stem if text.startswith("---") else None)

@@ -1,0 +1,69 @@
+"""How agents reach their model: through the meter where the key is in the environment.
+
+Without a key there (a login by token) the agent's own account is all there is, and what a killed
+agent had spent is said to be unknown.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+from windlass.adapters.agents.claude import ClaudeAgent
+from windlass.adapters.agents.metered import MeteredAgent
+from windlass.adapters.meter.proxy import Meter
+from windlass.adapters.sandbox import Sandbox
+from windlass.events.model import Usage
+from windlass.ports import Agent
+from windlass.runner import Runner
+from windlass.settings import AgentSettings
+
+PROVIDER = "https://api.anthropic.com"
+"""Where requests go unless ANTHROPIC_BASE_URL says otherwise."""
+
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+"""Credentials that the meter can hold in the agents' place."""
+
+
+class Books:
+    """Where the meter writes: the run's own record, once there is a run."""
+
+    def __init__(self) -> None:
+        self.runner: Runner | None = None
+
+    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
+        """Let a request go, or not."""
+        return self.runner.reserve(task, role, model, usd) if self.runner is not None else None
+
+    def settle(self, reservation: str, usage: Usage) -> None:
+        """Record what it came to."""
+        if self.runner is not None:
+            self.runner.settle(reservation, usage)
+
+
+def is_metered(credentials: Mapping[str, str]) -> bool:
+    """Whether there is a key that agents need not hold."""
+    return any(name in credentials for name in KEYS)
+
+
+@asynccontextmanager
+async def employed(
+    settings: AgentSettings,
+    sandbox: Sandbox,
+    credentials: Mapping[str, str],
+    given: Agent | None = None,
+) -> AsyncGenerator[tuple[Agent, Books]]:
+    """The agent for a run, and the books that its meter writes to; one that is given needs none."""
+    books = Books()
+    if given is not None:
+        yield given, books
+        return
+
+    def make(reached_with: Mapping[str, str]) -> Agent:
+        return ClaudeAgent(settings, sandbox, reached_with)
+
+    if not is_metered(credentials):
+        yield make(credentials), books
+        return
+    upstream = credentials.get("ANTHROPIC_BASE_URL") or PROVIDER
+    keys = {name: value for name, value in credentials.items() if name in KEYS}
+    async with Meter.serving(upstream, keys, books) as meter:
+        yield MeteredAgent(meter, make), books

@@ -1,0 +1,444 @@
+"""The meter over real connections: what passes, what it costs, who may ask, and how it ends."""
+
+import logging
+import os
+import socket
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import httpx2 as httpx
+import pytest
+
+from waiting import eventually
+from windlass.adapters.agents.claude import ClaudeAgent, find_program
+from windlass.adapters.meter.prices import bound, cost
+from windlass.adapters.meter.proxy import HOST, Admission, Meter
+from windlass.adapters.sandbox.plain import Plain
+from windlass.events.model import Failure, Usage
+from windlass.settings import AgentSettings
+from windlass.testing.conformance.agent import brief
+from windlass.testing.model import (
+    Answer,
+    Book,
+    Call,
+    Drop,
+    DropMid,
+    Hang,
+    Say,
+    Script,
+    SseError,
+    Status,
+    Step,
+    Tokens,
+)
+from windlass.testing.model.server import ModelServer
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-secret-0123456789"
+MODEL = "claude-sonnet-4-5"
+TOKENS = Tokens(
+    input_tokens=7, output_tokens=50, cache_creation_input_tokens=30, cache_read_input_tokens=400
+)
+USED = Usage(input_tokens=7, output_tokens=50, cache_write_tokens=30, cache_read_tokens=400)
+SAID = Answer((Say("word " * 40), Call("Write", {"text": "x"})), usage=TOKENS)
+PATH = "/v1/messages?beta=true"
+
+
+class Recording:
+    """A ledger that remembers, and refuses when it is told to."""
+
+    def __init__(self) -> None:
+        self.reserved: list[tuple[str, str, str, float]] = []
+        self.settled: list[tuple[str, Usage]] = []
+        self.refuses = False
+        self.fails = False
+        self.changed = anyio.Event()
+
+    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
+        if self.refuses:
+            return None
+        self.reserved.append((task, role, model, usd))
+        return f"r{len(self.reserved)}"
+
+    def settle(self, reservation: str, usage: Usage) -> None:
+        if self.fails:
+            raise OSError("no space left")
+        self.settled.append((reservation, usage))
+        self.changed.set()
+
+    @property
+    def only(self) -> Usage:
+        [(_, usage)] = self.settled
+        return usage
+
+
+class World:
+    """A scripted provider, a meter in front of it, one agent let in."""
+
+    server: ModelServer
+
+    def __init__(self, meter: Meter, ledger: Recording) -> None:
+        self.meter, self.ledger = meter, ledger
+        self.admission = meter.admit("1.1", "player")
+
+    @asynccontextmanager
+    async def agent(self, admission: Admission | None = None) -> AsyncGenerator[httpx.AsyncClient]:
+        let_in = admission or self.admission
+        headers = {"x-api-key": let_in.token, "anthropic-beta": "a-1"}
+        async with httpx.AsyncClient(base_url=let_in.url, headers=headers, timeout=90) as client:
+            yield client
+
+    async def ask(self, path: str = PATH, **more: Any) -> httpx.Response:
+        return await self.post(self.admission, path, **more)
+
+    async def post(self, admission: Admission, path: str = PATH, **more: Any) -> httpx.Response:
+        async with self.agent(admission) as agent:
+            return await agent.post(path, json=body(**more))
+
+
+def body(**more: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": "hi"}]
+    tools = [{"name": "Write"}]
+    return {"model": MODEL, "max_tokens": 500, "tools": tools, "messages": messages, **more}
+
+
+@asynccontextmanager
+async def world(
+    *steps: Step, credentials: Mapping[str, str] | None = None
+) -> AsyncGenerator[World]:
+    ledger = Recording()
+    async with (
+        ModelServer.serving(Book(default=Script(steps))) as server,
+        Meter.serving(server.url, credentials or {"ANTHROPIC_API_KEY": KEY}, ledger) as meter,
+    ):
+        with anyio.fail_after(100):
+            made = World(meter, ledger)
+            made.server = server
+            yield made
+
+
+@asynccontextmanager
+async def echo(credentials: Mapping[str, str]) -> AsyncGenerator[tuple[World, list[bytes]]]:
+    """A provider that answers 400, and the requests it got, to the byte."""
+    got: list[bytes] = []
+
+    async def handle(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            got.append(await stream.receive())
+            await stream.send(b"HTTP/1.1 400 No\r\ncontent-length: 0\r\nset-cookie: a=b\r\n\r\n")
+
+    listener = await anyio.create_tcp_listener(local_host=HOST)
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610  no Django here
+    ledger = Recording()
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, handle)
+        async with Meter.serving(f"http://{HOST}:{port}/base/", credentials, ledger) as meter:
+            yield World(meter, ledger), got
+        tasks.cancel_scope.cancel()
+
+
+def priced(usage: Usage) -> float:
+    return cost(MODEL, usage)
+
+
+class TestPassing:
+    async def test_a_stream_passes_unchanged_and_is_settled_before_it_ends(self):
+        async with world(SAID) as w:
+            async with httpx.AsyncClient() as direct:
+                asked = body(stream=True)
+                straight = (await direct.post(f"{w.server.url}/v1/messages", json=asked)).content
+            seen = b""
+            async with w.agent() as agent, agent.stream("POST", PATH, json=asked) as answer:
+                assert answer.headers["content-type"] == "text/event-stream"
+                assert answer.headers["request-id"] == "req_2"
+                async for chunk in answer.aiter_raw():
+                    seen += chunk
+                    assert len(w.ledger.settled) == 1 or b"message_stop" not in seen
+            assert seen == straight.replace(b"msg_1", b"msg_2").replace(b"toolu_1", b"toolu_2")
+            assert w.ledger.reserved == [("1.1", "player", MODEL, bound(MODEL, asked))]
+            assert w.ledger.settled[0][0] == "r1"
+            assert w.ledger.only.cost_usd == pytest.approx(priced(USED))
+            assert _tokens(w.ledger.only) == TOKENS
+            assert w.ledger.only.known
+
+    @pytest.mark.parametrize("stream", [True, False])
+    async def test_what_cannot_be_settled_does_not_end(self, *, stream: bool):
+        async with world(SAID) as w, w.agent() as agent:
+            w.ledger.fails = True
+            seen = b""
+            with pytest.raises((httpx.TransportError, httpx.HTTPStatusError)):  # noqa: PT012
+                async with agent.stream("POST", PATH, json=body(stream=stream)) as answer:
+                    answer.raise_for_status()
+                    async for chunk in answer.aiter_raw():
+                        seen += chunk
+            assert (b"message_start" in seen) == stream
+            assert b"message_stop" not in seen
+
+    async def test_a_document_passes_unchanged_and_costs_the_same(self):
+        async with world(SAID) as w:
+            answer = await w.ask()
+            assert answer.json()["usage"]["output_tokens"] == 50
+            assert answer.json()["content"][0]["text"] == "word " * 40
+            assert _tokens(w.ledger.only) == TOKENS == w.server.log[0].usage
+
+    async def test_side_requests_are_metered_too(self):
+        async with world() as w:
+            await w.ask(tools=[], model="claude-haiku-4-5")
+            assert w.ledger.reserved[0][2] == "claude-haiku-4-5"
+            assert w.ledger.only.cost_usd == pytest.approx((10 * 1 + 5 * 5) / 1e6)
+
+    async def test_tokens_are_counted_for_nothing(self):
+        async with world() as w:
+            answer = await w.ask("/v1/messages/count_tokens")
+            assert answer.json() == {"input_tokens": 100}
+            assert w.ledger.reserved == w.ledger.settled == []
+
+    async def test_two_agents_at_once_are_told_apart(self):
+        async with world(SAID) as w, anyio.create_task_group() as tasks:
+            for task, model in (("1.1", "claude-opus-4-5"), ("1.2", MODEL)):
+                admission = w.meter.admit(task, "coach")
+                tasks.start_soon(partial(w.post, admission, model=model, stream=True))
+        asked = sorted(reserved[:3] for reserved in w.ledger.reserved)
+        assert asked == [("1.1", "coach", "claude-opus-4-5"), ("1.2", "coach", MODEL)]
+        costs = {held: usage.cost_usd for held, usage in w.ledger.settled}
+        models = {f"r{at}": kept[2] for at, kept in enumerate(w.ledger.reserved, 1)}
+        assert costs == {held: cost(model, USED) for held, model in models.items()}
+
+
+class TestRefusing:
+    @pytest.mark.parametrize("headers", [{}, {"x-api-key": KEY}, {"authorization": "Bearer x"}])
+    async def test_without_a_token_nothing_is_forwarded(self, headers: dict[str, str]):
+        async with world() as w, httpx.AsyncClient(base_url=w.meter.url) as stranger:
+            answer = await stranger.post(PATH, json=body(), headers=headers)
+            assert answer.status_code == 401
+            assert answer.json()["error"]["type"] == "authentication_error"
+            assert w.server.log == w.ledger.reserved == []
+
+    async def test_a_token_may_be_the_bearer_and_ends_with_its_agent(self):
+        async with world() as w, httpx.AsyncClient(base_url=w.meter.url) as agent:
+            bearer = {"authorization": f"Bearer {w.admission.token}"}
+            assert (await agent.post(PATH, json=body(), headers=bearer)).status_code == 200
+            w.meter.dismiss(w.admission.token)
+            assert (await agent.post(PATH, json=body(), headers=bearer)).status_code == 401
+
+    async def test_beyond_the_budget_nothing_is_forwarded(self):
+        async with world() as w:
+            w.ledger.refuses = True
+            answer = await w.ask()
+            assert answer.status_code == 402
+            told = {"type": "billing_error", "message": "the run's budget is used up"}
+            assert answer.json() == {"type": "error", "error": told}
+            assert w.server.log == w.ledger.settled == []
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("GET", "/v1/messages"),
+            ("POST", "/v1/messages/batches"),
+            ("HEAD", "/"),
+            ("GET", "/_log"),
+        ],
+    )
+    async def test_other_paths_lead_nowhere(self, method: str, path: str):
+        async with world() as w, w.agent() as agent:
+            answer = await agent.request(method, path)
+            assert answer.status_code == 404
+            assert method == "HEAD" or answer.json()["error"]["type"] == "not_found_error"
+            assert w.server.log == []
+
+    @pytest.mark.parametrize("content", [b"", b"[]", b'{"model":"m"}', b'{"max_tokens":-1}'])
+    async def test_what_cannot_be_priced_is_not_forwarded(self, content: bytes):
+        async with world() as w, w.agent() as agent:
+            assert (await agent.post(PATH, content=content)).status_code == 400
+            assert w.server.log == w.ledger.reserved == []
+
+    async def test_what_is_priced_is_what_is_sent(self):
+        async with world() as w, w.agent() as agent:
+            twice = b'{"model":"claude-opus-4","model":"m","max_tokens":1,"messages":[]}'
+            await agent.post(PATH, content=twice)
+            assert w.server.log[0].model == w.ledger.reserved[0][2] == "m"
+
+
+class TestFailing:
+    @pytest.mark.parametrize(
+        "status",
+        [
+            Status(401, "authentication_error"),
+            Status(429, "rate_limit_error", {"retry-after": "7", "anthropic-ratelimit-x": "1"}),
+            Status(529, "overloaded_error"),
+        ],
+    )
+    async def test_the_providers_refusal_passes_unchanged_and_costs_nothing(self, status: Status):
+        async with world(status) as w:
+            answer = await w.ask(stream=True)
+            assert answer.status_code == status.code
+            assert answer.json()["error"] == {"type": status.error, "message": "scripted"}
+            assert status.headers.items() <= dict(answer.headers).items()
+            assert w.ledger.only == Usage()
+
+    async def test_a_provider_out_of_reach_is_overloaded_and_costs_nothing(self):
+        with socket.create_server((HOST, 0)) as taken:
+            nobody = f"http://{HOST}:{taken.getsockname()[1]}"
+        ledger = Recording()
+        async with Meter.serving(nobody, {"ANTHROPIC_API_KEY": KEY}, ledger) as meter:
+            answer = await World(meter, ledger).ask()
+        assert answer.status_code == 503
+        assert answer.json()["error"]["type"] == "overloaded_error"
+        assert ledger.only == Usage()
+
+    async def test_a_connection_lost_before_any_answer_costs_nothing(self):
+        async with world(Drop()) as w:
+            assert (await w.ask(stream=True)).status_code == 503
+            assert w.ledger.only == Usage()
+
+    @pytest.mark.parametrize("stream", [True, False])
+    async def test_an_answer_that_breaks_off_breaks_off_and_is_estimated(self, *, stream: bool):
+        async with world(DropMid()) as w:
+            with pytest.raises(httpx.TransportError):
+                await w.ask(stream=stream)
+            _assert_estimated(w, started=stream)
+
+    async def test_an_answer_that_ends_in_an_error_is_estimated(self):
+        async with world(SseError()) as w:
+            assert b"overloaded_error" in (await w.ask(stream=True)).content
+            _assert_estimated(w, started=True)
+
+    async def test_an_agent_that_leaves_in_the_middle_ends_its_request(self):
+        async with world(Hang("middle")) as w:
+            async with w.agent() as agent, agent.stream("POST", PATH, json=body(stream=True)) as a:
+                assert await anext(a.aiter_raw())
+                assert w.ledger.settled == []
+            await w.ledger.changed.wait()
+            await _ended(w.server)
+            _assert_estimated(w, started=True)
+
+    async def test_an_agent_that_leaves_before_the_answer_is_charged_its_input(self):
+        async with world(Hang("start")) as w:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(w.ask)
+                await anyio.to_thread.run_sync(eventually, lambda: w.server.log)
+                tasks.cancel_scope.cancel()
+            await w.ledger.changed.wait()
+            await _ended(w.server)
+            _assert_estimated(w, started=False)
+            assert w.ledger.only.output_tokens == 0
+
+    async def test_leaving_the_meter_settles_what_is_open_even_when_cancelled(self):
+        ledger = Recording()
+        async with (
+            ModelServer.serving(Book(default=Script((Hang("middle"),)))) as server,
+            httpx.AsyncClient() as agent,
+        ):
+            with anyio.CancelScope() as scope:
+                async with Meter.serving(server.url, {"ANTHROPIC_API_KEY": KEY}, ledger) as meter:
+                    w = World(meter, ledger)
+                    headers = {"x-api-key": w.admission.token}
+                    url = f"{meter.url}{PATH}"
+                    asked = agent.build_request(
+                        "POST", url, json=body(stream=True), headers=headers
+                    )
+                    answer = await agent.send(asked, stream=True)
+                    assert await anext(answer.aiter_raw())
+                    scope.cancel()
+                    await anyio.sleep_forever()
+            _assert_estimated(w, started=True)
+            await answer.aclose()
+
+
+class TestSecrecy:
+    @pytest.mark.parametrize(
+        ("credentials", "sent", "beta"),
+        [
+            ({"ANTHROPIC_API_KEY": KEY}, f"x-api-key: {KEY}", "a-1"),
+            ({"ANTHROPIC_AUTH_TOKEN": KEY}, f"authorization: Bearer {KEY}", "a-1"),
+            (
+                {"CLAUDE_CODE_OAUTH_TOKEN": KEY, "ANTHROPIC_API_KEY": ""},
+                f"authorization: Bearer {KEY}",
+                "a-1,oauth-2025-04-20",
+            ),
+        ],
+    )
+    async def test_the_key_takes_the_tokens_place(
+        self, credentials: dict[str, str], sent: str, beta: str
+    ):
+        async with echo(credentials) as (w, got):
+            answer = await w.ask()
+        assert "set-cookie" not in answer.headers
+        head = got[0].decode().split("\r\n\r\n")[0].lower().split("\r\n")
+        assert head[0] == "post /base/v1/messages?beta=true http/1.1"
+        assert sent.lower() in head
+        assert f"anthropic-beta: {beta}" in head
+        assert "accept-encoding: identity" in head
+        assert w.admission.token.lower() not in got[0].decode().lower()
+
+    async def test_the_key_is_seen_nowhere_else(self, caplog: pytest.LogCaptureFixture):
+        caplog.set_level(logging.DEBUG)
+        said = ""
+        for step in (SAID, Status(401), Drop(), SseError()):
+            async with world(step) as w:
+                for answer in (await w.ask(stream=True), await w.ask("/elsewhere")):
+                    said += f"{answer.headers}{answer.text}"
+                said += f"{w.meter!r}{w.admission!r}{w.ledger.settled}"
+        assert KEY not in said + caplog.text
+        assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(find_program() is None, reason="the Claude CLI is not installed")
+class TestClaude:
+    async def test_claude_works_through_it_and_the_sums_agree(self, tmp_path: Path):
+        write = Call("Write", {"file_path": str(tmp_path / "w" / "a.txt"), "content": "hello"})
+        async with world(Answer((write,), usage=TOKENS), Answer((Say("done"),), TOKENS)) as w:
+            report = await _claude(w, tmp_path)
+            billed, settled = w.server.billed(), [usage for _, usage in w.ledger.settled]
+        assert report.failure is None
+        assert (tmp_path / "w" / "a.txt").read_text() == "hello"
+        assert billed.requests == 2
+        assert billed.output_tokens == sum(usage.output_tokens for usage in settled)
+        assert billed.input_tokens == sum(usage.input_tokens for usage in settled)
+        assert report.usage.cost_usd == pytest.approx(sum(usage.cost_usd for usage in settled))
+
+    async def test_claude_beyond_the_budget_says_so(self, tmp_path: Path):
+        async with world() as w:
+            w.ledger.refuses = True
+            report = await _claude(w, tmp_path)
+        assert report.failure is Failure.BUDGET
+        assert w.server.log == []
+
+
+async def _claude(w: World, tmp_path: Path):
+    for name in ("home", "w"):
+        (tmp_path / name).mkdir()
+    host = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    sandbox = Plain("none", home=tmp_path / "home", environment=host, marker=tmp_path.name)
+    admission = w.admission
+    credentials = {"ANTHROPIC_API_KEY": admission.token, "ANTHROPIC_BASE_URL": admission.url}
+    agent = ClaudeAgent(AgentSettings(), sandbox, credentials)
+    return await agent.work(brief(), tmp_path / "w", lambda _: None)
+
+
+def _tokens(usage: Usage) -> Tokens:
+    return Tokens(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_creation_input_tokens=usage.cache_write_tokens,
+        cache_read_input_tokens=usage.cache_read_tokens,
+    )
+
+
+def _assert_estimated(w: World, *, started: bool) -> None:
+    usage = w.ledger.only
+    assert not usage.known
+    assert 0 < usage.cost_usd <= w.ledger.reserved[0][3]
+    assert usage.input_tokens == (100 if started else 0)
+
+
+async def _ended(server: ModelServer) -> None:
+    await anyio.to_thread.run_sync(eventually, lambda: not server._connections)

@@ -1,0 +1,120 @@
+"""What a request costs: the list, the most it can come to, and what an answer's bytes say."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windlass.adapters.meter.prices import Price, Tally, bound, cost, price
+from windlass.events.model import Usage
+from windlass.testing.model import Answer, Say, Tokens, wire
+
+OPUS = "claude-opus-4-5-20251101"
+BODY: dict[str, Any] = {"model": OPUS, "max_tokens": 1000, "messages": []}
+TOKENS = Tokens(
+    input_tokens=7, output_tokens=50, cache_creation_input_tokens=30, cache_read_input_tokens=400
+)
+USED = Usage(input_tokens=7, output_tokens=50, cache_write_tokens=30, cache_read_tokens=400)
+WHOLE = wire.message(Answer((Say("word " * 40),), usage=TOKENS), ident=1, model=OPUS)
+STREAM = b"".join(wire.stream(WHOLE))
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (OPUS, Price(5, 25)),
+        ("claude-opus-4-6", Price(5, 25)),
+        ("claude-opus-5", Price(5, 25)),
+        ("us.anthropic.claude-opus-4-5-20251101-v1:0", Price(5, 25)),
+        ("claude-opus-4-5[1m]", Price(5, 25)),
+        ("claude-opus-4-1-20250805", Price(15, 75)),
+        ("claude-opus-4-20250514", Price(15, 75)),
+        ("claude-3-opus-20240229", Price(15, 75)),
+        ("claude-sonnet-4-5", Price(3, 15)),
+        ("claude-3-7-sonnet-20250219", Price(3, 15)),
+        ("sonnet", Price(3, 15)),
+        ("claude-haiku-4-5-20251001", Price(1, 5)),
+        ("claude-3-5-haiku-20241022", Price(0.8, 4)),
+        # What the name leaves open is paid at the dearest it can mean.
+        ("opus", Price(15, 75)),
+        ("haiku", Price(1, 5)),
+        ("claude-next-9", Price(15, 75)),
+        ("", Price(15, 75)),
+    ],
+)
+def test_a_model_has_the_price_of_its_family_and_version(model: str, expected: Price):
+    assert price(model) == expected
+
+
+def test_each_kind_of_token_has_its_own_price():
+    million = 1_000_000
+    assert cost(OPUS, Usage(input_tokens=million)) == 5
+    assert cost(OPUS, Usage(output_tokens=million)) == 25
+    assert cost(OPUS, Usage(cache_write_tokens=million)) == 6.25
+    assert cost(OPUS, Usage(cache_read_tokens=million)) == 0.5
+
+
+def test_the_bound_counts_the_input_high_and_the_output_whole():
+    body = {"max_tokens": 1000, "x": "y" * 2474}
+    assert len(json.dumps(body, separators=(",", ":"))) == 2500
+    assert bound(OPUS, body) == pytest.approx((1000 * 6.25 + 1000 * 25) / 1e6)
+
+
+@given(cut=st.integers(1, len(STREAM)))
+def test_a_stream_says_the_same_wherever_it_is_cut(cut: int):
+    tally = Tally(OPUS, BODY)
+    for at in range(0, len(STREAM), cut):
+        # Only with the empty line, its last byte, does the end of a stream mean anything.
+        assert not tally.whole or at == len(STREAM) - 1
+        tally.read_stream(STREAM[at : at + cut])
+    assert tally.whole
+    assert tally.usage() == _priced(USED)
+
+
+def test_a_document_says_the_same_as_a_stream():
+    tally = Tally(OPUS, BODY)
+    tally.read_document(json.dumps(WHOLE).encode())
+    assert tally.usage() == _priced(USED)
+
+
+@given(cut=st.integers(0, len(STREAM) - 2))
+def test_what_breaks_off_is_an_estimate_between_the_truth_and_the_bound(cut: int):
+    tally = Tally(OPUS, BODY)
+    tally.read_stream(STREAM[:cut])
+    usage = tally.usage()
+    assert not usage.known
+    assert usage.output_tokens == min(max(cut // 3, usage.output_tokens), 1000)
+    assert usage.cost_usd <= tally.bound == bound(OPUS, BODY)
+
+
+def test_before_any_word_of_an_answer_its_whole_input_counts_and_no_output():
+    usage = Tally(OPUS, BODY).usage()
+    assert usage.output_tokens == 0
+    assert usage.cost_usd == pytest.approx(bound(OPUS, BODY) - 1000 * 25 / 1e6)
+
+
+def test_an_answer_that_says_less_later_takes_nothing_back():
+    tally = Tally(OPUS, BODY)
+    tally.read_stream(wire.event("message_start", message={"usage": {"input_tokens": 9}}))
+    news = {"input_tokens": None, "output_tokens": 3}
+    tally.read_stream(wire.event("message_delta", usage=news) + wire.event("message_stop"))
+    assert tally.usage() == _priced(Usage(input_tokens=9, output_tokens=3))
+
+
+@pytest.mark.parametrize("line", [b"data: {\n", b"data: []\n", b": ping\n", b"\xff\n", b"data:\n"])
+def test_what_cannot_be_read_changes_nothing(line: bytes):
+    tally = Tally(OPUS, BODY)
+    tally.read_stream(line + STREAM)
+    assert tally.usage() == _priced(USED)
+
+
+def _priced(usage: Usage) -> Usage:
+    return Usage(
+        cost_usd=cost(OPUS, usage),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+    )
