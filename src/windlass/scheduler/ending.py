@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from windlass.events import model as e
-from windlass.scheduler import evidence, gate, retry, reviews, turns
+from windlass.scheduler import evidence, failures, gate
 from windlass.state import Phase, RunPhase, RunState
 from windlass.state.model import stands_in_the_way
 from windlass.state.transitions import HELPLESS, UNDER_WAY
@@ -114,11 +114,14 @@ def _word(result: e.CheckResult) -> str:
 def _limit(state: RunState) -> str | None:
     """Why no agent can work for now, if so."""
     for task in state.tasks.values():
-        if task.phase in _PLAYER_GONE and turns.retry_of(task).then is retry.Then.PAUSE:
-            return f"{task.last.failure}: {task.last.message}"
-        if task.phase is Phase.UNREVIEWED and reviews.retry_of(task).then is retry.Then.PAUSE:
-            coaching = task.last.coachings[-1]
-            return f"{coaching.failure}: {coaching.message}"
+        if task.phase in _PLAYER_GONE:
+            ended = task.last
+        elif task.phase is Phase.UNREVIEWED:
+            ended = task.last.coachings[-1]
+        else:
+            continue
+        if (reason := failures.reason_to_pause(task, ended)) is not None:
+            return reason
     if state.spent_usd >= state.settings.max_cost:
         return f"the budget of ${state.settings.max_cost:.2f} is used up"
     return None

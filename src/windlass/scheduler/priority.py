@@ -4,7 +4,7 @@ from datetime import datetime
 
 from windlass.events import model as e
 from windlass.plan import critical_lengths
-from windlass.scheduler import ending, retry, reviews, turns
+from windlass.scheduler import ending, failures, retry, reviews, turns
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.transitions import WITH_AGENT
 
@@ -68,7 +68,7 @@ def _is_ready(state: RunState, task: TaskState) -> bool:
         case Phase.RETURNED:
             return True
         case Phase.FAILED:
-            return turns.retry_of(task).then is retry.Then.AGAIN
+            return failures.retry_of(task, task.last).then is retry.Then.AGAIN
         case Phase.PENDING:
             return _is_pending_and_free(state, task)
         case _:

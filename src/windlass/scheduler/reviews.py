@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import assert_never
 
 from windlass.events import model as e
-from windlass.scheduler import evidence, gate, retry
+from windlass.scheduler import evidence, failures, gate
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunState, TaskState
 
@@ -24,34 +24,8 @@ def start(task: TaskState, at: datetime) -> e.CoachStarted:
 def step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     """What follows from the Coach's answer, or from its failure."""
     if task.phase is Phase.UNREVIEWED:
-        return _after_failure(task, at)
+        return failures.step(task, task.last.coachings[-1], "Coach", at)
     return _judge(state, task, at)
-
-
-def retry_of(task: TaskState) -> retry.Retry:
-    """What the retry table says of a task whose Coach gave no answer."""
-    last = task.last.coachings[-1]
-    failure = last.failure or e.Failure.INTERRUPTED
-    return retry.after(
-        failure,
-        in_a_row=task.failures.get(failure, 1),
-        at=last.finished_at or last.started_at,
-        retry_at=last.retry_at,
-        jitter=last.jitter,
-    )
-
-
-def _after_failure(task: TaskState, at: datetime) -> e.Event | None:
-    decision = retry_of(task)
-    last = task.last.coachings[-1]
-    failure = last.failure or e.Failure.INTERRUPTED
-    if decision.then is retry.Then.WAIT and decision.until is not None:
-        return e.WaitStarted(at=at, task=task.id, until=decision.until, failure=failure)
-    if decision.then is retry.Then.ASK:
-        times = task.failures.get(failure, 1)
-        question = f"the Coach failed {times} times in a row ({failure}): {last.message}"
-        return e.HelpNeeded(at=at, task=task.id, question=question)
-    return None
 
 
 def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:

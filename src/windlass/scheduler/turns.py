@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import assert_never
 
 from windlass.events import model as e
-from windlass.scheduler import evidence, retry, reviews
+from windlass.scheduler import evidence, failures, retry, reviews
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunState, TaskState
 
@@ -29,25 +29,12 @@ def keep_what_is_left(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     return tuple(_save(task, at) for task in unsaved)
 
 
-def retry_of(task: TaskState) -> retry.Retry:
-    """What the retry table says of a task whose Player failed."""
-    last = task.last
-    failure = last.failure or e.Failure.INTERRUPTED
-    return retry.after(
-        failure,
-        in_a_row=task.failures.get(failure, 1),
-        at=last.finished_at or last.started_at,
-        retry_at=last.retry_at,
-        jitter=last.jitter,
-    )
-
-
 def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     match task.phase:
         case Phase.PLAYED | Phase.LEFT:
             return _save(task, at)
         case Phase.FAILED:
-            return _after_failure(task, at)
+            return failures.step(task, task.last, "agent", at)
         case Phase.REFUSED:
             return e.TurnReturned(at=at, task=task.id, cause="refused", feedback=task.last.refused)
         case Phase.SAVED | Phase.CHECKED:
@@ -90,21 +77,6 @@ def _unchanged(task: TaskState) -> str:
     return f"{asked}\n\n{_NOTHING_CHANGED}" if asked else _NOTHING_CHANGED
 
 
-def _after_failure(task: TaskState, at: datetime) -> e.Event | None:
-    decision = retry_of(task)
-    failure = task.last.failure or e.Failure.INTERRUPTED
-    if decision.then is retry.Then.WAIT and decision.until is not None:
-        return e.WaitStarted(at=at, task=task.id, until=decision.until, failure=failure)
-    if decision.then is retry.Then.ASK:
-        times = task.failures.get(failure, 1)
-        return e.HelpNeeded(
-            at=at,
-            task=task.id,
-            question=f"the agent failed {times} times in a row ({failure}): {task.last.message}",
-        )
-    return None  # again at once is priority's to start; a pause of the whole run is the end's
-
-
 def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     commit, tree = task.last.commit or "", task.last.tree or ""
     checks = evidence.task_checks(state, task.id)
@@ -127,7 +99,7 @@ def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
 def is_ready_for_coach(state: RunState, task: TaskState) -> bool:
     """Whether all that is left to do for this commit is to have it reviewed."""
     if task.phase is Phase.UNREVIEWED:
-        return reviews.retry_of(task).then is retry.Then.AGAIN
+        return failures.retry_of(task, task.last.coachings[-1]).then is retry.Then.AGAIN
     if task.phase not in {Phase.SAVED, Phase.CHECKED}:
         return False
     verdict = evidence.verdict(
