@@ -5,8 +5,9 @@ The floor is what any tool would have to do for a task that must survive a power
 commit-tree, update-ref) and seven fdatasyncs. It is measured in the same run, turn about with
 Windlass, with the same durability settings, so that a noisy machine is noisy for both.
 
-Windlass does all of it, with hardened calls, two pins more, a proof that every object is there,
-a journal, a lock, and a state file.
+Windlass does all of it, with hardened calls, two pins more, a proof that every object is there, a
+journal, a lock, and a state file. The floor knows no review, so what the Coach's own checkout, diff
+and pinned verdict cost is measured apart and printed below.
 """
 
 import argparse
@@ -23,9 +24,12 @@ import anyio
 from msgspec.structs import replace
 
 from windlass.cli.wiring import Project, World, started
+from windlass.events.model import CoachAnswered, CoachStarted, Entry
 from windlass.plan import Plan, Task
 from windlass.ports import Brief, Report, Watch
 from windlass.settings import PolicySettings, SandboxSettings, Settings
+from windlass.state import RunState
+from windlass.testing.agents import approval
 
 BOUND = 2.0
 DURABLE = ("-c", "core.fsync=committed", "-c", "core.fsyncMethod=batch", "-c", "gc.auto=0")
@@ -42,10 +46,12 @@ ENVIRONMENT = {
 
 
 class DoNothing:
-    """An agent that writes one file and is done: all that is left is Windlass itself."""
+    """A Player that writes one file and a Coach that approves: what is left is Windlass itself."""
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:  # noqa: ARG002
-        """Write a file of its own."""
+        """Write a file of its own; as a Coach, approve."""
+        if brief.role == "coach":
+            return Report(answer=approval(brief.prompt))
         Path(workspace, f"{brief.task}.txt").write_text(brief.task)
         return Report(summary="done")
 
@@ -108,8 +114,16 @@ def floor(repo: Path, tasks: int, label: str) -> float:
     return spent / tasks
 
 
-def windlass(repo: Path, tasks: int, label: str) -> float:
-    """Seconds per task of a whole run, one agent at a time."""
+def windlass(repo: Path, tasks: int, label: str) -> tuple[float, float]:
+    """Seconds per task of a whole run, one agent at a time; and how many of them a review takes."""
+    reviewing: list[float] = []
+
+    def observe(entry: Entry, _state: RunState) -> None:
+        if isinstance(entry.event, CoachStarted):
+            reviewing.append(-entry.event.at.timestamp())
+        elif isinstance(entry.event, CoachAnswered):
+            reviewing.append(entry.event.at.timestamp())
+
     plan = Plan(
         id=f"bench-{label}",
         title="Bench",
@@ -126,13 +140,11 @@ def windlass(repo: Path, tasks: int, label: str) -> float:
         first = started(label, plan, settings, project.base(None, plan.id), world.sandbox.level)
         begin = time.monotonic()
         ended = anyio.run(
-            lambda: world.haul(
-                first, None, observe=lambda _entry, _state: None, watch=lambda _activity: None
-            )
+            lambda: world.haul(first, None, observe=observe, watch=lambda _activity: None)
         )
         spent = time.monotonic() - begin
     assert len(ended.merged) == tasks, ended.reason
-    return spent / tasks
+    return spent / tasks, sum(reviewing) / tasks
 
 
 def main() -> int:
@@ -143,16 +155,19 @@ def main() -> int:
     args = parser.parse_args()
     floors: list[float] = []
     runs: list[float] = []
+    reviews: list[float] = []
     with tempfile.TemporaryDirectory(prefix="windlass-bench-") as root:
         repo = make_repository(Path(root), args.files)
         for i in range(args.rounds):
             floors.append(floor(repo, args.tasks, f"r{i}"))
-            runs.append(windlass(repo, args.tasks, f"r{i}"))
+            run, review = windlass(repo, args.tasks, f"r{i}")
+            runs.append(run - review)
+            reviews.append(review)
     ratios = [run / low for run, low in zip(runs, floors, strict=True)]
     ratio = statistics.median(ratios)
     print(f"overhead per task, {args.files} files, {args.rounds} rounds of {args.tasks} tasks")
     print(f"{'':12}{'median':>12}{'best':>12}{'worst':>12}")
-    for name, values in (("floor", floors), ("windlass", runs)):
+    for name, values in (("floor", floors), ("windlass", runs), ("+ review", reviews)):
         shown = (statistics.median(values), min(values), max(values))
         print(f"{name:12}" + "".join(f"{value * 1000:>9.1f} ms" for value in shown))
     print(f"{'ratio':12}{ratio:>12.2f}{min(ratios):>12.2f}{max(ratios):>12.2f}")
