@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from waiting import eventually
 from windlass.dialects import frontmatter
 from windlass.testing.model.script import Book, Script
 from windlass.testing.sample import playing, reviewing, write
@@ -136,16 +137,14 @@ def test_a_file_that_goes_away_is_not_written_again(stage):  # G9
         FILES,
         book(
             reviewing(),
-            **{
-                "Role: Player": playing(write("a.txt", "by a\n"), summary="Wrote a.txt.", pause=0.5)
-            },
+            **{"Role: Player": playing(write("a.txt", "by a\n"), summary="Wrote a.txt.", pause=3)},
         ),
     )
     with play.windlass("feature-build", "TASK-1") as process:
-        for line in process.stderr or ():
-            if "TASK-1" in line:
-                (play.repo / FILE).unlink()
-                break
+        # Once its model is asked, the file was written for the last time before the Player is done.
+        eventually(lambda: play.seen, timeout=30)
+        eventually(lambda: "in_progress" in (play.repo / FILE).read_text(), timeout=30)
+        (play.repo / FILE).unlink()
         _, err = process.communicate(timeout=100)
     assert process.returncode == 0, err
     assert not (play.repo / FILE).exists()
