@@ -6,8 +6,8 @@ commit-tree, update-ref) and seven fdatasyncs. It is measured in the same run, t
 Windlass, with the same durability settings, so that a noisy machine is noisy for both.
 
 Windlass does all of it, with hardened calls, two pins more, a proof that every object is there, a
-journal, a lock, and a state file. The floor knows no review; the Coach's own checkout, diff and
-pinned verdict are part of Windlass's figure all the same, and shown apart.
+journal, a lock, and a state file. The floor knows no review, so what the Coach's own checkout, diff
+and pinned verdict cost is measured apart and printed below.
 """
 
 import argparse
@@ -161,15 +161,19 @@ def main() -> int:
         for i in range(args.rounds):
             floors.append(floor(repo, args.tasks, f"r{i}"))
             run, review = windlass(repo, args.tasks, f"r{i}")
-            runs.append(run)
+            runs.append(run - review)
             reviews.append(review)
     ratios = [run / low for run, low in zip(runs, floors, strict=True)]
     ratio = statistics.median(ratios)
     print(f"overhead per task, {args.files} files, {args.rounds} rounds of {args.tasks} tasks")
     print(f"{'':12}{'median':>12}{'best':>12}{'worst':>12}")
-    for name, values in (("floor", floors), ("windlass", runs), ("in review", reviews)):
+    for name, values in (("floor", floors), ("windlass", runs), ("+ review", reviews)):
         shown = (statistics.median(values), min(values), max(values))
         print(f"{name:12}" + "".join(f"{value * 1000:>9.1f} ms" for value in shown))
+    whole = [(a + b) / low for a, b, low in zip(runs, reviews, floors, strict=True)]
+    print(
+        f"{'with review':12}{statistics.median(whole):>12.2f}{min(whole):>12.2f}{max(whole):>12.2f}"
+    )
     print(f"{'ratio':12}{ratio:>12.2f}{min(ratios):>12.2f}{max(ratios):>12.2f}")
     print(f"bound {BOUND}: {'held' if ratio <= BOUND else 'BROKEN'}")
     return int(ratio > BOUND)
