@@ -134,7 +134,9 @@ def test_a_provider_in_trouble_is_waited_for_and_uses_no_turn(stage, fault):  # 
     assert "the Coach, transient · no turn used" in err
     told = [event for event in events(play) if event["type"] == "TaskApproved"]
     assert len(told) == 1
-    assert play.conversations("a") == 0 or play.merges() == ["a"]
+    assert play.merges() == ["a"]
+    started = [event for event in events(play) if event["type"] == "PlayerStarted"]
+    assert len(started) == 1, "no turn was used"
 
 
 def test_a_hostile_coach_changes_nothing_and_is_noted(stage):  # G4 B5

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -142,7 +141,6 @@ def test_no_secret_reaches_a_file(stage):  # S13 B5
             assert canary.encode() not in path.read_bytes(), path
     leaked = play.git("show", "windlass/plan/integration:leak.txt")
     assert "DEPLOY_PASSWORD" not in leaked
-    assert all(name not in leaked for name in os.environ if "WINDLASS_CORPUS" in name)
 
 
 def test_an_agent_cannot_leave_its_workspace(stage):  # B5 G4
