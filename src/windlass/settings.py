@@ -56,6 +56,13 @@ class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Variables that checks and agents may also see."""
 
 
+class E2ESettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is done with the plan's end-to-end scenario."""
+
+    run: bool = False
+    """Try the plan's E2E scenario on the merged work, and have what fails mended."""
+
+
 class PolicySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to do where a person could decide."""
 
@@ -91,4 +98,5 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agent: AgentSettings = AgentSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    e2e: E2ESettings = E2ESettings()
     policy: PolicySettings = PolicySettings()

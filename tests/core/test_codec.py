@@ -27,7 +27,7 @@ NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("kind", EVENT_TYPES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_every_fact_reads_back_as_itself(kind: type, data: st.DataObject):
     event = data.draw(instances(kind))

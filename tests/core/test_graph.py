@@ -1,7 +1,7 @@
 """The order of tasks: what is refused and why, and what follows from what is accepted."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from windlass.errors import PlanError
@@ -118,12 +118,10 @@ class TestValidated:
     def test_a_diamond_is_no_cycle(self):
         assert validated(plan(d="b c", b="a", c="a", a=""))
 
-    @settings(deadline=None)
     @given(acyclic())
     def test_no_plan_without_a_cycle_is_refused(self, good: Plan):
         assert validated(good) is good
 
-    @settings(deadline=None)
     @given(acyclic(), st.data())
     def test_any_edge_back_is_refused(self, good: Plan, data: st.DataObject):
         first = data.draw(st.sampled_from(good.tasks))
@@ -154,7 +152,6 @@ class TestOrdered:
     def test_a_dependency_comes_before_its_dependents(self):
         assert [task.id for task in ordered(plan(d="b c", c="a", b="a", a=""))] == list("abcd")
 
-    @settings(deadline=None)
     @given(acyclic())
     def test_every_task_comes_once_and_after_what_it_depends_on(self, any_plan: Plan):
         done: set[str] = set()
@@ -171,7 +168,6 @@ class TestCriticalLengths:
 
         assert lengths == {"a": 7.0, "b": 6.0, "c": 3.0, "d": 1.0}
 
-    @settings(deadline=None)
     @given(acyclic())
     def test_a_task_is_farther_from_the_end_than_its_dependents(self, any_plan: Plan):
         lengths = critical_lengths(any_plan, {})

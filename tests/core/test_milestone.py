@@ -771,14 +771,13 @@ class TestLoad:
     def test_a_line_of_a_million_characters_is_read(self):
         assert task("x" * 1_000_000).text == "x" * 1_000_000
 
-    @settings(deadline=None)  # a busy machine is not a slow reader
     @given(st.text())
     @example("- \t\n\n\t- x")
     def test_any_text_is_a_plan_or_refused(self, text: str):
         with suppress(PlanError):
             assert load("p.md", text).tasks
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(
         st.lists(
             st.sampled_from(FRAGMENTS) | st.text(max_size=4),
@@ -841,7 +840,6 @@ class TestPlanId:
     def test_a_declared_id_wins(self):
         assert plan_id("a.md", "FEAT-12 x") == "FEAT-12-x"
 
-    @settings(deadline=None)
     @given(st.text(), st.none() | st.text())
     @example("x.lock.", None)
     @example("a" * 60 + ".lock.md", None)
@@ -907,7 +905,7 @@ def written(draw: st.DrawFn) -> tuple[str, list[Task]]:
     return "".join(pieces), tasks
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(written())
 def test_a_well_formed_plan_is_read_as_it_was_meant(case: tuple[str, list[Task]]):
     text, meant = case

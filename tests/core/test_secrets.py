@@ -141,7 +141,6 @@ def test_settings_are_redacted_and_the_plan_is_not():
     assert cleaned.settings.sandbox.read == (BLOT,)
 
 
-@settings(deadline=None)
 @given(events())
 def test_a_fact_without_secrets_is_the_same_object(event: Event):
     assert Redactor({}).event(event) is event
@@ -156,7 +155,7 @@ def test_words_of_fixed_meaning_stay_even_when_they_are_secrets():
 
 
 @pytest.mark.parametrize("kind", EVENT_TYPES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_a_redacted_fact_can_be_written_down(kind: type, data: st.DataObject):
     event = data.draw(instances(kind))

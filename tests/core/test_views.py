@@ -7,11 +7,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 from inline_snapshot import snapshot
+from msgspec.structs import replace
 
 from windlass.events import model as e
 from windlass.plan import Task
 from windlass.ports import Report
-from windlass.settings import Settings
+from windlass.settings import E2ESettings, Settings
 from windlass.state import RunState, apply
 from windlass.testing.memory import Files, MemoryInbox, Play
 from windlass.views.closing import closing
@@ -339,6 +340,19 @@ DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
             "VERIFY running 1 check on the tip",
             "VERIFY 1 pass",
         ]
+
+    def test_of_a_scenario_tried_on_the_tip(self):  # K11
+        plan = replace(plan_of(A), e2e="Try it.")
+        settings = Settings(checks=("test",), e2e=E2ESettings(run=True))
+        world = World(plan, {"a": writes("a", "1")}, settings=settings)
+        world.go()
+        told = story(world)
+        assert told[told.index("E2E ") :] == snapshot("""\
+E2E e2e E2E scenario · all is merged: to be tried on #
+COACH e2e E2E scenario · tries #
+COACH e2e E2E scenario · approve · evidence for 1 of 1
+DONE e2e E2E scenario · 0 turns · 0.0s · 0 tokens · $0.0050
+""")
 
     def test_of_a_resume_with_nothing_left_to_do(self):
         world = ran(A)

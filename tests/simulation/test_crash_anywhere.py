@@ -99,7 +99,7 @@ def unbroken(make) -> tuple[World, int]:
     return world, world.go().reached
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(make=worlds(), data=st.data())
 def test_a_crash_at_any_point_changes_nothing_but_time(make, data: st.DataObject):
     """Restart folds to the state of an unbroken run, whatever the point."""
@@ -115,7 +115,7 @@ def test_a_crash_at_any_point_changes_nothing_but_time(make, data: st.DataObject
         assert_sound(crashed)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(make=worlds(), crashes=st.lists(st.integers(1, 60), min_size=2, max_size=6))
 def test_crashing_again_and_again_changes_nothing_either(make, crashes: list[int]):
     expected = outcome(unbroken(make)[0])

@@ -69,8 +69,9 @@ def variable(key: str) -> str:
 
 
 def _option(key: str) -> str:
-    # The one option that is called by its section: `--level` alone would say nothing.
-    name = "sandbox" if key == "sandbox.level" else key.rpartition(".")[2]
+    # Some are called by their section: `--level` and `--run` alone would say nothing.
+    section, _, own = key.rpartition(".")
+    name = section if section in {"sandbox", "e2e"} else own
     return "option --" + name.replace("_", "-")
 
 

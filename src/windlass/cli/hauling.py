@@ -114,6 +114,8 @@ class _Hauling:
         if level != "bwrap":
             told = f"level {level}: agents are not walled in; docs/sandbox.md says what that means"
             self._screen.say("SANDBOX", told)
+        if self._settings.e2e.run and not self._plan.e2e:
+            self._screen.say("WARNING", "the plan has no E2E scenario; there is none to try")
         for warning in (*self._base.warnings, *(self._differences(before) if before else ())):
             self._screen.say("WARNING", warning)
 
@@ -121,7 +123,7 @@ class _Hauling:
         """What is not as it was when the run began, and what that means for it."""
         if (moved := self._moved(before)) is not None:
             yield f"the base has moved to {moved[:10]}; the run goes on from its own"
-        if self._plan.tasks != before.plan.tasks:
+        if self._plan.tasks != tuple(t for t in before.plan.tasks if not t.scenario):
             yield "the plan's file has changed; the run goes on with the plan it began with"
         for name in Settings.__struct_fields__:
             then, now = getattr(before.settings, name), getattr(self._settings, name)

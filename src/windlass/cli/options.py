@@ -54,6 +54,11 @@ def run_options(command: F) -> F:
             type=click.Choice(["ask", "go", "stop"]),
             help="What to do when the base itself fails its checks  [default: ask]",
         ),
+        click.option(
+            "--e2e/--no-e2e",
+            default=None,
+            help="Try the plan's E2E scenario on the merged work  [default: no]",
+        ),
         click.option("--yes", is_flag=True, help="Do not ask: resume, and pass checkpoints"),
         click.option("--verbose", is_flag=True, help="Also show what agents say"),
         click.option("--quiet", is_flag=True, help="Show only the end"),
@@ -74,6 +79,7 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
         "coach_model": options.get("coach_model"),
         "max_cost": options.get("max_cost"),
         "sandbox.level": options.get("sandbox"),
+        "e2e.run": options.get("e2e"),
         "policy.red_base": options.get("red_base"),
         "policy.checkpoint": "pass" if options.get("yes") else None,
     }

@@ -78,5 +78,7 @@ def _people(plan: Plan) -> None:
     click.echo(f"\nThe longest way through is {plural(int(longest), 'task')}.")
     if plan.checks:
         click.echo(f"Every task: {', '.join(one_line(check, 60) for check in plan.checks)}")
+    if plan.e2e:
+        click.echo("It has an E2E scenario, which is tried with --e2e.")
     for note in plan.notes:
         click.echo(f"{plan.path}:{note.line}: passed over: {one_line(note.text, 200)}")

@@ -49,24 +49,38 @@ class MilestoneState(Struct, frozen=True, kw_only=True):
 
 def project(state: RunState, seq: int) -> dict[str, str]:
     """The state file, as {path: text}."""
-    begun = [task for task in state.tasks.values() if task.attempts]
+    all_begun = [task for task in state.tasks.values() if task.attempts]
+    begun = [task for task in all_begun if not state.specs[task.id].scenario]
+    scenario = next((task for task in all_begun if state.specs[task.id].scenario), None)
+    completed = tuple(id_ for id_ in state.merged if not state.specs[id_].scenario)
     told = MilestoneState(
         milestone_id=state.plan.id,
         plan_path=state.plan.path,
         started_at=state.started_at.isoformat(),
-        current_task_index=len(state.merged),
-        completed_tasks=state.merged,
+        current_task_index=len(completed),
+        completed_tasks=completed,
         failed_tasks=tuple(t.id for t in begun if t.phase is Phase.ABANDONED),
         task_results={task.id: _result(task) for task in begun if _has_result(task)},
-        e2e_status=None,
+        e2e_status=_e2e_status(scenario) if scenario is not None else None,
         task_attempt_counts={task.id: task.last.turn for task in begun},
         task_errors={task.id: errors for task in begun if (errors := _errors(task))},
-        e2e_attempt_count=0,
-        e2e_errors=(),
+        e2e_attempt_count=_tries(scenario) if scenario is not None else 0,
+        e2e_errors=tuple(_errors(scenario)) if scenario is not None else (),
         windlass=Stamp(run=state.run, seq=seq),
     )
     text = msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
     return {f"state/{state.plan.id}_state.json": text + "\n"}
+
+
+def _e2e_status(scenario: TaskState) -> str:
+    if scenario.phase is Phase.MERGED:
+        return "passed"
+    return "needs_human" if scenario.status == "needs_human" else "in_progress"
+
+
+def _tries(scenario: TaskState) -> int:
+    """How often somebody tried the scenario and could say how it went."""
+    return sum(c.review is not None for a in scenario.attempts for c in a.coachings)
 
 
 def _has_result(task: TaskState) -> bool:

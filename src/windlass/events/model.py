@@ -45,6 +45,7 @@ from windlass.events.turn import (
     TaskAbandoned,
     TaskApproved,
     TimerFired,
+    TipTaken,
     TurnReturned,
     WaitStarted,
 )
@@ -53,7 +54,8 @@ from windlass.events.values import Absence, CheckResult, Failure, Outcome, RunEn
 __all__ = ["Absence", "CheckResult", "Failure", "Outcome", "RunEnd", "Usage"]  # said here as well
 
 TaskEvent: TypeAlias = (
-    PlayerStarted
+    TipTaken
+    | PlayerStarted
     | PlayerFinished
     | PlayerFailed
     | SnapshotStarted

@@ -8,6 +8,15 @@ from windlass.events.review import Review
 from windlass.events.values import CheckResult, Failure, Usage
 
 
+class TipTaken(Fact, frozen=True, kw_only=True):
+    """All else is merged: the scenario is to be tried on the tip, before any Player works."""
+
+    task: str
+    n: int
+    commit: str
+    tree: str
+
+
 class PlayerStarted(Fact, frozen=True, kw_only=True):
     """A fresh Player was given the task; `n` counts every start, `turn` only those that count."""
 

@@ -2,6 +2,7 @@
 
 from windlass.plan.graph import critical_lengths, ordered, transitive_dependents, validated
 from windlass.plan.model import Note, Plan, Task
+from windlass.plan.scenario import with_scenario
 
 __all__ = [
     "Note",
@@ -11,4 +12,5 @@ __all__ = [
     "ordered",
     "transitive_dependents",
     "validated",
+    "with_scenario",
 ]

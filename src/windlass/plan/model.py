@@ -22,6 +22,8 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     stage: str | None = None
     model: str | None = None
     max_turns: int | None = None
+    scenario: bool = False
+    """It is the plan's E2E scenario: it begins with a review of the tip, not with a Player."""
     line: int = 0
     """Where the task begins in its file, for messages."""
 

@@ -14,7 +14,7 @@ from importlib.resources import files
 from windlass.events.model import CoachStarted, PlayerStarted
 from windlass.plan import Task
 from windlass.scheduler.evidence import criteria, task_checks
-from windlass.state import RunState
+from windlass.state import RunState, TaskState
 
 LONGEST = 60_000
 """Characters of one quoted text."""
@@ -50,8 +50,8 @@ def player_prompt(state: RunState, intent: PlayerStarted, said: Mapping[str, str
         _quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
         _quoted(CRITERIA, _numbered(criteria(state, task.id))),
         _listed("Checks that will be run on your files:", task_checks(state, task.id)),
-        _quoted("what a person has said", "\n\n".join(now.answers)) if now.answers else "",
-        _situation(state, intent),
+        _answers(now),
+        _situation(state, intent, said),
         _feedback(now.feedback),
         "When you are done, answer by the schema you were given: a short summary of what was "
         "implemented, files changed, key decisions and issues met; and a question only if nobody "
@@ -67,14 +67,16 @@ def coach_prompt(state: RunState, intent: CoachStarted, diff: str, said: Mapping
         f"`{check}`: {results[check].outcome if check in results else 'not run'}"
         for check in task_checks(state, task.id)
     )
+    role, instructions = ("E2E", "e2e.md") if task.scenario else ("Coach", "coach.md")
     return _joined(
-        f"Role: Coach\nTask: {task.id}\nTurn: {attempt.turn}\nReview: {intent.k}",
-        _instructions("coach.md", said),
+        f"Role: {role}\nTask: {task.id}\nTurn: {attempt.turn}\nReview: {intent.k}",
+        _instructions(instructions, said),
         _guide(said),
         _DATA,
         _quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
         _quoted(CRITERIA, _numbered(criteria(state, task.id))),
-        _quoted(f"change {intent.commit}", diff),
+        _quoted(f"change {intent.commit}", diff) if diff else "",
+        _answers(state.tasks[task.id]),
         _flags(task, attempt.files),
         _quoted("checks run on this commit", "\n".join(checks) or _NO_CHECKS),
         "Answer by the schema you were given, and only by it.",
@@ -116,17 +118,22 @@ def _guide(said: Mapping[str, str]) -> str:
     return "" if name is None else _quoted(f"{name} of the repository", said[name])
 
 
+def _answers(task: TaskState) -> str:
+    return _quoted("what a person has said", "\n\n".join(task.answers)) if task.answers else ""
+
+
 def _flags(task: Task, changed: tuple[str, ...]) -> str:
     """Changes to what judges the work, outside what the task is about."""
     judges = tuple(path for path in changed if _JUDGES.search(path) and path not in task.files)
     return _listed("Changed although they judge the work; look at them closely:", judges)
 
 
-def _situation(state: RunState, intent: PlayerStarted) -> str:
+def _situation(state: RunState, intent: PlayerStarted, said: Mapping[str, str]) -> str:
     if intent.onto is not None:
-        return _ours("conflict.md")
+        return _instructions("conflict.md", said)
     before = state.tasks[intent.task].attempts[: intent.n - 1]
-    return _ours("partial.md") if before and before[-1].failure is not None else ""
+    interrupted = bool(before) and before[-1].failure is not None
+    return _instructions("partial.md", said) if interrupted else ""
 
 
 def _feedback(feedback: str | None) -> str:

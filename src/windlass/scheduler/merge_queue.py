@@ -35,6 +35,8 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     if not state.queue:
         return ()
     task = state.tasks[state.queue[0]]
+    if task.last.is_tip and task.last.commit == state.tip:
+        return (e.TaskMerged(at=at, task=task.id, candidate=0, commit=state.tip),)
     return (
         e.MergeStarted(
             at=at,

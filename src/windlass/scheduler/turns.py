@@ -31,6 +31,8 @@ def keep_what_is_left(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     match task.phase:
+        case Phase.PENDING | Phase.RETURNED if _begins_with_tip(state, task):
+            return _take_tip(state, task, at)
         case Phase.PLAYED | Phase.LEFT:
             return _save(task, at)
         case Phase.FAILED:
@@ -47,11 +49,25 @@ def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
             return None
 
 
+def _begins_with_tip(state: RunState, task: TaskState) -> bool:
+    """Whether it is a scenario that nobody has tried yet, or not since a person answered."""
+    return state.specs[task.id].scenario and (not task.attempts or task.turn == 0)
+
+
+def _take_tip(state: RunState, task: TaskState, at: datetime) -> e.TipTaken | None:
+    """A scenario begins with the tip, once everything else is in it."""
+    others = (other for other in state.tasks.values() if other.id != task.id)
+    if not all(other.phase is Phase.MERGED for other in others):
+        return None
+    n = len(task.attempts) + 1
+    return e.TipTaken(at=at, task=task.id, n=n, commit=state.tip, tree=state.tip_tree or "")
+
+
 def _look(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     """What the Player left, before anybody is paid to judge it."""
     if task.last.question and task.last.n > task.helped_after:
         return e.HelpNeeded(at=at, task=task.id, question=task.last.question)
-    if not _changed(task):
+    if not task.last.is_tip and not _changed(task):
         return e.TurnReturned(at=at, task=task.id, cause="unchanged", feedback=_unchanged(task))
     return _judge(state, task, at)
 
@@ -110,7 +126,12 @@ def is_ready_for_coach(state: RunState, task: TaskState) -> bool:
 
 def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     limit = state.specs[task.id].max_turns or state.settings.max_turns
-    if task.turn > limit:
+    if state.specs[task.id].scenario:
+        if _repairs(task) >= limit:
+            repairs = f"{limit} repair{'s' * (limit > 1)}"
+            question = f"the scenario still fails after {repairs}: {task.feedback}"
+            return e.HelpNeeded(at=at, task=task.id, question=question)
+    elif task.turn > limit:
         turns = f"{limit} turn{'s' * (limit > 1)}"
         return e.TaskAbandoned(
             at=at, task=task.id, reason=f"not approved after {turns}: {task.feedback}"
@@ -128,6 +149,12 @@ def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
             question=f"stuck: the same feedback twice, and nothing changed: {task.feedback}",
         )
     return None
+
+
+def _repairs(task: TaskState) -> int:
+    """Turns of Players on a scenario since a person last looked; nothing of it is ever given up."""
+    since = (a for a in task.attempts if a.n > task.helped_after and not a.is_tip)
+    return len({attempt.turn for attempt in since})
 
 
 def _is_stuck(task: TaskState) -> bool:

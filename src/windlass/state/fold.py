@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
+from windlass.plan import with_scenario
 from windlass.state.model import RunState, TaskState
 from windlass.state.task_fold import interrupted, task_changes
 from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
@@ -45,9 +46,10 @@ def apply(state: RunState | None, event: e.Event) -> RunState:
 
 
 def _started(event: e.RunStarted) -> RunState:
+    plan = with_scenario(event.plan) if event.settings.e2e.run else event.plan
     return RunState(
         run=event.run,
-        plan=event.plan,
+        plan=plan,
         settings=event.settings,
         sandbox=event.sandbox,
         metered=event.metered,
@@ -56,8 +58,8 @@ def _started(event: e.RunStarted) -> RunState:
         started_at=event.at,
         at=event.at,
         tip=event.base,
-        tasks={task.id: TaskState(id=task.id) for task in event.plan.tasks},
-        specs={task.id: task for task in event.plan.tasks},
+        tasks={task.id: TaskState(id=task.id) for task in plan.tasks},
+        specs={task.id: task for task in plan.tasks},
     )
 
 
@@ -89,14 +91,17 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
     """Nothing is under way any more; every phase that had an effect goes back to before it."""
     known = state.metered
     tasks = {id_: interrupted(task, event, known=known) for id_, task in state.tasks.items()}
+    plan = with_scenario(state.plan) if event.settings.e2e.run else state.plan
     return replace(
         state,
         at=event.at,
+        plan=plan,
+        specs={task.id: task for task in plan.tasks},
         settings=event.settings,
         sandbox=event.sandbox,
         metered=event.metered,
         phase=RUN_TRANSITIONS[state.phase].get(e.RunResumed, state.phase),
-        tasks=tasks,
+        tasks={task.id: tasks.get(task.id) or TaskState(id=task.id) for task in plan.tasks},
         queue=_requeued(state.queue, tasks),
         stopping=None,
         ended=None,
@@ -169,7 +174,8 @@ def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:
                 "queue": _without(state.queue, event.task),
                 "merged": (*state.merged, event.task),
                 "tip": event.commit,
-                "tip_tree": state.tasks[event.task].candidate_tree,
+                # Where the tip was approved as it stands, no candidate was built.
+                "tip_tree": state.tasks[event.task].candidate_tree or state.tip_tree,
                 "notes": (*state.notes, event.note) if event.note else state.notes,
             }
         case _:

@@ -63,6 +63,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
     coachings: tuple[Coaching, ...] = ()
 
     @property
+    def is_tip(self) -> bool:
+        """Whether nobody played: the tip as it stands, on which a scenario is tried."""
+        return self.turn == 0
+
+    @property
     def usages(self) -> tuple[Usage, ...]:
         """What its Player and its Coaches used up."""
         return (self.usage, *(coaching.usage for coaching in self.coachings))

@@ -49,6 +49,8 @@ def task_changes(  # noqa: C901  one arm a fact
 ) -> dict[str, Any]:
     """The fields of the task that the fact sets, but for its phase."""
     match event:
+        case e.TipTaken():
+            return _tip_taken(task, event)
         case e.PlayerStarted():
             return _player_started(state, task, event)
         case e.PlayerFinished():
@@ -112,6 +114,21 @@ def _later_changes(event: e.TaskEvent) -> dict[str, Any]:  # noqa: C901  one arm
             return {"merge_commit": event.commit, "merged_at": event.at}
         case _:
             return {}
+
+
+def _tip_taken(task: TaskState, event: e.TipTaken) -> dict[str, Any]:
+    """The tip as an attempt that nobody played; the first turn is the first Player's."""
+    tip = Attempt(
+        n=event.n,
+        turn=0,
+        start=event.commit,
+        onto=None,
+        started_at=event.at,
+        kind="snapshot",
+        commit=event.commit,
+        tree=event.tree,
+    )
+    return {"attempts": (*task.attempts, tip), "turn": 0}
 
 
 def _player_started(state: RunState, task: TaskState, event: e.PlayerStarted) -> dict[str, Any]:

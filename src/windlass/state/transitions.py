@@ -70,7 +70,11 @@ class RunPhase(enum.StrEnum):
 
 TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
     {
-        Phase.PENDING: {e.PlayerStarted: Phase.PLAYING, e.HelpNeeded: Phase.HELP_TO_START},
+        Phase.PENDING: {
+            e.PlayerStarted: Phase.PLAYING,
+            e.HelpNeeded: Phase.HELP_TO_START,
+            e.TipTaken: Phase.SAVED,
+        },
         Phase.PLAYING: {
             e.PlayerFinished: Phase.PLAYED,
             e.PlayerFailed: Phase.LEFT,
@@ -127,11 +131,13 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
         },
         Phase.WAITING_FOR_COACH: {e.TimerFired: Phase.SAVED, e.RunResumed: Phase.UNREVIEWED},
         Phase.RETURNED: {
+            e.TipTaken: Phase.SAVED,
             e.PlayerStarted: Phase.PLAYING,
             e.TaskAbandoned: Phase.ABANDONED,
             e.HelpNeeded: Phase.HELP_TO_PLAY,
         },
-        Phase.APPROVED: {e.MergeStarted: Phase.MERGING},
+        # What is approved as it stands on the tip needs no merge.
+        Phase.APPROVED: {e.MergeStarted: Phase.MERGING, e.TaskMerged: Phase.MERGED},
         Phase.MERGING: {
             e.MergeBuilt: Phase.BUILT,
             e.MergeConflicted: Phase.CONFLICTED,

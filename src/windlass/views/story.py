@@ -56,6 +56,8 @@ def _of_run(event: e.RunEvent, state: RunState) -> Line | None:
 def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901  one arm a fact
     name = _name(event.task, state)
     match event:
+        case e.TipTaken():
+            return Line("E2E", f"{name} · all is merged: to be tried on {event.commit[:10]}")
         case e.PlayerStarted():
             again = " · settling a conflict" if event.onto is not None else ""
             limit = state.specs[event.task].max_turns or state.settings.max_turns
@@ -85,7 +87,8 @@ def _of_review(event: e.TaskEvent, state: RunState) -> Line | None:
     name = _name(event.task, state)
     match event:
         case e.CoachStarted():
-            return Line("COACH", f"{name} · reviews {event.commit[:10]}")
+            verb = "tries" if state.specs[event.task].scenario else "reviews"
+            return Line("COACH", f"{name} · {verb} {event.commit[:10]}")
         case e.CoachAnswered():
             criteria = len(state.specs[event.task].acceptance_criteria) or 1
             said = _review(event.review, criteria)

@@ -11,6 +11,9 @@ MAX_BYTES = 200_000
 PLACES = {
     "player.md": (".windlass/player.md", ".claude/agents/autobuild-player.md"),
     "coach.md": (".windlass/coach.md", ".claude/agents/autobuild-coach.md"),
+    "e2e.md": (".windlass/e2e.md",),
+    "conflict.md": (".windlass/conflict.md",),
+    "partial.md": (".windlass/partial.md",),
     **{name: (name,) for name in GUIDES},
 }
 """Where each text may stand; the first place that has one is taken."""

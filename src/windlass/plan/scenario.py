@@ -1,0 +1,37 @@
+"""The plan's E2E scenario as one more task, after all others: it begins with its review.
+
+A fresh agent tries the scenario on the tip. Where it holds the task is done, and nothing was
+changed; where it does not, what failed is feedback, and from there on it is a task like any other:
+Player, snapshot, checks, another try on that snapshot, gate, merge queue.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+
+from msgspec.structs import replace
+
+from windlass.plan.model import Plan, Task
+
+HOLDS = "the scenario holds, from its first step to its last"
+"""What there is to show."""
+
+
+def with_scenario(plan: Plan) -> Plan:
+    """The plan with its scenario as the last task; the plan itself where it has none to add."""
+    if not plan.e2e or any(task.scenario for task in plan.tasks):
+        return plan
+    taken = {task.id.lower() for task in plan.tasks}
+    scenario = Task(
+        id=next(name for name in _names() if name not in taken),
+        title="E2E scenario",
+        text=plan.e2e,
+        acceptance_criteria=(HOLDS,),
+        depends_on=tuple(task.id for task in plan.tasks),
+        scenario=True,
+    )
+    return replace(plan, tasks=(*plan.tasks, scenario))
+
+
+def _names() -> Iterator[str]:
+    yield "e2e"
+    yield from (f"e2e-{number}" for number in count(2))
