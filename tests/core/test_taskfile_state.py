@@ -64,7 +64,9 @@ def test_every_field_of_the_seeds_example():
     assert list(data) == ["id", "status", "feature_build"]
     assert data["status"] == "in_review"
     build = data["feature_build"]
-    assert list(build) == ["current_turn", "max_turns", "worktree_path", "started_at", "turns"]
+    seeds = ["current_turn", "max_turns", "worktree_path", "started_at", "turns"]
+    assert list(build) == [*seeds, "journal"]
+    assert build["journal"] == "r1@7", "the position it was made from"
     assert (build["current_turn"], build["max_turns"]) == ("2", "5")
     assert build["worktree_path"] == ".windlass/plans/p/workspaces/TASK-1"
     first, second = made.state.tasks["TASK-1"].attempts
@@ -153,6 +155,15 @@ def test_an_interrupted_player_is_no_turn_of_its_own():  # G10
     made.go()
     assert [attempt.n for attempt in made.state.tasks["TASK-1"].attempts] == [1, 2]
     assert [t["turn"] for t in shown(made.state)["feature_build"]["turns"]] == ["1"]
+
+
+def test_a_new_position_alone_is_no_news():
+    made = world(lambda *_: review())
+    made.go()
+    text = project(made.state, 7, {"p.md": TEXT})["p.md"]
+    assert project(made.state, 8, {"p.md": text}) == {}
+    edited = text.replace("current_turn: 1", "current_turn: 9")
+    assert project(made.state, 8, {"p.md": edited})["p.md"] == text.replace("@7", "@8")
 
 
 def test_a_file_that_is_gone_or_broken_is_left_alone():

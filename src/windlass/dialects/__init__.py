@@ -137,7 +137,7 @@ def project(
     run has to say is redacted; what is the user's own is theirs, secrets and all.
     """
     if state.plan.dialect == taskfile.name:
-        return taskfile_state.project(state, texts, redact)
+        return taskfile_state.project(state, seq, texts, redact)
     if state.plan.dialect == milestone.name:
         made = milestone_state.project(state, seq)
         return {path: redact(text) for path, text in made.items()}

@@ -14,6 +14,8 @@ from windlass.events.values import RunEnd
 from windlass.state import Attempt, RunState, TaskState
 
 MAX_SUMMARY = 500
+STAMP = "journal"
+"""Where it stands which run, and which position of its journal, this was made from."""
 
 _STATUS: Mapping[str, str] = MappingProxyType(
     {
@@ -31,19 +33,32 @@ _STATUS: Mapping[str, str] = MappingProxyType(
 
 
 def project(
-    state: RunState, texts: Mapping[str, str], redact: Callable[[str], str]
+    state: RunState, seq: int, texts: Mapping[str, str], redact: Callable[[str], str]
 ) -> dict[str, str]:
-    """The task's file with its state in it, as {path: text}; nothing where it has no text."""
+    """The task's file with its state in it, as {path: text}; nothing where nothing is new."""
     path = state.plan.path
     task = state.tasks[state.plan.tasks[0].id]
     if path not in texts or task.status not in _STATUS:
         return {}
+    build = _build(state, task, redact)
+    text = texts[path]
     try:
-        owned = {"status": _status(state, task), "feature_build": _build(state, task, redact)}
-        return {path: frontmatter.spliced(path, texts[path], owned)}
+        owned = {"status": _status(state, task), "feature_build": {**build, STAMP: _stamp(text)}}
+        if frontmatter.spliced(path, text, owned) == text:
+            return {}  # a new position alone is no news to whoever reads the file
+        owned["feature_build"] = {**build, STAMP: f"{state.run}@{seq}"}
+        return {path: frontmatter.spliced(path, text, owned)}
     except PlanError:
         # Somebody is in the middle of editing it; the next change brings the next chance.
         return {}
+
+
+def _stamp(text: str) -> str | None:
+    """What the file says it was made from."""
+    found = frontmatter.read("", text)
+    build = found.data.get("feature_build") if found is not None else None
+    stamp = build.get(STAMP) if isinstance(build, dict) else None
+    return stamp if isinstance(stamp, str) else None
 
 
 def _status(state: RunState, task: TaskState) -> str:
