@@ -93,6 +93,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The model that reviews; the one that plays unless set."""
     max_cost: Annotated[float, Meta(gt=0, le=100_000)] = 20.0
     """Stop the run when it has spent this many US dollars."""
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    """Stop the run when it has used this many tokens, read and written; no limit unless set."""
     base: Annotated[str, Meta(min_length=1)] | None = None
     """The branch or commit to work from; the checked-out one unless set."""
     agent: AgentSettings = AgentSettings()

@@ -173,6 +173,7 @@ def test_bounds_are_those_that_are_enforced(tmp_path: Path):
     assert bounds["sandbox.level"] == "auto | bwrap | checkout | none"
     assert bounds["sandbox.network"] == "true | false"
     assert bounds["checks"] == "a list of texts"
-    assert bounds["base"] == "text or not set"
+    assert bounds["base"] == "text, or not set"
+    assert bounds["max_tokens"] == "≥ 1, or not set"
     assert bounds["model"] == "text"
     assert bounds["agent.name"] == "claude"

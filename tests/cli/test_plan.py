@@ -69,6 +69,7 @@ Orders (orders, milestone): 2 tasks
 
 The longest way through is 2 tasks.
 Every task: make test
+It has an E2E scenario, which is tried with --e2e.
 docs/orders.md:19: passed over: only a bold label is a field: write '**Depends on:**'
 """)
 

@@ -7,6 +7,7 @@ from windlass.plan import Task
 from windlass.ports import Report
 from windlass.settings import Settings
 from windlass.testing.memory import Crashed
+from windlass.views.closing import closing
 from windlass.views.cost import run_cost
 from worlds import World, plan_of, writes
 
@@ -94,3 +95,23 @@ def test_what_was_killed_is_known_where_everything_is_metered():
     assert first.metered is False
     world.go()
     assert run_cost(world.state).known is False
+
+
+def test_tokens_have_a_budget_too_where_one_is_set():
+    world, spender = spending(requests=3)
+    tokens = Settings(checks=("test",), max_tokens=25)
+    world.go(settings=tokens)
+    assert world.state.ended is e.RunEnd.LIMIT
+    assert spender.sent == 3, "ten each: the one that crosses the line is the last"
+    assert "25 tokens" in world.state.reason
+    [*_, line] = closing(world.state, plan="p.md", workspaces="w")
+    assert line.text == "windlass resume p.md --max-tokens 50"
+    world.go(settings=Settings(checks=("test",)))
+    assert world.state.ended is e.RunEnd.COMPLETED
+
+
+def test_the_end_says_how_to_go_on_beyond_the_budget():
+    world, _ = spending(requests=12)
+    world.go()
+    [*_, line] = closing(world.state, plan="p.md", workspaces="w")
+    assert line.text == "windlass resume p.md --max-cost 20"

@@ -191,12 +191,17 @@ def _from_text(text: str, kind: Any) -> Any:
 
 def _bounds(kind: Any) -> str:
     """What the type lets in, in words: from the schema, so that it is what is enforced."""
-    schema = msgspec.json.schema(kind)
+    return _allowed(msgspec.json.schema(kind))
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return " | ".join(str(value) for value in schema["enum"])
     if "anyOf" in schema:
-        return "text or not set"
+        parts = (_allowed(part) for part in schema["anyOf"] if part.get("type") != "null")
+        return f"{' or '.join(parts)}, or not set"
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     if low is not None:
-        return f"{'≥' if 'minimum' in schema else '>'} {low}, ≤ {schema['maximum']}"
+        most = f", ≤ {schema['maximum']}" if "maximum" in schema else ""
+        return f"{'≥' if 'minimum' in schema else '>'} {low}{most}"
     return {"array": "a list of texts", "boolean": "true | false"}.get(schema["type"], "text")

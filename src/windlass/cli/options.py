@@ -45,6 +45,9 @@ def run_options(command: F) -> F:
             "--max-cost", type=float, metavar="USD", help="Stop at this cost  [default: 20]"
         ),
         click.option(
+            "--max-tokens", type=int, metavar="N", help="Stop after N tokens  [default: no limit]"
+        ),
+        click.option(
             "--sandbox",
             type=click.Choice(["auto", "bwrap", "checkout", "none"]),
             help="How strong the sandbox is  [default: auto]",
@@ -78,6 +81,7 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
         "model": options.get("model"),
         "coach_model": options.get("coach_model"),
         "max_cost": options.get("max_cost"),
+        "max_tokens": options.get("max_tokens"),
         "sandbox.level": options.get("sandbox"),
         "e2e.run": options.get("e2e"),
         "policy.red_base": options.get("red_base"),

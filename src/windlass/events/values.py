@@ -68,3 +68,13 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_write_tokens: int = 0
     known: bool = True
     """False where an agent was killed before it could say."""
+
+    @property
+    def tokens(self) -> int:
+        """All of them."""
+        return (
+            self.input_tokens
+            + self.output_tokens
+            + self.cache_read_tokens
+            + self.cache_write_tokens
+        )

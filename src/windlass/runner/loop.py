@@ -16,6 +16,7 @@ from windlass.runner.effects import Effects, Ports
 from windlass.scheduler import decide
 from windlass.scheduler.people import spoken
 from windlass.state import RunState, apply
+from windlass.state.budget import used_up
 
 Observer: TypeAlias = Callable[[e.Entry, RunState], None]
 """Told of every entry once it is durable; must be quick and must not raise."""
@@ -53,7 +54,7 @@ class Runner:
         """
         if self._group is None or self._ended.is_set():
             return None
-        if self.state.spent_usd >= self.state.settings.max_cost:
+        if used_up(self.state) is not None:
             return None
         name = f"{self._seq + 1}"
         at = self._ports.clock.now()

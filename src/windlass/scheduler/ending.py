@@ -10,6 +10,7 @@ from datetime import datetime
 from windlass.events import model as e
 from windlass.scheduler import evidence, failures, gate
 from windlass.state import Phase, RunPhase, RunState
+from windlass.state.budget import used_up
 from windlass.state.model import stands_in_the_way
 from windlass.state.transitions import HELPLESS, UNDER_WAY
 
@@ -122,9 +123,7 @@ def _limit(state: RunState) -> str | None:
             continue
         if (reason := failures.reason_to_pause(task, ended)) is not None:
             return reason
-    if state.spent_usd >= state.settings.max_cost:
-        return f"the budget of ${state.settings.max_cost:.2f} is used up"
-    return None
+    return used_up(state)
 
 
 def _stops_on_failure(state: RunState) -> bool:

@@ -187,3 +187,9 @@ class RunState(Struct, frozen=True, kw_only=True):
     def spent_usd(self) -> float:
         """What the run has cost so far, over all restarts."""
         return sum(task.cost_usd for task in self.tasks.values())
+
+    @property
+    def spent_tokens(self) -> int:
+        """What the run has read and written so far, over all restarts; what is cached counts."""
+        usages = (usage for task in self.tasks.values() for usage in task.usages)
+        return sum(usage.tokens for usage in usages)

@@ -2,6 +2,7 @@
 
 from windlass.events.model import Outcome, RunEnd
 from windlass.state import Phase, RunState, TaskState
+from windlass.state.budget import used_up
 from windlass.state.transitions import HELPLESS
 from windlass.views.cost import run_cost
 from windlass.views.outcome import task_statuses
@@ -82,6 +83,13 @@ def _base_line(state: RunState) -> str:
     return f"{base} itself has not moved"
 
 
+def _more(state: RunState) -> str:
+    """The option that lets a run go on whose budget is used up."""
+    if state.spent_usd >= state.settings.max_cost:
+        return f"--max-cost {2 * state.settings.max_cost:g}"
+    return f"--max-tokens {2 * (state.settings.max_tokens or 0)}"
+
+
 def _next(state: RunState, plan: str) -> Line:
     branch = integration_branch(state)
     match state.ended:
@@ -99,6 +107,7 @@ def _next(state: RunState, plan: str) -> Line:
                 ("or mend the base, then: " + f"windlass run {plan} --restart", state.reason),
             )
         case RunEnd.LIMIT:
-            return Line("Next", f"windlass resume {plan}", (state.reason,))
+            more = f" {_more(state)}" if used_up(state) is not None else ""
+            return Line("Next", f"windlass resume {plan}{more}", (state.reason,))
         case _:
             return Line("Next", f"windlass resume {plan}", (state.reason,) if state.reason else ())
