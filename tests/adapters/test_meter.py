@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,14 @@ import pytest
 
 from waiting import eventually
 from windlass.adapters.agents.claude import ClaudeAgent, find_program
+from windlass.adapters.agents.metered import MeteredAgent
+from windlass.adapters.clock import SystemClock
+from windlass.adapters.meter.comeback import Refusal
 from windlass.adapters.meter.prices import bound, cost
 from windlass.adapters.meter.proxy import HOST, Admission, Meter
 from windlass.adapters.sandbox.plain import Plain
 from windlass.events.model import Failure, Usage
+from windlass.ports import Report
 from windlass.settings import AgentSettings
 from windlass.testing.conformance.agent import brief
 from windlass.testing.model import (
@@ -29,7 +34,10 @@ from windlass.testing.model import (
     Call,
     Drop,
     DropMid,
+    Fault,
+    Flaky,
     Hang,
+    Limit,
     Say,
     Script,
     SseError,
@@ -352,6 +360,52 @@ class TestFailing:
             await answer.aclose()
 
 
+IN_TWO_HOURS = (SystemClock().now() + timedelta(hours=2)).isoformat()
+BUSY = Status(429, "rate_limit_error", {"retry-after": "60"})
+
+
+class TestRefusals:  # G13 B6
+    async def refused(self, *faults: Fault, asks: int) -> Refusal | None:
+        """What is known at the end of an agent that met these faults, then an answer."""
+        async with world(Flaky(faults, SAID)) as w:
+            for _ in range(asks):
+                await w.ask(stream=True)
+            return w.meter.dismiss(w.admission.token)
+
+    @pytest.mark.parametrize("code", [429, 503, 529])
+    async def test_when_to_come_back_is_remembered(self, code: int):
+        told = await self.refused(Status(code, headers={"retry-after": "60"}), asks=1)
+        assert told is not None
+        assert told.until is not None
+        assert timedelta(seconds=30) < told.until - SystemClock().now() <= timedelta(seconds=60)
+
+    async def test_the_last_word_counts(self):
+        told = await self.refused(BUSY, Limit(7200), Status(500), asks=3)
+        assert told is not None
+        assert told.is_limit
+        assert told.until is not None
+        assert told.until - SystemClock().now() > timedelta(hours=1)
+
+    async def test_what_is_granted_is_refused_no_more(self):
+        assert await self.refused(BUSY, asks=2) is None
+
+    async def test_what_one_model_is_granted_says_nothing_of_another(self):
+        async with world(BUSY) as w:
+            await w.ask(model="claude-opus-4-5")
+            await w.ask(tools=[], model="claude-haiku-4-5")
+            await w.ask("/v1/messages/count_tokens")
+            assert w.meter.dismiss(w.admission.token) is not None
+
+    async def test_each_agent_has_its_own_and_others_have_none(self):
+        async with world(Flaky((BUSY,), SAID)) as w:
+            other = w.meter.admit("1.2", "coach")
+            await w.ask()
+            await w.post(other)
+            assert w.meter.dismiss(other.token) is None
+            assert w.meter.dismiss("nobody") is None
+            assert w.meter.dismiss(w.admission.token) is not None
+
+
 class TestSecrecy:
     @pytest.mark.parametrize(
         ("credentials", "sent", "beta"),
@@ -405,6 +459,38 @@ class TestClaude:
         assert billed.input_tokens == sum(usage.input_tokens for usage in settled)
         assert report.usage.cost_usd == pytest.approx(sum(usage.cost_usd for usage in settled))
 
+    @pytest.mark.parametrize(
+        ("step", "failure"),
+        [
+            (Status(429, "rate_limit_error", {"retry-after": "7200"}), Failure.USAGE_LIMIT),
+            (Status(529, "overloaded_error", {"retry-after": "7200"}), Failure.TRANSIENT),
+            (Limit(7200), Failure.USAGE_LIMIT),
+            # Refused as often as the program asks: it has no word for the limit of a login.
+            (
+                Status(
+                    429,
+                    "rate_limit_error",
+                    {
+                        "anthropic-ratelimit-unified-status": "rejected",
+                        "anthropic-ratelimit-unified-5h-status": "rejected",
+                        "anthropic-ratelimit-unified-5h-reset": IN_TWO_HOURS,
+                    },
+                ),
+                Failure.USAGE_LIMIT,
+            ),
+        ],
+        ids=["429", "529", "limit", "limit of a login"],
+    )
+    async def test_until_when_to_wait_is_the_providers_word(  # G13 B6
+        self, tmp_path: Path, step: Step, failure: Failure
+    ):
+        async with world(step) as w:
+            agent = MeteredAgent(w.meter, lambda given: _agent(tmp_path, given, retries=1))
+            report = await agent.work(brief(), tmp_path / "w", lambda _: None)
+        assert report.failure is failure
+        assert report.retry_at is not None
+        assert report.retry_at - SystemClock().now() > timedelta(hours=1)
+
     async def test_claude_beyond_the_budget_says_so(self, tmp_path: Path):
         async with world() as w:
             w.ledger.refuses = True
@@ -413,14 +499,18 @@ class TestClaude:
         assert w.server.log == []
 
 
-async def _claude(w: World, tmp_path: Path):
+def _agent(tmp_path: Path, credentials: Mapping[str, str], **more: int) -> ClaudeAgent:
     for name in ("home", "w"):
         (tmp_path / name).mkdir()
     host = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     sandbox = Plain("none", home=tmp_path / "home", environment=host, marker=tmp_path.name)
+    return ClaudeAgent(AgentSettings(), sandbox, credentials, **more)
+
+
+async def _claude(w: World, tmp_path: Path) -> Report:
     admission = w.admission
     credentials = {"ANTHROPIC_API_KEY": admission.token, "ANTHROPIC_BASE_URL": admission.url}
-    agent = ClaudeAgent(AgentSettings(), sandbox, credentials)
+    agent = _agent(tmp_path, credentials)
     return await agent.work(brief(), tmp_path / "w", lambda _: None)
 
 

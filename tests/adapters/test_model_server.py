@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from waiting import eventually
+from windlass.adapters.clock import SystemClock
 from windlass.testing.model import (
     Answer,
     Book,
@@ -24,6 +25,7 @@ from windlass.testing.model import (
     DropMid,
     Flaky,
     Hang,
+    Limit,
     Say,
     Script,
     SseError,
@@ -143,6 +145,7 @@ class TestBook:
             DropMid(),
             Hang("middle"),
             SseError(),
+            Limit(3.5),
             Flaky((Drop(), Status(500)), Answer((Say("c"),))),
         )
         book = Book({"Task: 1": Script(steps)}, default=Script((Say("x"),)))
@@ -210,6 +213,15 @@ class TestServer:
         assert answer.headers["retry-after"] == "600"
         assert answer.json()["error"]["type"] == "rate_limit_error"
         assert server.log[0].usage is None
+
+    async def test_a_usage_limit_ends_so_long_after_it_was_told(self):
+        before = SystemClock().now().timestamp()
+        async with serving(Limit(60)) as (_, client):
+            answer = await client.post("/v1/messages", json=request("Task: 1", stream=True))
+        assert answer.status_code == 429
+        told = {name.removeprefix("anthropic-ratelimit-"): v for name, v in answer.headers.items()}
+        assert told["unified-status"] == told["unified-5h-status"] == "rejected"
+        assert before + 60 <= int(told["unified-reset"]) <= before + 90
 
     @pytest.mark.parametrize("stream", [True, False])
     async def test_a_drop_gives_no_byte_and_costs_nothing(self, stream: bool):  # noqa: FBT001

@@ -44,6 +44,36 @@ def test_a_usage_limit_waits_until_the_moment_the_provider_named():
     assert then(Failure.USAGE_LIMIT, 500) is Then.WAIT
 
 
+def test_a_moment_nobody_can_mean_is_not_waited_for():
+    def decided(retry_at):
+        return after(Failure.USAGE_LIMIT, in_a_row=1, at=NOON, retry_at=retry_at, jitter=0.0)
+
+    month = timedelta(days=31)
+    assert decided(NOON + month).until == NOON + month
+    assert decided(NOON + month + timedelta(seconds=1)) == decided(None)
+
+
+def test_a_moment_that_is_past_already_is_now():
+    past = NOON - timedelta(hours=1)
+    decided = after(Failure.TRANSIENT, in_a_row=1, at=NOON, retry_at=past, jitter=0.0)
+    assert decided.until == NOON
+
+
+def test_a_provider_that_names_too_early_a_moment_again_and_again_is_given_time():
+    """Else a clock that goes wrong would have agents started without end."""
+
+    def wait(in_a_row: int, named: float = 1) -> float:
+        retry_at = NOON + timedelta(seconds=named)
+        decided = after(
+            Failure.USAGE_LIMIT, in_a_row=in_a_row, at=NOON, retry_at=retry_at, jitter=1.0
+        )
+        assert decided.until is not None
+        return (decided.until - NOON).total_seconds()
+
+    assert [wait(i) for i in (1, 2, 3, 4, 100)] == [1, 60, 120, 240, 3600]
+    assert wait(100, named=5000) == 5000
+
+
 def test_waits_grow_and_are_bounded_and_out_of_step():
     def wait(in_a_row: int, jitter: float) -> float:
         decided = after(Failure.TRANSIENT, in_a_row=in_a_row, at=NOON, retry_at=None, jitter=jitter)

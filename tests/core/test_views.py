@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from windlass.events import model as e
 from windlass.plan import Task
 from windlass.ports import Report
 from windlass.settings import E2ESettings, Settings
-from windlass.state import RunState, apply
+from windlass.state import RunState, apply, fold
 from windlass.testing.memory import Files, MemoryInbox, Play
 from windlass.views.closing import closing
 from windlass.views.cost import run_cost, task_cost
@@ -263,7 +263,7 @@ BASE 1 pass
 PLAYER a First · turn 1/5
 FAILED a First · transient · no turn used
   529 overloaded
-WAIT a First · transient · until 00:00:01Z
+WAIT a First · for the provider to recover · until 00:00:01Z, in 1.5s
 PLAYER a First · turn 1/5
 FAILED a First · stalled · no turn used
 PLAYER a First · turn 1/5
@@ -625,7 +625,16 @@ class TestProgress:
             ]
         )
         assert list(told["tasks"]["a"]) == snapshot(
-            ["status", "turns", "commits", "merged", "cost_usd", "feedback"]
+            [
+                "status",
+                "turns",
+                "commits",
+                "merged",
+                "cost_usd",
+                "feedback",
+                "waits_for",
+                "waits_until",
+            ]
         )
         assert list(told["metrics"]) == snapshot(
             [
@@ -663,6 +672,8 @@ class TestProgress:
             "merged": None,
             "cost_usd": 0.0,
             "feedback": None,
+            "waits_for": None,
+            "waits_until": None,
         }
         assert turns_used(world.state.tasks["a"]) == 0
 
@@ -683,6 +694,33 @@ class TestProgress:
         told = progress(world.state, 1).tasks["a"]
         assert told.status == "needs_human"
         assert (told.feedback or "").startswith("the agent failed 4 times in a row (stalled)")
+
+    @pytest.mark.parametrize("role", ["Player", "Coach"])
+    def test_a_wait_says_for_what_and_until_when(self, role: str):  # B6
+        end = datetime(2026, 1, 3, tzinfo=UTC)
+        failed = Report(failure=e.Failure.USAGE_LIMIT, retry_at=end)
+        troubles = {"Player": [failed], "Coach": [failed]}
+
+        def play(_n: int, _turn: int, files: dict[str, str]) -> Report | None:
+            files["a"] = "done"
+            return troubles["Player"].pop() if role == "Player" and troubles[role] else None
+
+        def coach(*_: object) -> Report | None:
+            return troubles["Coach"].pop() if role == "Coach" and troubles[role] else None
+
+        world = World(plan_of(A), {"a": play}, coach=coach)
+        world.go()
+        states = [fold(world.events[:n]) for n in range(1, len(world.events) + 1)]
+        told = [progress(state, 1).tasks["a"] for state in states if state is not None]
+        waits = [(task.waits_for, task.waits_until) for task in told if task.waits_for]
+        assert waits == [(e.Failure.USAGE_LIMIT, end)] * len(waits)
+        assert waits
+        assert told[-1].waits_until is None
+        lines = [line for line in story(world).splitlines() if line.startswith("WAIT")]
+        words = "WAIT a First · for the provider's usage limit to end · until"
+        assert [line[: len(words)] for line in lines] == [words]
+        assert f"{end:%Y-%m-%d %H:%M:%S}Z, in 4" in lines[0], "the day is said"
+        assert "1 turn " in story(world), "and no turn was used"
 
     def test_time_is_that_of_the_events(self):
         world = ran(A)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import plans
-from windlass.testing.model.script import Book, Call, Drop, Hang, Say, Script, Status
+from windlass.testing.model.script import Book, Call, Hang, Say, Script, Status
 from windlass.testing.sample import playing, reviewing, write
 
 pytestmark = pytest.mark.e2e
@@ -121,22 +121,6 @@ def test_a_coach_that_cannot_answer_approves_nothing(stage, fault, code):  # G13
     assert got == code, err
     assert "TaskApproved" not in kinds(play)
     assert play.none_left()
-
-
-@pytest.mark.parametrize(
-    "fault", [Status(500), Status(529, "overloaded_error"), Drop()], ids=["500", "529", "dropped"]
-)
-def test_a_provider_in_trouble_is_waited_for_and_uses_no_turn(stage, fault):  # G13
-    """The Coach's first conversation fails for good; the next one, later, answers."""
-    play = stage(files(), book(reviewing(), **{"Role: Coach|Review: 1\n": Script((fault,) * 30)}))
-    code, _, err = play.run("run", "plan.md")
-    assert code == 0, err
-    assert "the Coach, transient · no turn used" in err
-    told = [event for event in events(play) if event["type"] == "TaskApproved"]
-    assert len(told) == 1
-    assert play.merges() == ["a"]
-    started = [event for event in events(play) if event["type"] == "PlayerStarted"]
-    assert len(started) == 1, "no turn was used"
 
 
 def test_a_hostile_coach_changes_nothing_and_is_noted(stage):  # G4 B5

@@ -8,9 +8,10 @@ import msgspec
 
 from windlass.cli.finding import plan_id_of
 from windlass.cli.options import json_option, repo_option
-from windlass.cli.wiring import Project, newest
+from windlass.cli.wiring import Project, newest, now
 from windlass.errors import BadInput, JournalError
-from windlass.views.progress import Progress, progress
+from windlass.views.progress import Progress, TaskProgress, progress
+from windlass.views.waiting import wait_line
 from windlass.views.words import duration, money, one_line, plural
 
 
@@ -70,6 +71,13 @@ def _people(project: Project, told: Progress, note: str) -> None:
     for task_id, task in told.tasks.items():
         turns = plural(task.turns, "turn") if task.turns else ""
         commit = (task.merged or "")[:10]
-        line = f"  {task.status:<12} {task_id:<10} {turns:<8} {commit:<10}"
+        line = f"  {task.status:<12} {task_id:<10} {turns:<8} {commit:<10} {_waiting(task)}"
         click.echo(line.rstrip())
     click.echo(f"  branch {told.integration} on {told.base_branch or told.base[:10]}\n")
+
+
+def _waiting(task: TaskProgress) -> str:
+    at = now()
+    if task.waits_for is None or task.waits_until is None or task.waits_until <= at:
+        return ""
+    return f"waits {wait_line(task.waits_for, task.waits_until, at)}"

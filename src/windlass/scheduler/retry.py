@@ -46,6 +46,9 @@ RULES: Mapping[Failure, Rule] = MappingProxyType(
     }
 )
 
+FARTHEST = timedelta(days=31)
+"""No provider means more than a month; a moment beyond is a mistake and not waited for."""
+
 _PAUSING = frozenset({Failure.AUTH, Failure.BUDGET})
 
 
@@ -65,10 +68,18 @@ def after(
         return Retry(then=Then.PAUSE)
     if rule.bound is not None and in_a_row > rule.bound:
         return Retry(then=Then.ASK)
-    if retry_at is not None:
-        return Retry(then=Then.WAIT, until=retry_at)
+    if retry_at is not None and retry_at - at <= FARTHEST:
+        # The provider's word is the truth, to the second. One that comes after another is given
+        # time as well, or a clock that goes wrong would have agents started without end.
+        wait = _back_off(rule, in_a_row - 1, jitter)
+        return Retry(then=Then.WAIT, until=max(retry_at, at + wait))
+    wait = _back_off(rule, in_a_row, jitter)
+    return Retry(then=Then.WAIT, until=at + wait) if wait else Retry(then=Then.AGAIN)
+
+
+def _back_off(rule: Rule, in_a_row: int, jitter: float) -> timedelta:
+    if in_a_row < 1:
+        return timedelta()
     wait = min(rule.longest_wait, rule.first_wait * 2 ** min(in_a_row - 1, 20))
-    if wait <= 0:
-        return Retry(then=Then.AGAIN)
     # Half of the wait is certain and half is rolled, so that agents do not come back as a herd.
-    return Retry(then=Then.WAIT, until=at + timedelta(seconds=wait * (0.5 + jitter / 2)))
+    return timedelta(seconds=wait * (0.5 + jitter / 2))

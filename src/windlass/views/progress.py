@@ -1,11 +1,14 @@
 """`windlass status --json` and the run's state.json: one shape, a contract that others read."""
 
+from datetime import datetime
+
 from msgspec import Struct
 
-from windlass.events.model import Outcome
+from windlass.events.model import Failure, Outcome
 from windlass.state import RunState, TaskState
 from windlass.views.cost import run_cost, task_cost
 from windlass.views.outcome import run_status, task_statuses
+from windlass.views.waiting import waits_for
 
 
 class TaskProgress(Struct, frozen=True, kw_only=True):
@@ -18,6 +21,9 @@ class TaskProgress(Struct, frozen=True, kw_only=True):
     """The merge commit that brought the task in."""
     cost_usd: float
     feedback: str | None
+    waits_for: Failure | None = None
+    """The failure that is waited out before the next agent is started."""
+    waits_until: datetime | None = None
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
@@ -89,6 +95,7 @@ def turns_used(task: TaskState) -> int:
 
 def _task(task: TaskState, status: str) -> TaskProgress:
     commits = (attempt.commit for attempt in task.attempts if attempt.kind == "snapshot")
+    waiting = waits_for(task)
     return TaskProgress(
         status=status,
         turns=turns_used(task),
@@ -96,6 +103,8 @@ def _task(task: TaskState, status: str) -> TaskProgress:
         merged=task.merge_commit,
         cost_usd=task_cost(task).usd,
         feedback=task.question or task.feedback,
+        waits_for=waiting,
+        waits_until=task.wait_until if waiting is not None else None,
     )
 
 

@@ -7,6 +7,7 @@ from windlass.events.review import Review
 from windlass.state import RunState
 from windlass.views.cost import task_cost
 from windlass.views.outcome import blocked
+from windlass.views.waiting import wait_line
 from windlass.views.words import duration, money, one_line, plural, tokens
 
 _WIDTH = 100
@@ -66,7 +67,7 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901 
             why = one_line(event.message, _WIDTH)
             return Line("FAILED", f"{name} · {event.failure} · no turn used", (why,) if why else ())
         case e.WaitStarted():
-            return Line("WAIT", f"{name} · {event.failure} · until {event.until:%H:%M:%S}Z")
+            return Line("WAIT", f"{name} · {wait_line(event.failure, event.until, event.at)}")
         case e.ChecksStarted():
             return Line(
                 "CHECKS", f"{name} · {plural(len(event.checks), 'check')} on {event.commit[:10]}"

@@ -12,7 +12,6 @@ Rule 3: cost and tokens are the last result's totals, which cover all models and
 import re
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -29,6 +28,7 @@ from claude_agent_sdk import (
 )
 from msgspec import Struct
 
+from windlass.adapters.meter.comeback import read_moment
 from windlass.events.model import Failure, Usage
 from windlass.ports import Activity, Brief, Report, Watch
 from windlass.settings import AgentSettings
@@ -191,7 +191,7 @@ class Reader:
         reset = self._reset.rate_limit_info.resets_at if self._reset else None
         retry_at = None
         if failure is Failure.USAGE_LIMIT and reset is not None:
-            retry_at = datetime.fromtimestamp(reset, UTC)
+            retry_at = read_moment(reset)
         return Report(failure=failure, message=message, usage=usage, retry_at=retry_at)
 
     def _answer(self, result: ResultMessage) -> Struct | None:

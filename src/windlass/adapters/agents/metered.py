@@ -1,6 +1,8 @@
 """An agent that never holds the key: it gets a token for the meter, and the meter alone counts.
 
 What the agent says it has cost is left out, for every request it made is in the journal already.
+What the provider said when it refused is put in: its program does not pass on until when to wait,
+and takes an account's usage limit for a passing trouble, since it does not know of the account.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,8 +10,9 @@ from pathlib import PurePath
 
 from msgspec.structs import replace
 
+from windlass.adapters.meter.comeback import Refusal
 from windlass.adapters.meter.proxy import Meter
-from windlass.events.model import Usage
+from windlass.events.model import Failure, Usage
 from windlass.ports import Agent, Brief, Report, Watch
 
 
@@ -31,5 +34,15 @@ class MeteredAgent:
         try:
             report = await self._make(credentials).work(brief, workspace, watch)
         finally:
-            self._meter.dismiss(admission.token)
-        return replace(report, usage=Usage())
+            refusal = self._meter.dismiss(admission.token)
+        return replace(informed(report, refusal), usage=Usage())
+
+
+def informed(report: Report, refusal: Refusal | None) -> Report:
+    """The report with what the provider's last refusal says of when to go on."""
+    if refusal is None or report.failure not in {Failure.USAGE_LIMIT, Failure.TRANSIENT}:
+        return report
+    if refusal.is_limit and report.failure is Failure.TRANSIENT:
+        message = "the provider's usage limit is reached"
+        report = replace(report, failure=Failure.USAGE_LIMIT, message=message)
+    return replace(report, retry_at=report.retry_at or refusal.until)

@@ -23,6 +23,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from windlass.adapters.clock import SystemClock
+from windlass.adapters.meter.comeback import REFUSED, Refusal, read_refusal
 from windlass.adapters.meter.prices import Asked, Tally
 from windlass.events.model import Usage
 
@@ -54,6 +56,28 @@ class Admission(Struct, frozen=True, kw_only=True):
     token: str
 
 
+class _Agent(Struct, frozen=True, kw_only=True):
+    """One that is admitted."""
+
+    task: str
+    role: str
+    refusals: dict[str, Refusal] = {}
+    """By model, the last one latest: what the provider refused and has not granted since."""
+
+    def note(self, model: str, status: int, headers: Mapping[str, str]) -> None:
+        """Take in how a request of it was answered."""
+        if httpx2.codes.is_success(status) or status in REFUSED:
+            # Each model has limits of its own: one that is granted says nothing of another.
+            self.refusals.pop(model, None)
+        if status in REFUSED:
+            self.refusals[model] = read_refusal(status, headers, SystemClock().now())
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """The last word of the provider, where it was a refusal."""
+        return next(reversed(self.refusals.values()), None)
+
+
 class Meter:
     """Who is admitted, and the address they are served at."""
 
@@ -61,7 +85,7 @@ class Meter:
         self._upstream = upstream.rstrip("/")
         self._secrets = _secrets(credentials)
         self._ledger = ledger
-        self._agents: dict[str, tuple[str, str]] = {}
+        self._agents: dict[str, _Agent] = {}
         self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=30))
         self._socket = socket.create_server((HOST, 0))
         self.url = f"http://{HOST}:{self._socket.getsockname()[1]}"
@@ -87,12 +111,13 @@ class Meter:
     def admit(self, task: str, role: str) -> Admission:
         """Let one agent in, under a token nobody else has."""
         token = secrets.token_urlsafe(32)
-        self._agents[token] = task, role
+        self._agents[token] = _Agent(task=task, role=role)
         return Admission(url=self.url, token=token)
 
-    def dismiss(self, token: str) -> None:
-        """Let its agent ask nothing more."""
-        self._agents.pop(token, None)
+    def dismiss(self, token: str) -> Refusal | None:
+        """Let its agent ask nothing more; what the provider last refused it, if it did."""
+        agent = self._agents.pop(token, None)
+        return agent and agent.refusal
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         # An agent that leaves before it has asked is owed nothing.
@@ -115,10 +140,11 @@ class Meter:
         forward = self._forward(request, body)
         tally, held = Tally(asked.model if asked else "", body), None
         if asked is not None:
-            held = self._ledger.reserve(*agent, asked.model, tally.bound)
+            held = self._ledger.reserve(agent.task, agent.role, asked.model, tally.bound)
             if held is None:
                 return _problem(402, "billing_error", "the run's budget is used up")
-        return _Passage(self._client, self._web, self._ledger, forward, tally, held)
+        model = asked.model if asked else None
+        return _Passage(self._client, self._web, self._ledger, forward, tally, held, agent, model)
 
     def _forward(self, request: Request, body: Mapping[str, Any]) -> httpx2.Request:
         query = request.scope["query_string"].decode("latin-1")
@@ -143,6 +169,9 @@ class _Passage(Struct):
     tally: Tally
     held: str | None
     """The reservation until it is settled; None where there is nothing to settle."""
+    agent: _Agent
+    model: str | None
+    """Whom it asks; None where only tokens are counted, which has limits of its own."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass it on, unless the agent leaves first."""
@@ -163,6 +192,8 @@ class _Passage(Struct):
             await refusal(scope, receive, send)
             return
         async with contextlib.aclosing(opened) as answer:
+            if self.model is not None:
+                self.agent.note(self.model, answer.status_code, answer.headers)
             if not answer.is_success:
                 self._settle(Usage())
             try:

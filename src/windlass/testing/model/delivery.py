@@ -1,6 +1,8 @@
 """How one step reaches the client, faults included: the only place that writes to a connection."""
 
 import asyncio
+import math
+import time
 from typing import Any, TypeAlias, assert_never
 
 import anyio
@@ -17,6 +19,7 @@ from windlass.testing.model.script import (
     DropMid,
     Flaky,
     Hang,
+    Limit,
     Say,
     SseError,
     Status,
@@ -70,10 +73,8 @@ class Delivery(Response):
                 await self._answer(send, Answer((block,)))
             case Answer() as answer:
                 await self._answer(send, answer)
-            case Status() as status:
-                body = wire.problem(status.error, status.message)
-                await self._start(send, JSON, status.code, status.headers)
-                await self._finish(send, body)
+            case Status() | Limit() as refusal:
+                await self._refuse(send, refusal)
             case SseError(error=error) if not self._asked.stream:
                 await self._start(send, JSON, 529 if error == "overloaded_error" else 500)
                 await self._finish(send, wire.problem(error, "scripted"))
@@ -89,6 +90,16 @@ class Delivery(Response):
                 raise TypeError(message)
             case _:
                 assert_never(self._step)
+
+    async def _refuse(self, send: Send, refusal: Status | Limit) -> None:
+        match refusal:
+            case Status() as status:
+                pass
+            case Limit(seconds=seconds):
+                end = math.ceil(time.time() + seconds)  # noqa: TID251  what a provider would tell
+                status = Status(429, "rate_limit_error", wire.limit(end))
+        await self._start(send, JSON, status.code, status.headers)
+        await self._finish(send, wire.problem(status.error, status.message))
 
     async def _answer(self, send: Send, answer: Answer) -> None:
         await anyio.sleep(answer.delay)

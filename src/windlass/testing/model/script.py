@@ -57,6 +57,12 @@ class Status(Struct, frozen=True, tag="status", forbid_unknown_fields=True):
     message: str = "scripted"
 
 
+class Limit(Struct, frozen=True, tag="limit", forbid_unknown_fields=True):
+    """The account's usage limit is reached, and is over so many seconds after it was told."""
+
+    seconds: float
+
+
 class Drop(Struct, frozen=True, tag="drop", forbid_unknown_fields=True):
     """The connection breaks before any byte of an answer."""
 
@@ -81,7 +87,7 @@ class SseError(Struct, frozen=True, tag="sse_error", forbid_unknown_fields=True)
     error: str = "overloaded_error"
 
 
-Fault: TypeAlias = Status | Drop | DropMid | Hang | SseError
+Fault: TypeAlias = Status | Limit | Drop | DropMid | Hang | SseError
 
 
 class Flaky(Struct, frozen=True, tag="flaky", forbid_unknown_fields=True):

@@ -137,6 +137,17 @@ def problem(error: str, said: str) -> bytes:
     return msgspec.json.encode({"type": "error", "error": {"type": error, "message": said}})
 
 
+def limit(end: int) -> dict[str, str]:
+    """The headers of an account whose usage limit is reached until then, in seconds since 1970."""
+    window = {"status": "rejected", "reset": str(end)}
+    account = {**window, "representative-claim": "five_hour"}
+    return {
+        **{f"anthropic-ratelimit-unified-{name}": value for name, value in account.items()},
+        **{f"anthropic-ratelimit-unified-5h-{name}": value for name, value in window.items()},
+        "x-should-retry": "false",
+    }
+
+
 def halves(whole: dict[str, Any], *, streamed: bool) -> tuple[bytes, bytes]:
     """An answer's bytes, cut after the first delta of a stream or in the middle of a document."""
     if not streamed:
