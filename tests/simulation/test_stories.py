@@ -409,3 +409,40 @@ def test_without_any_checks_approvals_say_so():
     world = World(plan_of(A), GOOD, settings=Settings())
     world.go()
     assert [event.checked for event in events_of(world, e.TaskApproved)] == [False]
+
+
+@pytest.mark.parametrize(("model", "waits"), [(None, True), ("another", False)])
+def test_while_one_waits_for_a_usage_limit_nobody_asks_that_model(model, waits):  # G13 B6
+    other = Task(id="b", title="b", model=model)
+    until = World(plan_of(A), GOOD).clock.now() + timedelta(hours=1)
+    limit = Report(failure=e.Failure.USAGE_LIMIT, message="limit", retry_at=until)
+    world = World(
+        plan_of(A, other),
+        {"a": failing(limit), "b": writes("b", "1")},
+        settings=Settings(checks=("test",), agents=1, coach_model="third"),
+    )
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    begun = [ev for ev in world.events if isinstance(ev, e.PlayerStarted | e.TimerFired)]
+    timer = next(i for i, ev in enumerate(begun) if isinstance(ev, e.TimerFired))
+    b = next(i for i, ev in enumerate(begun) if ev.task == "b")
+    assert (timer < b) is waits
+
+
+def test_a_coach_at_its_usage_limit_lets_players_of_other_models_go_on():  # G13
+    until = World(plan_of(A), GOOD).clock.now() + timedelta(hours=1)
+    limits = [Report(failure=e.Failure.USAGE_LIMIT, message="limit", retry_at=until)]
+    world = World(
+        plan_of(A, Task(id="b", title="b")),
+        GOOD,
+        settings=Settings(checks=("test",), agents=1, coach_model="third"),
+        coach=lambda *_: limits.pop() if limits else None,
+    )
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    [waited] = events_of(world, e.WaitStarted)
+    timer = next(i for i, ev in enumerate(world.events) if isinstance(ev, e.TimerFired))
+    kinds = [(type(ev), ev.task) for ev in world.events[:timer] if isinstance(ev, e.TaskEvent)]
+    assert (e.PlayerStarted, "b") in kinds, "another model may play"
+    assert (e.CoachStarted, "b") not in kinds, "its own model is asked by nobody"
+    assert waited.task == "a"

@@ -32,6 +32,7 @@ from windlass.ports import (
 )
 from windlass.runner.briefs import coach_prompt, player_prompt
 from windlass.runner.shutdown import stop_signals
+from windlass.scheduler.quota import coach_model, player_model
 from windlass.state import RunState
 
 
@@ -122,13 +123,12 @@ class Effects:
         except SetupFailed as failure:
             report = Report(failure=e.Failure.ENVIRONMENT, message=str(failure))
             return (self._failed(intent, report),)
-        spec = state.specs[intent.task]
         brief = Brief(
             task=intent.task,
             n=intent.n,
             role="player",
             prompt=self._ports.redact(player_prompt(state, intent, self._ports.said)),
-            model=spec.model or state.settings.model,
+            model=player_model(state, intent.task),
             answer=PlayerAnswer,
         )
         report = await self._ports.agent.work(brief, workspace, self._ports.watch)
@@ -161,7 +161,7 @@ class Effects:
                     n=intent.n,
                     role="coach",
                     prompt=self._ports.redact(coach_prompt(state, intent, diff, self._ports.said)),
-                    model=state.settings.coach_model or state.settings.model,
+                    model=coach_model(state),
                     answer=Review,
                 )
                 report = await self._ports.agent.work(brief, place.path, self._ports.watch)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from windlass.events import model as e
 from windlass.plan import critical_lengths
-from windlass.scheduler import ending, failures, retry, reviews, turns
+from windlass.scheduler import ending, failures, quota, retry, reviews, turns
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.transitions import WITH_AGENT
 
@@ -19,7 +19,12 @@ def starts(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     if checkpoints := _checkpoints(state, at):
         return checkpoints
     free = state.settings.agents - sum(t.phase in WITH_AGENT for t in state.tasks.values())
-    ready = [task for task in state.tasks.values() if _is_ready(state, task)]
+    limited = quota.limited_models(state)
+    ready = [
+        task
+        for task in state.tasks.values()
+        if _is_ready(state, task) and _model(state, task) not in limited
+    ]
     if free <= 0 or not ready:
         return ()
     urgency = critical_lengths(state.plan, {})
@@ -73,6 +78,13 @@ def _is_ready(state: RunState, task: TaskState) -> bool:
             return _is_pending_and_free(state, task)
         case _:
             return turns.is_ready_for_coach(state, task)
+
+
+def _model(state: RunState, task: TaskState) -> str:
+    """Whom the next agent of the task would ask."""
+    if turns.is_ready_for_coach(state, task):
+        return quota.coach_model(state)
+    return quota.player_model(state, task.id)
 
 
 def _start(state: RunState, task: TaskState, at: datetime) -> e.Event:
