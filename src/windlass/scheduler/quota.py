@@ -3,7 +3,6 @@
 from windlass.events.model import Failure
 from windlass.state import Phase, RunState, TaskState
 
-
 _PLAYER_GONE = frozenset({Phase.LEFT, Phase.PINNING, Phase.FAILED, Phase.WAITING})
 _COACH_GONE = frozenset({Phase.UNREVIEWED, Phase.WAITING_FOR_COACH})
 """From the moment an agent failed until the next may start."""
