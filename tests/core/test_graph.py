@@ -13,6 +13,7 @@ from windlass.plan import (
     transitive_dependents,
     validated,
 )
+from windlass.plan.graph import MAX_TASKS
 
 
 def plan(**depends_on: str) -> Plan:
@@ -139,10 +140,19 @@ class TestValidated:
         )
 
     def test_ten_thousand_tasks_in_a_row_need_no_recursion(self):
-        count = 10_000
+        count = MAX_TASKS - 1
         row = {f"t{n}": f"t{n + 1}" for n in range(count)} | {f"t{count}": ""}
 
         assert ordered(validated(plan(**row)))[0].id == f"t{count}"
+
+    def test_what_has_more_tasks_than_anyone_plans_is_refused(self):
+        with pytest.raises(PlanError, match="more than 10,000 tasks"):
+            validated(plan(**{f"t{n}": "" for n in range(MAX_TASKS + 1)}))
+
+    def test_a_clash_over_two_files_names_both(self):
+        tasks = (Task(id="a", title="a", path="1.md", line=3), Task(id="A", title="a", path="2.md"))
+        with pytest.raises(PlanError, match=r"2\.md.*already used in 1\.md:3"):
+            validated(Plan(id="p", title="p", dialect="x", path="p", tasks=tasks))
 
 
 class TestOrdered:

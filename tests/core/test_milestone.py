@@ -858,7 +858,7 @@ IDS = st.from_regex(
     r"[A-Za-z0-9_][A-Za-z0-9_-]{0,5}(\.[A-Za-z0-9_-]{1,4})?", fullmatch=True
 ).filter(
     lambda each: (
-        milestone.recognises("p.md", f"# Task {each}: x")
+        milestone.has_task(f"# Task {each}: x")
         and each.casefold() not in {"none", "nothing", "na", "and", "or"}
         and not each.casefold().endswith(".lock")
     )

@@ -2,7 +2,8 @@
 
 import pytest
 
-from windlass.dialects import load, taskfile, written_into
+from windlass.dialects import load, taskfile, writes
+from windlass.dialects.dialect import Source
 from windlass.errors import PlanError
 
 TASK = """\
@@ -51,7 +52,7 @@ def test_the_whole_task():
     note = plan.notes[0]
     assert note.line == 6
     assert "TASK-041, TASK-040" in note.text
-    assert written_into(plan) == ("tasks/TASK-042.md",)
+    assert writes(plan) == ("tasks/TASK-042.md",)
 
 
 def test_what_windlass_writes_above_changes_nothing_of_the_task():
@@ -129,7 +130,7 @@ def test_without_frontmatter_there_is_no_task():
     ],
 )
 def test_it_is_known_by_what_it_contains(text, meant):
-    assert taskfile.recognises("any.md", text) is meant
+    assert taskfile.recognises(Source(path="any.md", texts={"any.md": text})) is meant
 
 
 def test_the_declared_id():

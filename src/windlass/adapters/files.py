@@ -36,6 +36,13 @@ def write_durably(path: Path, content: str | bytes) -> None:
     fsync_dir(target.parent)
 
 
+def remove_durably(path: Path) -> None:
+    """Take the file away, for good; none is as good as gone."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+        fsync_dir(path.parent)
+
+
 def make_folder(path: Path) -> None:
     """Make the folder and those above it, each durable in the one that holds it."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]

@@ -10,11 +10,11 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from windlass.adapters.files import make_folder, write_durably
+from windlass.adapters.files import make_folder, remove_durably, write_durably
 from windlass.state import RunState
 
-Render = Callable[[RunState, int], Mapping[Path, str]]
-"""Files with their text, for a state at a journal position."""
+Render = Callable[[RunState, int], Mapping[Path, str | None]]
+"""Files with their text, for a state at a journal position; None for one that is to be gone."""
 
 
 class Projections:
@@ -24,7 +24,7 @@ class Projections:
         self._render = render
         self._newest: tuple[RunState, int] | None = None
         self._changed = anyio.Event()
-        self._written: dict[Path, str] = {}
+        self._written: dict[Path, str | None] = {}
 
     def show(self, state: RunState, seq: int) -> None:
         """Take note; the writing happens elsewhere."""
@@ -43,7 +43,11 @@ class Projections:
         if newest is None:
             return
         for path, text in self._render(*newest).items():
-            if self._written.get(path) != text:
+            if path in self._written and self._written[path] == text:
+                continue
+            if text is None:
+                remove_durably(path)
+            else:
                 make_folder(path.parent)
                 write_durably(path, text)
-                self._written[path] = text
+            self._written[path] = text

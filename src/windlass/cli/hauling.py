@@ -13,7 +13,7 @@ from windlass.cli.config import Configuration, configure
 from windlass.cli.options import settings_of
 from windlass.cli.wiring import Project, World, WritableJournal, ended, newest, resumed, started
 from windlass.cli.wiring.facts import new_run_id, refuse_short_journal
-from windlass.dialects import written_into
+from windlass.dialects import writes as writes_of
 from windlass.errors import BadInput, ConfigError, Unanswered
 from windlass.events.model import RunEnd
 from windlass.plan import Plan
@@ -79,7 +79,7 @@ class _Hauling:
     def _haul(self, journal: WritableJournal, before: RunState | None) -> int:
         run = before.run if before is not None else new_run_id()
         # The plan as recorded is what the run writes into; a resumed one may lie elsewhere now.
-        writes = written_into(before.plan if before is not None else self._plan)
+        writes = writes_of(before.plan if before is not None else self._plan)
         world = World(self._project, self._plan.id, run, self._settings, journal, writes=writes)
         self._warn(world.sandbox.level, before)
         if before is None:

@@ -5,13 +5,16 @@ a PlanError that says where and how to mend it. A dialect is one file here, and 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from msgspec.structs import replace
 
-from windlass.dialects import markdown, milestone, milestone_state, taskfile, taskfile_state
+from windlass.dialects import markdown
+from windlass.dialects.dialect import Dialect, Projection, Redact, Source
+from windlass.dialects.milestone import MILESTONE
+from windlass.dialects.taskfile import TASKFILE
 from windlass.errors import PlanError
 from windlass.plan import Plan, validated
 from windlass.state import RunState
@@ -22,45 +25,39 @@ _MAX_ID = 64
 
 _NOT_UNICODE = re.compile("[\ud800-\udfff]")  # what decoding leaves of bytes that are not UTF-8
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]", re.MULTILINE)
+_UNKNOWN = Dialect(name="", recognises=lambda _source: False, parse=MILESTONE.parse)
 _A_PLAN = (
     "a plan is Markdown with a heading such as '## Task 1.1: Title' for each task, "
     "and '**Acceptance Criteria:**' with a list under it"
 )
 
 
-class Dialect(Protocol):
-    """One plan format."""
-
-    @property
-    def name(self) -> str:
-        """What `--dialect` calls it."""
-        ...
-
-    def recognises(self, path: str, text: str) -> bool:
-        """Whether the text is meant for this dialect, judged by what it contains."""
-        ...
-
-    def parse(self, path: str, text: str) -> Plan:
-        """The plan as written, not yet validated.
-
-        Its id and title are those it declares; `load` makes up what is empty from the path.
-        """
-        ...
+DIALECTS: tuple[Dialect, ...] = (MILESTONE, TASKFILE)
+"""Every dialect; the first that recognises a source reads it."""
 
 
-DIALECTS: tuple[Dialect, ...] = (milestone, taskfile)
-"""Every dialect; the first that recognises a text reads it."""
+def load(path: str, text: str | Mapping[str, str], *, dialect: str | None = None) -> Plan:
+    """The valid plan that this file's text is, or these texts of a folder's files by their paths.
 
-
-def load(path: str, text: str, *, dialect: str | None = None) -> Plan:
-    """The valid plan that this text is; the path names it and stands in messages."""
-    _refuse_unreadable(path, text)
-    plan = _chosen(path, text, dialect).parse(path, text)
+    The path names the plan and stands in messages.
+    """
+    texts = {path: text} if isinstance(text, str) else text
+    for name, each in texts.items():
+        _refuse_unreadable(name, each)
+    source = Source(path=path, texts=texts)
+    plan = _chosen(source, dialect).parse(source)
     if not plan.tasks and plan.notes:
         note = plan.notes[0]
         raise PlanError("no tasks found", path=path, line=note.line, hint=f"this line {note.text}")
     safe = plan_id(path, plan.id or None)
     return validated(replace(plan, id=safe, title=plan.title or safe))
+
+
+def refers_to(path: str, texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Other files below the repository that belong to the plan, by what its own text says."""
+    source = Source(path=path, texts=texts)
+    found = _recognised(source)
+    return found.refers_to(source) if found is not None else ()
 
 
 def plan_id(path: str, declared: str | None) -> str:
@@ -78,15 +75,23 @@ def plan_id(path: str, declared: str | None) -> str:
     return safe or "plan"
 
 
-def _chosen(path: str, text: str, name: str | None) -> Dialect:
+def _recognised(source: Source) -> Dialect | None:
+    return next((each for each in DIALECTS if each.recognises(source)), None)
+
+
+def _chosen(source: Source, name: str | None) -> Dialect:
     if name is None:
-        found = next((each for each in DIALECTS if each.recognises(path, text)), None)
+        found = _recognised(source)
         if found is not None:
             return found
-        if not _HEADING.search(text):
-            raise PlanError("no tasks found", path=path, hint=_A_PLAN)
+        if source.text is None or not _HEADING.search(source.text):
+            raise PlanError("no tasks found", path=source.path, hint=_A_PLAN)
         # Its own reading says best what was seen and not taken for a task.
-        return milestone
+        return MILESTONE
+    return _named(name, source.path)
+
+
+def _named(name: str, path: str) -> Dialect:
     for each in DIALECTS:
         if each.name == name:
             return each
@@ -120,25 +125,24 @@ def _refuse(path: str, line: int, why: str) -> NoReturn:
     raise PlanError(f"the file is {why}", path=path, line=line, hint=_A_PLAN)
 
 
-def written_into(plan: Plan) -> tuple[str, ...]:
-    """The user's own files that hold some of the plan's state: paths below the repository."""
-    return (plan.path,) if plan.dialect == taskfile.name else ()
+def writes(plan: Plan) -> tuple[str, ...]:
+    """Every file below the repository that the plan's state is written to."""
+    return _of(plan).writes(plan)
 
 
 def project(
     state: RunState,
     seq: int,
     texts: Mapping[str, str] = MappingProxyType({}),
-    redact: Callable[[str], str] = str,
-) -> dict[str, str]:
-    """The state files that the plan's dialect asks for, as {path below the repository: text}.
+    redact: Redact = str,
+) -> Projection:
+    """The state files of the plan's dialect, as of a journal position.
 
-    `texts` are the files of `written_into` as they are now, but for those that are gone. What the
-    run has to say is redacted; what is the user's own is theirs, secrets and all.
+    `texts` are the files of `writes` as they are now, but for those that are gone.
     """
-    if state.plan.dialect == taskfile.name:
-        return taskfile_state.project(state, seq, texts, redact)
-    if state.plan.dialect == milestone.name:
-        made = milestone_state.project(state, seq)
-        return {path: redact(text) for path, text in made.items()}
-    return {}
+    return _of(state.plan).project(state, seq, texts, redact)
+
+
+def _of(plan: Plan) -> Dialect:
+    # A journal may tell of a dialect that only a newer version knows; its files are left alone.
+    return next((each for each in DIALECTS if each.name == plan.dialect), _UNKNOWN)

@@ -13,7 +13,8 @@ from typing import Final, NoReturn
 
 from msgspec.structs import replace
 
-from windlass.dialects import markdown
+from windlass.dialects import markdown, milestone_state
+from windlass.dialects.dialect import Dialect, Source
 from windlass.dialects.markdown import Block, Field, Section
 from windlass.errors import PlanError
 from windlass.plan import Note, Plan, Task
@@ -61,15 +62,19 @@ _WHERE = {
 }  # fmt: skip
 
 
-def recognises(path: str, text: str) -> bool:
+def recognises(source: Source) -> bool:
+    """Whether the text of one file has a task's heading outside code."""
+    return source.text is not None and has_task(source.text)
+
+
+def has_task(text: str) -> bool:
     """Whether there is a task's heading outside code."""
-    del path  # any file may be a plan
     return any(_task(each.heading.text) for each in markdown.parse(text).sections(_task))
 
 
-def parse(path: str, text: str) -> Plan:
+def parse(source: Source) -> Plan:
     """The plan as written."""
-    return _Reader(path, text).plan()
+    return _Reader(source.path, source.text or "").plan()
 
 
 class _Reader:
@@ -363,3 +368,12 @@ def _paths(line: str) -> Iterator[str]:
         word = _DASH.split(prose)[0].rstrip(".")
         if not spans and len(word.split()) == 1 and word.casefold() not in _NOT_A_PATH:
             yield word
+
+
+MILESTONE = Dialect(
+    name=name,
+    recognises=recognises,
+    parse=parse,
+    writes=milestone_state.writes,
+    project=milestone_state.project,
+)

@@ -3,9 +3,13 @@
 A projection: it is stamped with the journal position it was made from and is never read back.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import Struct
 
+from windlass.dialects.dialect import Projection, Redact
+from windlass.plan import Plan
 from windlass.state import Phase, RunState, TaskState
 
 
@@ -47,8 +51,13 @@ class MilestoneState(Struct, frozen=True, kw_only=True):
     windlass: Stamp
 
 
-def project(state: RunState, seq: int) -> dict[str, str]:
-    """The state file, as {path: text}."""
+def writes(plan: Plan) -> tuple[str, ...]:
+    """Where the state file lies."""
+    return (f"state/{plan.id}_state.json",)
+
+
+def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact) -> Projection:
+    """The state file as of a journal position."""
     all_begun = [task for task in state.tasks.values() if task.attempts]
     begun = [task for task in all_begun if not state.specs[task.id].scenario]
     scenario = next((task for task in all_begun if state.specs[task.id].scenario), None)
@@ -69,7 +78,8 @@ def project(state: RunState, seq: int) -> dict[str, str]:
         windlass=Stamp(run=state.run, seq=seq),
     )
     text = msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
-    return {f"state/{state.plan.id}_state.json": text + "\n"}
+    [path] = writes(state.plan)
+    return {path: redact(text) + "\n"}
 
 
 def _e2e_status(scenario: TaskState) -> str:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NoReturn
 
-from windlass.dialects import frontmatter, markdown, milestone
+from windlass.dialects import frontmatter, markdown, milestone, taskfile_state
+from windlass.dialects.dialect import Dialect, Source
 from windlass.dialects.frontmatter import Frontmatter
 from windlass.dialects.markdown import Block, Document, Field
 from windlass.errors import PlanError
@@ -26,14 +27,15 @@ _MAX_COMPLEXITY = 10
 _NO_CHECKS = frozenset({"none", "n/a", "-"})
 
 
-def recognises(path: str, text: str) -> bool:
+def recognises(source: Source) -> bool:
     """Whether the frontmatter is a task's, and no heading below it is one too."""
-    return _is_meant(path, text) and not milestone.recognises(path, text)
+    text = source.text
+    return text is not None and is_meant(source.path, text) and not milestone.has_task(text)
 
 
-def parse(path: str, text: str) -> Plan:
+def parse(source: Source) -> Plan:
     """The plan of one task, as written."""
-    return _Reader(path, text).plan()
+    return _Reader(source.path, source.text or "").plan()
 
 
 def declared_id(path: str, text: str) -> str | None:
@@ -46,7 +48,8 @@ def declared_id(path: str, text: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _is_meant(path: str, text: str) -> bool:
+def is_meant(path: str, text: str) -> bool:
+    """Whether the text's frontmatter is a task's."""
     try:
         found = frontmatter.read(path, text)
     except PlanError:
@@ -169,3 +172,12 @@ class _Reader:
     def refuse(self, key: str, wanted: str) -> NoReturn:
         line = self.front.line(key)
         raise PlanError(f"{key!r} is not {wanted}", path=self.path, line=line, hint="mend it")
+
+
+TASKFILE = Dialect(
+    name=name,
+    recognises=recognises,
+    parse=parse,
+    writes=lambda plan: (plan.path,),
+    project=taskfile_state.project,
+)

@@ -4,10 +4,11 @@ A projection: it is never read back. It is written into a file of the user's, so
 keys are touched, and a file that cannot be understood just now is left alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from windlass.dialects import frontmatter
+from windlass.dialects.dialect import Projection, Redact
 from windlass.dialects.yaml_lines import Value
 from windlass.errors import PlanError
 from windlass.events.values import RunEnd
@@ -32,9 +33,7 @@ _STATUS: Mapping[str, str] = MappingProxyType(
 """From Windlass's words to the task file's; a pending task's file is not touched."""
 
 
-def project(
-    state: RunState, seq: int, texts: Mapping[str, str], redact: Callable[[str], str]
-) -> dict[str, str]:
+def project(state: RunState, seq: int, texts: Mapping[str, str], redact: Redact) -> Projection:
     """The task's file with its state in it, as {path: text}; nothing where nothing is new."""
     path = state.plan.path
     task = state.tasks[state.plan.tasks[0].id]
@@ -69,7 +68,7 @@ def _status(state: RunState, task: TaskState) -> str:
     return _STATUS[task.status]
 
 
-def _build(state: RunState, task: TaskState, redact: Callable[[str], str]) -> dict[str, Value]:
+def _build(state: RunState, task: TaskState, redact: Redact) -> dict[str, Value]:
     attempts = task.attempts
     # What a crash or a limit cut short was the same turn, begun again.
     turns = {attempt.turn: attempt for attempt in attempts}
@@ -83,7 +82,7 @@ def _build(state: RunState, task: TaskState, redact: Callable[[str], str]) -> di
     }
 
 
-def _turn(attempt: Attempt, redact: Callable[[str], str]) -> dict[str, Value]:
+def _turn(attempt: Attempt, redact: Redact) -> dict[str, Value]:
     return {
         "turn": attempt.turn,
         # Redacted before it is cut, or half a secret would not be known for one.

@@ -1,12 +1,13 @@
 """A plan: tasks with order. Pure."""
 
 from windlass.plan.graph import critical_lengths, ordered, transitive_dependents, validated
-from windlass.plan.model import Note, Plan, Task
+from windlass.plan.model import Note, Plan, Stage, Task
 from windlass.plan.scenario import with_scenario
 
 __all__ = [
     "Note",
     "Plan",
+    "Stage",
     "Task",
     "critical_lengths",
     "ordered",

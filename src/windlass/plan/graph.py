@@ -7,6 +7,8 @@ from windlass.errors import PlanError
 from windlass.plan.model import Plan, Task
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+MAX_TASKS = 10_000
+"""More than anyone plans; what has more is no plan, and would take its time."""
 _ID_RULE = (
     "an id is letters, digits, '.', '_' and '-', at most 64 of them, "
     "begins with none of '-' and '.', has no '..' and does not end in '.' or '.lock'"
@@ -21,13 +23,17 @@ def validated(plan: Plan) -> Plan:
             path=plan.path,
             hint="a task is a heading such as '## Task 1.1: Title' outside any code block",
         )
+    if len(plan.tasks) > MAX_TASKS:
+        raise PlanError(
+            f"more than {MAX_TASKS:,} tasks", path=plan.path, hint="make several plans of it"
+        )
     seen: dict[str, Task] = {}
     for task in plan.tasks:
         _refuse_unsafe(plan, task)
         if (first := seen.get(task.id.casefold())) is not None:
             raise PlanError(
-                f"task id {task.id!r} is already used on line {first.line}",
-                path=plan.path,
+                f"task id {task.id!r} is already used {_at(plan, first, task)}",
+                path=task.path or plan.path,
                 line=task.line,
                 hint="give each task an id of its own (case does not count)",
             )
@@ -72,6 +78,12 @@ def transitive_dependents(plan: Plan, task_id: str) -> frozenset[str]:
     return frozenset(reached - {task_id})
 
 
+def _at(plan: Plan, first: Task, second: Task) -> str:
+    if first.path == second.path:
+        return f"on line {first.line}"
+    return f"in {first.path or plan.path}:{first.line}"
+
+
 def _refuse_unsafe(plan: Plan, task: Task) -> None:
     unsafe = (
         not _SAFE_ID.fullmatch(task.id)
@@ -82,7 +94,7 @@ def _refuse_unsafe(plan: Plan, task: Task) -> None:
     if unsafe:
         raise PlanError(
             f"task id {task.id!r} cannot name a ref and a folder",
-            path=plan.path,
+            path=task.path or plan.path,
             line=task.line,
             hint=_ID_RULE,
         )
@@ -95,7 +107,7 @@ def _refuse_unknown(plan: Plan) -> None:
             if dep not in ids:
                 raise PlanError(
                     f"task {task.id!r} depends on {dep!r}, which is not in the plan",
-                    path=plan.path,
+                    path=task.path or plan.path,
                     line=task.line,
                     hint=f"the plan has {', '.join(sorted(ids)[:12])}",
                 )
@@ -121,7 +133,7 @@ def _refuse_cycle(plan: Plan) -> None:
                 cycle = [*at[at.index(deps[edge]) :], deps[edge]]
                 raise PlanError(
                     f"tasks wait for each other: {' → '.join(cycle)}",
-                    path=plan.path,
+                    path=by_id[cycle[0]].path or plan.path,
                     line=by_id[cycle[0]].line,
                     hint="remove one of these dependencies",
                 )

@@ -24,15 +24,27 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_turns: int | None = None
     scenario: bool = False
     """It is the plan's E2E scenario: it begins with a review of the tip, not with a Player."""
+    path: str = ""
+    """The file it stands in, where that is not the plan's own."""
     line: int = 0
     """Where the task begins in its file, for messages."""
 
 
-class Note(Struct, frozen=True, kw_only=True):
-    """Something in the plan's file that was seen and not used, and why."""
+class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something in the plan's files that was seen and not used, and why."""
 
     line: int
     text: str
+    path: str = ""
+    """The file, where that is not the plan's own."""
+
+
+class Stage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tasks that a plan groups between barriers: a wave or a layer."""
+
+    name: str
+    checks: tuple[str, ...] = ()
+    """Commands that must pass on the tip once the stage is done."""
 
 
 class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,6 +57,8 @@ class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     path: str
     """The plan's file, relative to the repository where it lies inside."""
     tasks: tuple[Task, ...]
+    stages: tuple[Stage, ...] = ()
+    """The stages in order, where the plan asks for a barrier between them."""
     checks: tuple[str, ...] = ()
     """Commands that prove every task of this plan."""
     e2e: str | None = None

@@ -19,7 +19,7 @@ from windlass.adapters.sandbox import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.choose import choose
 from windlass.adapters.sandbox.plain import Plain
-from windlass.dialects import written_into
+from windlass.dialects import writes
 from windlass.errors import WindlassError
 from windlass.events import model as e
 from windlass.ports import Message
@@ -90,16 +90,15 @@ class Project:
     def own_files(self, plan_id: str) -> tuple[str, ...]:
         """Paths in the user's checkout that Windlass itself writes, for this plan or another."""
         plans = sorted({*self.plans(), plan_id})
-        states = (f"state/{plan}_state.json" for plan in plans)
-        return (".windlass/", *states, *(path for plan in plans for path in self._written(plan)))
+        return (".windlass/", *(path for plan in plans for path in self._written(plan)))
 
     def _written(self, plan_id: str) -> list[str]:
-        """The user's own files that runs of the plan have written their state into."""
+        """The files that runs of the plan have written their state to."""
         # A journal that cannot be read is said where it matters, not where it hides a warning.
         with suppress(WindlassError, OSError):
             events = (entry.event for entry in self.entries(plan_id))
             starts = (event for event in events if isinstance(event, e.RunStarted))
-            return [path for start in starts for path in written_into(start.plan)]
+            return [path for start in starts for path in writes(start.plan)]
         return []
 
     def base(self, wanted: str | None, plan_id: str) -> Base:

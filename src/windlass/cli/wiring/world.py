@@ -27,7 +27,7 @@ from windlass.cli.wiring.guidance import said_to_agents
 from windlass.cli.wiring.metering import employed, is_metered
 from windlass.cli.wiring.project import Project
 from windlass.dialects import project as project_dialect
-from windlass.dialects import written_into
+from windlass.dialects import writes
 from windlass.events import model as e
 from windlass.ports import Activity, Agent, Checks
 from windlass.runner import Ports, Runner
@@ -160,10 +160,10 @@ class World:
         for task_id in before.merged if before is not None and before.run == self.refs.run else ():
             await self._repository.release(task_id)
 
-    def _render(self, state: RunState, seq: int) -> Mapping[Path, str]:
+    def _render(self, state: RunState, seq: int) -> Mapping[Path, str | None]:
         own = msgspec.json.format(msgspec.json.encode(progress(state, seq)), indent=2).decode()
         root, redact = self._project.root, self._project.redactor.text
-        found = ((path, _text(root / path)) for path in written_into(state.plan))
+        found = ((path, _text(root / path)) for path in writes(state.plan))
         texts = {path: text for path, text in found if text is not None}
         shown = {
             root / path: text
