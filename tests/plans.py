@@ -39,7 +39,9 @@ def book(tasks: dict[str, tuple[str, ...]], *, pause: float = 0.0, **special: Sc
         for task in tasks
     }
     own = {f"Task: {task}\n": script for task, script in special.items()}
-    return Book(scripts={"Role: Coach": reviewing(), **_of_players({**scripts, **own})})
+    # Each Coach has a key of its own as well, so that the model's log tells whose review it was.
+    reviews = {f"Role: Coach|Task: {task}\n": reviewing() for task in tasks}
+    return Book(scripts={**reviews, **_of_players({**scripts, **own})})
 
 
 def _of_players(scripts: dict[str, Script]) -> dict[str, Script]:

@@ -1,16 +1,22 @@
 """Whole runs with the real Claude CLI: a stage for each test, with a scripted model beside it."""
 
+import itertools
+import json
 import os
 import signal
+import sqlite3
+import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from waiting import eventually
+from windlass.adapters.journal.sqlite import SqliteJournal
+from windlass.events.model import Event
 from windlass.testing.model.ledger import Seen
 from windlass.testing.model.script import Book
 from windlass.testing.stage import Stage, scripted_model
@@ -20,6 +26,10 @@ class Play(Stage):
     """A stage on which a test can look at everything."""
 
     log: Path
+
+    @property
+    def _journal(self) -> Path:
+        return self.repo / ".windlass/plans/plan/journal.db"
 
     def run(self, *args: str, **more: str) -> tuple[int, str, str]:
         """A Windlass process to its end: exit code, stdout, stderr."""
@@ -39,12 +49,42 @@ class Play(Stage):
             said += (process.stderr.read() if process.stderr else "") or ""
             return process.wait(timeout=60), said
 
+    def killed_after(self, facts: int, *args: str) -> int:
+        """A Windlass process that is killed, with all its group, when it has told so many facts."""
+        with self._told(facts, *args) as process:
+            os.killpg(process.pid, signal.SIGKILL)
+        return process.returncode
+
+    def killed_unrecorded(self, facts: int, look: Callable[[], object], *args: str) -> int:
+        """One that can record nothing after so many facts, and is killed when something is seen."""
+        with self._told(facts, *args) as process, closing(sqlite3.connect(self._journal)) as held:
+            # Whoever holds the journal keeps others from writing: for a while they wait for it.
+            held.execute("BEGIN IMMEDIATE")
+            eventually(look, timeout=30)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=60)
+        return process.returncode
+
+    @contextmanager
+    def _told(self, facts: int, *args: str) -> Iterator[subprocess.Popen[str]]:
+        with self.windlass(*args, "--json") as process:
+            # The first line only introduces the run.
+            told = list(itertools.islice(process.stdout or (), 1 + facts))
+            assert len(told) == 1 + facts, process.communicate()
+            yield process
+            process.communicate(timeout=60)
+
     def replace_book(self, book: Book) -> None:
         """Give the model other scripts."""
         request = urllib.request.Request(  # noqa: S310  loopback
             f"{self.model_url}/_book", data=msgspec.json.encode(book), method="PUT"
         )
         urllib.request.urlopen(request).close()  # noqa: S310  loopback
+
+    def asked(self) -> list[Seen]:
+        """Every request the model got, as it stands now."""
+        with urllib.request.urlopen(f"{self.model_url}/_log") as log:  # noqa: S310  loopback
+            return [msgspec.json.decode(line, type=Seen) for line in log]
 
     @property
     def seen(self) -> list[Seen]:
@@ -55,12 +95,24 @@ class Play(Stage):
 
     def conversations(self, task: str) -> int:
         """How often a Player began to work on the task."""
-        key = f"Task: {task}\n"
-        return sum(seen.step == 0 and key in seen.key for seen in self.seen if not seen.side)
+        return self._begun("Role: Player", f"Task: {task}\n")
 
-    def reviews(self) -> int:
-        """How often a Coach began to look at something."""
-        return sum(s.step == 0 and s.key.startswith("Role: Coach") for s in self.seen)
+    def reviews(self, task: str = "") -> int:
+        """How often a Coach began to look at the task, or at anything."""
+        return self._begun("Role: Coach", *([f"Task: {task}\n"] if task else []))
+
+    def _begun(self, *words: str) -> int:
+        firsts = (seen.key.split("|") for seen in self.seen if seen.step == 0)
+        return sum(set(words) <= set(key) for key in firsts)
+
+    def journal(self) -> list[Event]:
+        """Every fact of the plan's journal, in order."""
+        with SqliteJournal.read_only(self._journal) as journal:
+            return [entry.event for entry in journal.read()]
+
+    def spent(self) -> float:
+        """What Windlass says that the run has cost, in US dollars."""
+        return json.loads(self.run("status", "plan", "--json")[1])["metrics"]["cost_usd"]
 
     def tree(self, rev: str = "windlass/plan/integration") -> str:
         return self.git("rev-parse", f"{rev}^{{tree}}").strip()

@@ -1,12 +1,9 @@
 """Money is counted at the wire: no agent holds the key, and the budget holds over restarts."""
 
-import json
-
 import pytest
 
 import plans
-from windlass.adapters.meter.prices import cost
-from windlass.events.model import Usage
+from money import billed
 from windlass.testing.model.script import Answer, Book, Call, Script, Tokens
 from windlass.testing.sample import playing, reviewing, write
 
@@ -17,32 +14,11 @@ DOLLAR = Tokens(input_tokens=0, output_tokens=66_667)
 """What a request of about a dollar uses, at the price of the default model."""
 
 
-def billed(play) -> float:
-    """What the provider would charge for everything it was asked."""
-    used = [(seen.model, seen.usage) for seen in play.seen if seen.usage is not None]
-    return sum(
-        cost(
-            model,
-            Usage(
-                input_tokens=tokens.input_tokens,
-                output_tokens=tokens.output_tokens,
-                cache_read_tokens=tokens.cache_read_input_tokens,
-                cache_write_tokens=tokens.cache_creation_input_tokens,
-            ),
-        )
-        for model, tokens in used
-    )
-
-
-def spent(play) -> float:
-    return json.loads(play.run("status", "plan", "--json")[1])["metrics"]["cost_usd"]
-
-
 def test_the_bill_is_what_the_provider_charges(stage):  # K7 B6
     play = stage(plans.files(plans.DIAMOND), plans.book(plans.DIAMOND))
     code, _, err = play.run("run", "plan.md", "--agents", "2")
     assert code == 0, err
-    assert spent(play) == pytest.approx(billed(play), abs=1e-6)
+    assert play.spent() == pytest.approx(billed(play.seen), abs=1e-6)
 
 
 def test_after_a_kill_the_bill_is_never_less_than_what_was_charged(stage):  # B6
@@ -50,7 +26,7 @@ def test_after_a_kill_the_bill_is_never_less_than_what_was_charged(stage):  # B6
     play.killed_at("b → ", "run", "plan.md", "--agents", "2")
     code, _, err = play.run("resume", "--agents", "2")
     assert code == 0, err
-    assert spent(play) >= billed(play) - 1e-6
+    assert play.spent() >= billed(play.seen) - 1e-6
     assert "not known" not in err, "the meter knows what a killed agent had spent"
 
 
@@ -83,11 +59,11 @@ def test_the_budget_holds_over_restarts(stage):  # B6
     code, _, err = play.run("run", "plan.md", "--max-cost", "3")
     assert code == 6, err
     assert "budget" in err
-    first = billed(play)
+    first = billed(play.seen)
     assert 3.0 <= first <= 4.1, "under the budget plus one request"
     code, _, err = play.run("resume", "--max-cost", "3")
     assert code == 6, err
-    assert billed(play) == first, "nothing more was sent"
+    assert billed(play.seen) == first, "nothing more was sent"
     code, _, err = play.run("resume", "--max-cost", "50")
     assert code == 0, err
-    assert spent(play) == pytest.approx(billed(play), abs=1e-6)
+    assert play.spent() == pytest.approx(billed(play.seen), abs=1e-6)

@@ -58,7 +58,7 @@ def test_a_diamond_of_four_in_parallel(stage):  # X4 B3
     assert play.merges()[0] == "a"
     assert play.merges()[3] == "d"
     spans = {
-        task: [seen.at for seen in play.seen if seen.key.endswith(f"|Task: {task}\n")]
+        task: [seen.at for seen in play.seen if seen.key == f"Role: Player|Task: {task}\n"]
         for task in ("b", "c")
     }
     assert max(t[0] for t in spans.values()) < min(t[-1] for t in spans.values()), "at once"
@@ -79,7 +79,7 @@ def test_killed_and_resumed(stage, moment):  # G10 K3 B4 X6
     code, said = play.killed_at(moment, "run", "plan.md", "--agents", "2")
     assert code == -signal.SIGKILL, said
     assert play.none_left(), "what a killed run started dies with it"
-    finished = _finished(play)
+    played, reviewed = _finished(play, "PlayerFinished"), _finished(play, "CoachAnswered")
     code, _, err = play.run("resume", "plan.md", "--agents", "2")
     assert code == 0, err
     assert sorted(play.merges()) == ["a", "b", "c", "d"], "each is merged exactly once"
@@ -88,23 +88,22 @@ def test_killed_and_resumed(stage, moment):  # G10 K3 B4 X6
     assert all(
         play.git("show", f"windlass/plan/integration:{t}.txt") == f"by {t}\n" for t in "abcd"
     )
-    for task in finished:
-        assert play.conversations(task) == 1, f"{task} was finished, and is not paid for again"
-    for task in set("abcd") - finished:
-        assert play.conversations(task) <= 2, "at most the step that was running is repeated"
-    assert play.reviews() <= 4 + 2, "one for each task, and those that were running again"
+    # What was finished is not paid for again, and of the rest at most what was running is.
+    for task in "abcd":
+        assert 1 <= play.conversations(task) <= (1 if task in played else 2), task
+        assert 1 <= play.reviews(task) <= (1 if task in reviewed else 2), task
     assert play.git("ls-tree", "-r", "main") == before
-    assert play.git("fsck", "--connectivity-only") == ""
+    assert play.git("fsck", "--connectivity-only", "--no-dangling") == ""
     assert play.none_left()
 
 
-def _finished(play) -> set[str]:
-    """The tasks whose Player the journal says has finished."""
+def _finished(play, fact: str) -> set[str]:
+    """The tasks of which the journal has this fact."""
     code, out, err = play.run("log", "plan", "--json")
     if code == 2 and "never run" in err:
         return set()
     events = [json.loads(line)["event"] for line in out.splitlines()]
-    return {event["task"] for event in events if event["type"] == "PlayerFinished"}
+    return {event["task"] for event in events if event["type"] == fact}
 
 
 def test_sigterm_stops_and_resume_goes_on(stage):  # K3

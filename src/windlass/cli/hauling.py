@@ -12,7 +12,7 @@ from msgspec import Struct
 from windlass.cli.config import Configuration, configure
 from windlass.cli.options import settings_of
 from windlass.cli.wiring import Project, World, WritableJournal, ended, newest, resumed, started
-from windlass.cli.wiring.facts import new_run_id, refuse_short_journal
+from windlass.cli.wiring.facts import new_run_id, refuse_short_journal, told_until
 from windlass.dialects import writes as writes_of
 from windlass.errors import BadInput, ConfigError, Unanswered
 from windlass.events.model import RunEnd
@@ -54,7 +54,8 @@ class _Hauling:
         _refuse_without_credentials(project)
         _refuse_none_by_habit(configuration)
         if request.choice == "resume":
-            self._refuse_nothing_to_resume(newest(project.entries(plan.id)))
+            entries = project.entries(plan.id)
+            self._refuse_nothing_to_resume(newest(entries), entries[-1].seq if entries else 0)
         # All that can be refused is refused before the lock, for taking it leaves files behind.
         project.refuse_unfit(self._settings, plan.id)
         self._base = project.base(self._settings.base, plan.id)
@@ -72,15 +73,15 @@ class _Hauling:
                 if choice == "abort":
                     return EXIT_CODES[RunEnd.STOPPED]
                 journal.append([ended(RunEnd.ABANDONED, "restarted")], expected=journal.last)
-            elif self._request.choice == "resume":  # it ended between the two looks
-                self._refuse_nothing_to_resume(before)
+            elif self._request.choice == "resume":  # another may have gone on between the looks
+                self._refuse_nothing_to_resume(before, journal.last)
+                if before is not None:
+                    return self._catch_up(journal, before)
             return self._haul(journal, None)
 
     def _haul(self, journal: WritableJournal, before: RunState | None) -> int:
         run = before.run if before is not None else new_run_id()
-        # The plan as recorded is what the run writes into; a resumed one may lie elsewhere now.
-        writes = writes_of(before.plan if before is not None else self._plan)
-        world = World(self._project, self._plan.id, run, self._settings, journal, writes=writes)
+        world = self._world(journal, run, before)
         self._warn(world.sandbox.level, before)
         if before is None:
             first = started(
@@ -104,8 +105,23 @@ class _Hauling:
         state = anyio.run(
             lambda: world.haul(first, before, observe=show, watch=self._screen.activity)
         )
+        return self._close(data, state, journal.last)
+
+    def _catch_up(self, journal: WritableJournal, before: RunState) -> int:
+        """Show the end of a run that was recorded by a process which was killed right after."""
+        world = self._world(journal, before.run, before)
+        anyio.run(world.catch_up, before, journal.last)
+        data = JsonScreen(sys.stdout) if self._request.options.get("as_json") else None
+        return self._close(data, before, journal.last)
+
+    def _world(self, journal: WritableJournal, run: str, before: RunState | None) -> World:
+        # The plan as recorded is what the run writes into; a resumed one may lie elsewhere now.
+        writes = writes_of(before.plan if before is not None else self._plan)
+        return World(self._project, self._plan.id, run, self._settings, journal, writes=writes)
+
+    def _close(self, data: JsonScreen | None, state: RunState, seq: int) -> int:
         if data is not None:
-            data.result(state, journal.last)
+            data.result(state, seq)
         kept = self._project.folders(self._plan.id).workspaces.relative_to(self._project.root)
         self._screen.closing(closing(state, plan=self._request.typed, workspaces=str(kept)))
         return EXIT_CODES[state.ended or RunEnd.STOPPED]
@@ -149,13 +165,17 @@ class _Hauling:
         choices = click.Choice(["resume", "restart", "abort"])
         return click.prompt("What now?", type=choices, default="resume", err=True)
 
-    def _refuse_nothing_to_resume(self, before: RunState | None) -> None:
-        if before is None or is_finished(before):
+    def _refuse_nothing_to_resume(self, before: RunState | None, last: int) -> None:
+        if before is None or (is_finished(before) and self._is_told(before, last)):
             why = "was never run here" if before is None else f"is {run_status(before)}"
             raise BadInput(
                 f"there is nothing to resume: plan {self._plan.id!r} {why}",
                 hint=f"start a new one: windlass run {self._request.typed}",
             )
+
+    def _is_told(self, state: RunState, last: int) -> bool:
+        """Whether the state files, as far as there are any, have all that the journal has."""
+        return told_until(self._project, self._plan.id, state.run) in {0, last}
 
 
 def _refuse_none_by_habit(configuration: Configuration) -> None:

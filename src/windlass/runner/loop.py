@@ -75,13 +75,15 @@ class Runner:
 
     async def run(self, first: e.RunStarted | e.RunResumed) -> RunState:
         """Begin or take over a run, and return how it ended."""
-        async with anyio.create_task_group() as group:
-            self._group = group
-            self._record([first], group)
-            group.start_soon(self._read_inbox, group)
-            group.start_soon(self._heed_signals, group)
-            await self._ended.wait()
-            group.cancel_scope.cancel()
+        async with anyio.create_task_group() as ears:
+            # Left only when every effect is done: a merged task's workspace goes after the end.
+            async with anyio.create_task_group() as group:
+                self._group = group
+                self._record([first], group)
+                ears.start_soon(self._read_inbox, group)
+                ears.start_soon(self._heed_signals, group)
+                await self._ended.wait()
+            ears.cancel_scope.cancel()
         return self.state
 
     def _record(self, happened: Sequence[e.Event], group: TaskGroup) -> None:

@@ -19,19 +19,21 @@ from windlass.views.progress import Progress
 
 def refuse_short_journal(project: Project, plan_id: str, last: int, run: str) -> None:
     """A journal behind the state file made from it has lost its end (a cut log opens clean)."""
-    path = project.folders(plan_id).run(run) / "state.json"
-    if not path.is_file():
-        return
-    try:
-        told = msgspec.json.decode(path.read_bytes(), type=Progress)
-    except msgspec.MsgspecError:
-        return  # somebody's edit; it is a projection and proves nothing
-    if told.seq > last:
+    if (told := told_until(project, plan_id, run)) > last:
         raise JournalDamaged(
-            f"the journal of {plan_id!r} ends at {last}, but {path.name} was made from {told.seq}",
+            f"the journal of {plan_id!r} ends at {last}, but state.json was made from {told}",
             position=last + 1,
             hint="it was cut short or restored from an old copy; put the newest back",
         )
+
+
+def told_until(project: Project, plan_id: str, run: str) -> int:
+    """The place in the journal that the run's state file was made from; 0 where it says none."""
+    path = project.folders(plan_id).run(run) / "state.json"
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Progress).seq
+    except (OSError, msgspec.MsgspecError):
+        return 0  # gone, or somebody's edit; it is a projection and proves nothing
 
 
 def started(

@@ -133,6 +133,13 @@ class World:
             projections.flush()
         raise AssertionError("a block that is left without an error has returned")
 
+    async def catch_up(self, state: RunState, seq: int) -> None:
+        """Do what a process had no time for that was killed just after it had ended the run."""
+        await self._clear_up(None, state)
+        projections = Projections(self._render)
+        projections.show(state, seq)
+        projections.flush()
+
     def _ports(self, agent: Agent, watch: Callable[[Activity], None]) -> Ports:
         return Ports(
             journal=self._journal,
@@ -147,7 +154,9 @@ class World:
             said=said_to_agents(self._project.root),
         )
 
-    async def _clear_up(self, first: e.RunStarted | e.RunResumed, before: RunState | None) -> None:
+    async def _clear_up(
+        self, first: e.RunStarted | e.RunResumed | None, before: RunState | None
+    ) -> None:
         """End and mend what an earlier process left, then open the repository for this run."""
         end_leftovers(f"{self._mark}/")
         remove_stale_locks(self._store, self.refs)

@@ -1,0 +1,25 @@
+"""What the scripted model charged, at the prices that Windlass itself reckons with."""
+
+from collections.abc import Iterable
+
+from windlass.adapters.meter.prices import cost
+from windlass.events.model import Usage
+from windlass.testing.model.ledger import Seen
+
+
+def charge(seen: Seen) -> float:
+    """What the provider would charge for one request; nothing where no answer was begun."""
+    if seen.usage is None:
+        return 0.0
+    used = Usage(
+        input_tokens=seen.usage.input_tokens,
+        output_tokens=seen.usage.output_tokens,
+        cache_read_tokens=seen.usage.cache_read_input_tokens,
+        cache_write_tokens=seen.usage.cache_creation_input_tokens,
+    )
+    return cost(seen.model, used)
+
+
+def billed(requests: Iterable[Seen]) -> float:
+    """What the provider would charge for all of them."""
+    return sum(charge(seen) for seen in requests)
