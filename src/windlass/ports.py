@@ -77,6 +77,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     tree: str
     changed: bool
     files: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
 
 
 class Refused(Struct, frozen=True, kw_only=True):

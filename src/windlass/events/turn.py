@@ -75,6 +75,8 @@ class SnapshotTaken(Fact, frozen=True, kw_only=True):
     """Whether the tree differs from the one the Player started from."""
     files: tuple[str, ...] = ()
     """Changed paths, the first hundred."""
+    created: tuple[str, ...] = ()
+    """Those of them that were not there before."""
 
 
 class SnapshotRefused(Fact, frozen=True, kw_only=True):

@@ -24,6 +24,8 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_turns: int | None = None
     scenario: bool = False
     """It is the plan's E2E scenario: it begins with a review of the tip, not with a Player."""
+    marked_done: bool = False
+    """The plan's text marks it as done. A claim: `windlass adopt` looks at it, nobody else."""
     path: str = ""
     """The file it stands in, where that is not the plan's own."""
     line: int = 0

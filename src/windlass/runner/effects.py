@@ -252,6 +252,7 @@ class Effects:
                 tree=made.tree,
                 changed=made.changed,
                 files=made.files,
+                created=made.created,
             ),
         )
 

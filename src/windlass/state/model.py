@@ -56,6 +56,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     tree: str | None = None
     changed: bool = False
     files: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
     refused: str = ""
     results: tuple[CheckResult, ...] = ()
     feedback: str | None = None

@@ -72,6 +72,7 @@ def task_changes(  # noqa: C901  one arm a fact
                 tree=event.tree,
                 changed=event.changed,
                 files=event.files,
+                created=event.created,
             )
             return {"attempts": attempts, "check_runs": 0}
         case e.SnapshotRefused():

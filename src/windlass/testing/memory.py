@@ -191,6 +191,7 @@ class MemoryRepository:
             tree=self.commits[commit].tree,
             changed=bool(changed),
             files=tuple(sorted(changed)),
+            created=tuple(sorted(path for path in changed if path not in old)),
         )
 
     def _commit(self, files: Files, parents: tuple[str, ...], message: str) -> str:

@@ -88,8 +88,15 @@ class Snapshots:
     async def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
         tree = await self._store.tree_of(commit)
         changed = tree != await self._store.tree_of(parents[0])
-        files = await self._store.changed_paths(parents[0], commit) if changed else []
-        return Snapshot(commit=commit, tree=tree, changed=changed, files=tuple(files[:MAX_LISTED]))
+        paths = await self._store.changed_paths(parents[0], commit) if changed else {}
+        files = tuple(paths)[:MAX_LISTED]
+        return Snapshot(
+            commit=commit,
+            tree=tree,
+            changed=changed,
+            files=files,
+            created=tuple(path for path in files if paths[path] == "A"),
+        )
 
     async def _index_anew(self, index: Path, parents: tuple[str, ...]) -> None:
         """What is tracked, without a word on what the workspace holds of it."""

@@ -123,12 +123,13 @@ class Store:
         answer = await self.trees("rev-list", "--parents", "--max-count=1", commit)
         return tuple(answer.text.split()[1:])
 
-    async def changed_paths(self, old: str, new: str) -> list[str]:
-        """The paths in which two commits differ, as text that can be told."""
+    async def changed_paths(self, old: str, new: str) -> dict[str, str]:
+        """The paths in which two commits differ, as text that can be told: A, M, T or D each."""
         answer = await self.trees(
-            "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", old, new
+            "diff-tree", "-r", "-z", "--name-status", "--no-renames", "--no-ext-diff", old, new
         )
-        return [printable(path) for path in answer.fields]
+        letters, paths = answer.fields[::2], answer.fields[1::2]
+        return {printable(path): letter for letter, path in zip(letters, paths, strict=True)}
 
     async def commit(self, tree: str, parents: Iterable[str], message: str) -> str:
         """Write a commit object; it is nobody's until it is pinned."""

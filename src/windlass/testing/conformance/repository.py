@@ -115,6 +115,7 @@ class RepositoryContract:
         assert self.parents(repository, made.commit) == (self.base(repository),)
         assert made.changed
         assert sorted(made.files) == ["README", "deep/down/new", "src/main"]
+        assert made.created == ("deep/down/new",)
 
     @promise
     async def test_a_workspace_that_was_not_changed_is_its_start(self) -> None:
