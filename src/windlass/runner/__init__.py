@@ -1,5 +1,6 @@
 """The only part that acts: decide, record, do."""
 
-from windlass.runner.loop import Ports, Runner
+from windlass.runner.loop import Runner
+from windlass.runner.surroundings import Ports
 
 __all__ = ["Ports", "Runner"]

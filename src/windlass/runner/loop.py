@@ -12,7 +12,8 @@ from anyio.abc import TaskGroup
 
 from windlass.events import model as e
 from windlass.ports import Message
-from windlass.runner.effects import Effects, Ports
+from windlass.runner.effects import Effects
+from windlass.runner.surroundings import Ports
 from windlass.scheduler import decide
 from windlass.scheduler.people import spoken
 from windlass.state import RunState, apply
@@ -111,7 +112,7 @@ class Runner:
 
     async def _carry_out(self, intent: e.Event, group: TaskGroup) -> None:
         """Do what was announced, and record what came of it."""
-        happened: Sequence[e.Event] = ()
+        happened: e.Event | None = None
         with anyio.CancelScope() as scope:
             if self._effects.can_be_dropped(intent):
                 self._droppable.add(scope)
@@ -121,8 +122,8 @@ class Runner:
         self._droppable.discard(scope)
         if scope.cancelled_caught:
             happened = self._effects.dropped(intent)
-        if happened and not self._ended.is_set():
-            self._record(happened, group)
+        if happened is not None and not self._ended.is_set():
+            self._record([happened], group)
 
     def _stop(self, by: str, group: TaskGroup) -> None:
         """End agents, keep what they left, and end the run; a second request changes nothing."""

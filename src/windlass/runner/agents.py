@@ -1,0 +1,138 @@
+"""Letting agents work: what each is asked, and its report as a fact."""
+
+import msgspec
+
+from windlass.errors import SetupFailed
+from windlass.events import model as e
+from windlass.events.review import PlayerAnswer, Review
+from windlass.ports import Brief, Report
+from windlass.runner.briefs import coach_prompt, player_prompt
+from windlass.runner.surroundings import Ports
+from windlass.scheduler.quota import coach_model, player_model
+from windlass.state import RunState
+
+
+class Agents:
+    """Players and Coaches, each a fresh context."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    async def play(self, intent: e.PlayerStarted, state: RunState) -> e.Event:
+        """Let a Player work in the task's workspace."""
+        try:
+            workspace = await self._ports.repository.prepare(
+                intent.task, intent.n, intent.start, intent.onto
+            )
+        except SetupFailed as failure:
+            return self.failed(intent, _unfit(failure))
+        brief = Brief(
+            task=intent.task,
+            n=intent.n,
+            role="player",
+            prompt=self._ports.redact(player_prompt(state, intent, self._ports.said)),
+            model=player_model(state, intent.task),
+            answer=PlayerAnswer,
+        )
+        report = await self._ports.agent.work(brief, workspace, self._ports.watch)
+        if report.failure is not None:
+            return self.failed(intent, report)
+        said = report.answer if isinstance(report.answer, PlayerAnswer) else None
+        return e.PlayerFinished(
+            at=self._ports.clock.now(),
+            task=intent.task,
+            n=intent.n,
+            # A Player that answers in prose has still worked; only a Coach must fit the schema.
+            summary=said.summary if said is not None else report.summary,
+            usage=report.usage,
+            model=brief.model,
+            question=said.question if said is not None else None,
+        )
+
+    async def coach(self, intent: e.CoachStarted, state: RunState) -> e.Event:
+        """Let a Coach look at a throwaway checkout of exactly the commit."""
+        if (answered := await self._answered_before(intent, state)) is not None:
+            return answered
+        repository, label = self._ports.repository, f"{intent.task}-{intent.n}-coach-{intent.k}"
+        try:
+            async with repository.throwaway(intent.commit, label) as place:
+                diff = await repository.diff(state.tasks[intent.task].last.start, intent.commit)
+                brief = Brief(
+                    task=intent.task,
+                    n=intent.n,
+                    role="coach",
+                    prompt=self._ports.redact(coach_prompt(state, intent, diff, self._ports.said)),
+                    model=coach_model(state),
+                    answer=Review,
+                )
+                report = await self._ports.agent.work(brief, place.path, self._ports.watch)
+                touched = await place.touched()
+        except SetupFailed as failure:
+            return self._coach_failed(intent, _unfit(failure))
+        if report.failure is not None or not isinstance(report.answer, Review):
+            return self._coach_failed(intent, report)
+        text = msgspec.json.encode(report.answer).decode()
+        await repository.keep(intent.task, intent.n, f"verdict-{intent.k}", text)
+        return self._answered(intent, report.answer, report.usage, brief.model, touched)
+
+    async def _answered_before(self, intent: e.CoachStarted, state: RunState) -> e.Event | None:
+        """The answer that an earlier process pinned and had no time to record: it is paid for."""
+        before = state.tasks[intent.task].last.coachings[:-1]
+        if not before or before[-1].commit != intent.commit:
+            return None
+        what = f"verdict-{before[-1].k}"
+        text = await self._ports.repository.kept(intent.task, intent.n, what)
+        if text is None:
+            return None
+        return self._answered(intent, msgspec.json.decode(text, type=Review), e.Usage(), "", ())
+
+    def _answered(
+        self,
+        intent: e.CoachStarted,
+        review: Review,
+        usage: e.Usage,
+        model: str,
+        touched: tuple[str, ...],
+    ) -> e.CoachAnswered:
+        return e.CoachAnswered(
+            at=self._ports.clock.now(),
+            task=intent.task,
+            n=intent.n,
+            k=intent.k,
+            commit=intent.commit,
+            review=review,
+            usage=usage,
+            model=model,
+            touched=touched,
+        )
+
+    def _coach_failed(self, intent: e.CoachStarted, report: Report) -> e.CoachFailed:
+        return e.CoachFailed(
+            at=self._ports.clock.now(),
+            task=intent.task,
+            n=intent.n,
+            k=intent.k,
+            failure=report.failure or e.Failure.INCONCLUSIVE,
+            message=report.message or "it gave no answer that fits the schema",
+            usage=report.usage,
+            retry_at=report.retry_at,
+            jitter=self._ports.roll(),
+        )
+
+    def failed(self, intent: e.PlayerStarted, report: Report) -> e.PlayerFailed:
+        """A Player that did not finish."""
+        return e.PlayerFailed(
+            at=self._ports.clock.now(),
+            task=intent.task,
+            n=intent.n,
+            failure=report.failure or e.Failure.CRASHED,
+            message=report.message,
+            usage=report.usage,
+            retry_at=report.retry_at,
+            jitter=self._ports.roll(),
+        )
+
+
+def _unfit(failure: SetupFailed) -> Report:
+    """The report of an agent that had no place to work in."""
+    return Report(failure=e.Failure.ENVIRONMENT, message=str(failure))

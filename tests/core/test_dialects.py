@@ -1,0 +1,30 @@
+"""What holds for every dialect: how one is found, and what one that nobody knows amounts to."""
+
+import pytest
+from msgspec.structs import replace
+
+from windlass.dialects import load, project, refers_to, writes
+from windlass.errors import PlanError
+from windlass.plan import Task
+from worlds import World, plan_of
+
+
+def test_a_plan_of_one_file_refers_to_no_other():
+    assert refers_to("p.md", {"p.md": "## Task 1: a\n"}) == ()
+
+
+def test_what_nobody_recognises_refers_to_nothing():
+    assert refers_to("notes", {"notes/a.md": "hello\n"}) == ()
+
+
+def test_a_folder_that_nobody_recognises_is_no_plan():
+    with pytest.raises(PlanError, match="no tasks found"):
+        load("notes", {"notes/a.md": "hello\n"})
+
+
+def test_a_dialect_of_a_newer_version_is_left_alone():
+    plan = replace(plan_of(Task(id="a", title="a")), dialect="unheard-of")
+    world = World(plan, {"a": lambda *_: None})
+    world.go()
+    assert writes(plan) == ()
+    assert project(world.state, 1) == {}
