@@ -140,7 +140,7 @@ def windlass(repo: Path, tasks: int, label: str) -> tuple[float, float]:
         first = started(label, plan, settings, project.base(None, plan.id), world.sandbox.level)
         begin = time.monotonic()
         ended = anyio.run(
-            lambda: world.haul(first, None, observe=observe, watch=lambda _activity: None)
+            lambda: world.haul((first,), None, observe=observe, watch=lambda _activity: None)
         )
         spent = time.monotonic() - begin
     assert len(ended.merged) == tasks, ended.reason

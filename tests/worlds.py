@@ -85,8 +85,17 @@ class World:
         assert state is not None
         return state
 
-    def go(self, *, crash_at: int | None = None, settings: Settings | None = None) -> CrashPoints:
-        """One process: start or resume the run, until it ends or dies at that point."""
+    def go(
+        self,
+        *,
+        crash_at: int | None = None,
+        settings: Settings | None = None,
+        revised: Plan | None = None,
+    ) -> CrashPoints:
+        """One process: start or resume the run, until it ends or dies at that point.
+
+        `revised` is the plan where it was edited since the last one.
+        """
         points = CrashPoints(crash_at)
         self.repository.points = self.agent.points = self.checks.points = points
         ports = Ports(
@@ -106,7 +115,9 @@ class World:
             ports, seq=len(entries), state=state, observer=lambda _entry, _state: None
         )
         try:
-            anyio.run(runner.run, self.first(state, settings))
+            first = self.first(state, settings)
+            then = [e.PlanRevised(at=self.clock.now(), plan=revised)] if revised else []
+            anyio.run(runner.run, first, *then)
         except* Crashed:
             pass
         return points

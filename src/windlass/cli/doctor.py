@@ -208,7 +208,7 @@ def _plan(project: Project, plan_id: str) -> Finding:
     pid = project.live_pid(plan_id)
     if state is None:
         return Finding(area="plans", name=plan_id, said="never run")
-    done = f"{len(state.merged)} of {plural(len(state.tasks), 'task')} merged"
+    done = f"{len(state.done)} of {plural(len(state.tasks), 'task')} merged"
     if pid is not None:
         said = f"run {state.run} is going on (PID {pid or 'unknown'}), {done}"
         return Finding(area="plans", name=plan_id, said=said)

@@ -15,6 +15,7 @@ from windlass.cli.wiring import Project, World, WritableJournal, ended, newest, 
 from windlass.cli.wiring.facts import new_run_id, refuse_short_journal, told_until
 from windlass.dialects import writes as writes_of
 from windlass.errors import BadInput, ConfigError, Unanswered
+from windlass.events import model as e
 from windlass.events.model import RunEnd
 from windlass.plan import Plan
 from windlass.settings import Level, Settings
@@ -22,6 +23,7 @@ from windlass.state import RunState
 from windlass.ui.jsonl import JsonScreen
 from windlass.ui.plain import PlainScreen
 from windlass.views.closing import closing
+from windlass.views.edits import edit_lines, edited
 from windlass.views.outcome import EXIT_CODES, is_finished, run_status
 from windlass.views.words import plural
 
@@ -102,8 +104,10 @@ class _Hauling:
         _forget_secrets()
         data = JsonScreen(sys.stdout) if self._request.options.get("as_json") else None
         show = data.entry if data is not None else self._screen.entry
+        revised = before is not None and edited(before, self._plan)
+        then = (e.PlanRevised(at=first.at, plan=self._plan),) if revised else ()
         state = anyio.run(
-            lambda: world.haul(first, before, observe=show, watch=self._screen.activity)
+            lambda: world.haul((first, *then), before, observe=show, watch=self._screen.activity)
         )
         return self._close(data, state, journal.last)
 
@@ -139,8 +143,8 @@ class _Hauling:
         """What is not as it was when the run began, and what that means for it."""
         if (moved := self._moved(before)) is not None:
             yield f"the base has moved to {moved[:10]}; the run goes on from its own"
-        if self._plan.tasks != tuple(t for t in before.plan.tasks if not t.scenario):
-            yield "the plan's file has changed; the run goes on with the plan it began with"
+        for line in edit_lines(before, self._plan):
+            yield f"plan: {line}"
         for name in Settings.__struct_fields__:
             then, now = getattr(before.settings, name), getattr(self._settings, name)
             if then != now:
@@ -154,7 +158,7 @@ class _Hauling:
         """What to do with a run that is not finished; without a terminal nobody can say."""
         told = (
             f"Run {before.run} of {before.plan.id} is {run_status(before)}: "
-            f"{len(before.merged)} of {plural(len(before.tasks), 'task')} merged"
+            f"{len(before.done)} of {plural(len(before.tasks), 'task')} merged"
         )
         if self._request.options.get("yes"):
             return "resume"

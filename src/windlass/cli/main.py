@@ -18,6 +18,7 @@ COMMANDS = {
     "diff": "Show what a task changed",
     "approve": "Let a complex task start",
     "answer": "Answer what a task asks",
+    "retry": "Have a task done once more",
     "stop": "Stop a live run; it can be resumed",
     "doctor": "Look at the machine, the repository and every setting",
     "demo": "Run a small plan offline, with a scripted model",

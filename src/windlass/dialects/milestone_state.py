@@ -61,7 +61,7 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
     all_begun = [task for task in state.tasks.values() if task.attempts]
     begun = [task for task in all_begun if not state.specs[task.id].scenario]
     scenario = next((task for task in all_begun if state.specs[task.id].scenario), None)
-    completed = tuple(id_ for id_ in state.merged if not state.specs[id_].scenario)
+    completed = tuple(id_ for id_ in state.done if not state.specs[id_].scenario)
     told = MilestoneState(
         milestone_id=state.plan.id,
         plan_path=state.plan.path,

@@ -18,6 +18,7 @@ from windlass.events.merging import (
 from windlass.events.run import (
     BaselineFinished,
     BaselineStarted,
+    PlanRevised,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -44,6 +45,7 @@ from windlass.events.turn import (
     SnapshotTaken,
     TaskAbandoned,
     TaskApproved,
+    TaskReopened,
     TimerFired,
     TipTaken,
     TurnReturned,
@@ -69,6 +71,7 @@ TaskEvent: TypeAlias = (
     | TurnReturned
     | TaskApproved
     | TaskAbandoned
+    | TaskReopened
     | HelpNeeded
     | CheckpointPassed
     | Answered
@@ -85,6 +88,7 @@ TaskEvent: TypeAlias = (
 RunEvent: TypeAlias = (
     RunStarted
     | RunResumed
+    | PlanRevised
     | BaselineStarted
     | BaselineFinished
     | VerificationStarted

@@ -29,6 +29,12 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     base_moved_to: str | None = None
 
 
+class PlanRevised(Fact, frozen=True, kw_only=True):
+    """The plan's files were edited; the run goes on with the plan as it is now."""
+
+    plan: Plan
+
+
 class BaselineStarted(Fact, frozen=True, kw_only=True):
     """The project's own checks began on the base, before anything is spent."""
 

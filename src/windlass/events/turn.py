@@ -172,6 +172,13 @@ class HelpNeeded(Fact, frozen=True, kw_only=True):
     question: str
 
 
+class TaskReopened(Fact, frozen=True, kw_only=True):
+    """A person wants a task done once more that was merged or abandoned."""
+
+    task: str
+    by: str
+
+
 class CheckpointPassed(Fact, frozen=True, kw_only=True):
     """A person let a task start that is too complex to start unasked."""
 

@@ -1,16 +1,20 @@
 """A plan: tasks with order. Pure."""
 
+from windlass.plan.edits import Edits, compare, same_meaning
 from windlass.plan.graph import critical_lengths, ordered, transitive_dependents, validated
 from windlass.plan.model import Note, Plan, Stage, Task
 from windlass.plan.scenario import with_scenario
 
 __all__ = [
+    "Edits",
     "Note",
     "Plan",
     "Stage",
     "Task",
+    "compare",
     "critical_lengths",
     "ordered",
+    "same_meaning",
     "transitive_dependents",
     "validated",
     "with_scenario",

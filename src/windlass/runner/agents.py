@@ -77,7 +77,8 @@ class Agents:
 
     async def _answered_before(self, intent: e.CoachStarted, state: RunState) -> e.Event | None:
         """The answer that an earlier process pinned and had no time to record: it is paid for."""
-        before = state.tasks[intent.task].last.coachings[:-1]
+        task = state.tasks[intent.task]
+        before = task.last.coachings[task.verdicts_before : -1]
         if not before or before[-1].commit != intent.commit:
             return None
         what = f"verdict-{before[-1].k}"

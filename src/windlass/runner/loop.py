@@ -74,13 +74,13 @@ class Runner:
             self._record([fact], self._group)
             return
 
-    async def run(self, first: e.RunStarted | e.RunResumed) -> RunState:
-        """Begin or take over a run, and return how it ended."""
+    async def run(self, *first: e.Event) -> RunState:
+        """Begin or take over a run with these facts, and return how it ended."""
         async with anyio.create_task_group() as ears:
             # Left only when every effect is done: a merged task's workspace goes after the end.
             async with anyio.create_task_group() as group:
                 self._group = group
-                self._record([first], group)
+                self._record(first, group)
                 ears.start_soon(self._read_inbox, group)
                 ears.start_soon(self._heed_signals, group)
                 await self._ended.wait()

@@ -7,17 +7,16 @@ from windlass.ports import Message
 from windlass.state import RunState
 from windlass.state.transitions import TASK_TRANSITIONS
 
-WORDS = ("approve", "answer")
-"""Messages that are about a task."""
-
 
 def spoken(message: Message, state: RunState, at: datetime) -> e.Event | None:
     """The fact that this message is; None where the task has no use for it."""
     task = state.tasks.get(message.task)
     if task is None:
         return None
-    fact: e.CheckpointPassed | e.Answered
-    if message.command == "approve":
+    fact: e.CheckpointPassed | e.Answered | e.TaskReopened
+    if message.command == "retry":
+        fact = e.TaskReopened(at=at, task=task.id, by="a person")
+    elif message.command == "approve":
         fact = e.CheckpointPassed(at=at, task=task.id, by="a person")
     elif message.command == "answer":
         fact = e.Answered(at=at, task=task.id, text=message.text, by="a person")

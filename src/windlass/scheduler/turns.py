@@ -51,7 +51,7 @@ def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
 
 def _begins_with_tip(state: RunState, task: TaskState) -> bool:
     """Whether it is a scenario that nobody has tried yet, or not since a person answered."""
-    return state.specs[task.id].scenario and (not task.attempts or task.turn == 0)
+    return state.specs[task.id].scenario and (task.phase is Phase.PENDING or task.turn == 0)
 
 
 def _take_tip(state: RunState, task: TaskState, at: datetime) -> e.TipTaken | None:
@@ -131,7 +131,7 @@ def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
             repairs = f"{limit} repair{'s' * (limit > 1)}"
             question = f"the scenario still fails after {repairs}: {task.feedback}"
             return e.HelpNeeded(at=at, task=task.id, question=question)
-    elif task.turn > limit:
+    elif task.turn - task.first_turn >= limit:
         turns = f"{limit} turn{'s' * (limit > 1)}"
         return e.TaskAbandoned(
             at=at, task=task.id, reason=f"not approved after {turns}: {task.feedback}"

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
 from windlass.plan import with_scenario
+from windlass.state import revision
 from windlass.state.model import RunState, TaskState
 from windlass.state.task_fold import interrupted, task_changes
 from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
@@ -67,6 +68,8 @@ def _apply_to_run(state: RunState, event: e.RunEvent) -> RunState:
     match event:
         case e.RunResumed():
             return _resumed(state, event)
+        case e.PlanRevised():
+            return revision.revised(state, event)
         case e.StopRequested():
             return replace(state, at=event.at, stopping=event.by)
         case e.RunEnded():
@@ -96,7 +99,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         state,
         at=event.at,
         plan=plan,
-        specs={task.id: task for task in plan.tasks},
+        specs={**state.specs, **{task.id: task for task in plan.tasks}},
         settings=event.settings,
         sandbox=event.sandbox,
         metered=event.metered,
@@ -163,6 +166,9 @@ def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:
     match event:
         case e.TaskApproved():
             return {"queue": (*state.queue, event.task)}
+        case e.TaskReopened() if state.ended is not None:
+            reason = f"{event.task} is to be done once more"
+            return {"ended": e.RunEnd.STOPPED, "reason": reason}
         case e.TurnReturned() | e.HelpNeeded():
             return {"queue": _without(state.queue, event.task)}
         case e.ChecksFinished():

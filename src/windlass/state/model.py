@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from windlass.events.review import Review
 from windlass.events.values import Absence, CheckResult, Failure, Outcome, RunEnd, Usage
-from windlass.plan import Plan, Task
+from windlass.plan import Plan, Task, same_meaning
 from windlass.settings import Level, Settings
 from windlass.state.transitions import STATUS, Phase, RunPhase
 
@@ -111,6 +111,14 @@ class TaskState(Struct, frozen=True, kw_only=True):
     conflict: str = ""
     merge_commit: str | None = None
     merged_at: datetime | None = None
+    merged_as: Task | None = None
+    """What it asked for when it was merged."""
+    first_turn: int = 1
+    """The turn its present allowance of turns began with: later ones where it was reopened."""
+    begun_after: int = 0
+    """How many attempts there were when it was begun anew, from the tip."""
+    verdicts_before: int = 0
+    """How many Coaches had looked at the last attempt when the task came to mean something else."""
 
     @property
     def status(self) -> str:
@@ -125,10 +133,11 @@ class TaskState(Struct, frozen=True, kw_only=True):
     @property
     def head(self) -> str | None:
         """The newest commit that holds this task's work, partial work included."""
-        for attempt in reversed(self.attempts):
+        present = self.attempts[self.begun_after :]
+        for attempt in reversed(present):
             if attempt.commit is not None:
                 return attempt.commit
-        return self.attempts[0].start if self.attempts else None
+        return present[0].start if present else None
 
     @property
     def cost_usd(self) -> float:
@@ -162,6 +171,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     tasks: Mapping[str, TaskState]
     specs: Mapping[str, Task]
     """The plan's tasks by id."""
+    withdrawn: Mapping[str, TaskState] = {}
+    """Tasks that were begun and that the plan has no more; what they cost stays spent."""
     queue: tuple[str, ...] = ()
     """Approved tasks in the order they were approved."""
     merged: tuple[str, ...] = ()
@@ -185,12 +196,28 @@ class RunState(Struct, frozen=True, kw_only=True):
         return tuple(result for result in self.baseline or () if stands_in_the_way(result))
 
     @property
+    def done(self) -> tuple[str, ...]:
+        """The tasks that are merged, in the order they were last merged."""
+        last = dict.fromkeys(reversed(self.merged))
+        return tuple(id_ for id_ in reversed(last) if self.tasks[id_].phase is Phase.MERGED)
+
+    @property
+    def all_tasks(self) -> tuple[TaskState, ...]:
+        """Every task that ever cost anything, those included that the plan has no more."""
+        return (*self.tasks.values(), *self.withdrawn.values())
+
+    def is_stale(self, task_id: str) -> bool:
+        """Whether the task was merged for what it meant then, and means something else now."""
+        done_as = self.tasks[task_id].merged_as
+        return done_as is not None and not same_meaning(done_as, self.specs[task_id])
+
+    @property
     def spent_usd(self) -> float:
         """What the run has cost so far, over all restarts."""
-        return sum(task.cost_usd for task in self.tasks.values())
+        return sum(task.cost_usd for task in self.all_tasks)
 
     @property
     def spent_tokens(self) -> int:
         """What the run has read and written so far, over all restarts; what is cached counts."""
-        usages = (usage for task in self.tasks.values() for usage in task.usages)
+        usages = (usage for task in self.all_tasks for usage in task.usages)
         return sum(usage.tokens for usage in usages)

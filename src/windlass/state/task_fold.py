@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from windlass.events import model as e
 from windlass.state.model import Attempt, Coaching, RunState, TaskState
-from windlass.state.transitions import HELPLESS, TASK_TRANSITIONS, Phase
+from windlass.state.transitions import HELPLESS, REVISED, TASK_TRANSITIONS, Phase
 
 _COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
 """Causes of a return that use up a turn; conflicts have a bound of their own."""
@@ -84,16 +84,18 @@ def task_changes(  # noqa: C901  one arm a fact
             }
         case e.TurnReturned():
             return _turn_returned(task, event)
+        case e.TaskReopened():
+            return _reopened(task)
         case e.CoachStarted() | e.CoachAnswered() | e.CoachFailed():
             return _coach_changes(task, event)
         case e.Answered():
             told = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
             return {"answers": (*task.answers, told), "failures": {}, **_helped(task)}
         case _:
-            return _later_changes(event)
+            return _later_changes(state, event)
 
 
-def _later_changes(event: e.TaskEvent) -> dict[str, Any]:  # noqa: C901  one arm a fact
+def _later_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:  # noqa: C901  one arm a fact
     match event:
         case e.WaitStarted():
             return {"wait_until": event.until}
@@ -112,7 +114,11 @@ def _later_changes(event: e.TaskEvent) -> dict[str, Any]:  # noqa: C901  one arm
         case e.MergeConflicted():
             return {"conflict": event.detail}
         case e.TaskMerged():
-            return {"merge_commit": event.commit, "merged_at": event.at}
+            return {
+                "merge_commit": event.commit,
+                "merged_at": event.at,
+                "merged_as": state.specs[event.task],
+            }
         case _:
             return {}
 
@@ -136,9 +142,10 @@ def _player_started(state: RunState, task: TaskState, event: e.PlayerStarted) ->
     attempt = Attempt(
         n=event.n, turn=event.turn, start=event.start, onto=event.onto, started_at=event.at
     )
-    first = not task.attempts
+    first = len(task.attempts) == task.begun_after
     return {
         "attempts": (*task.attempts, attempt),
+        "verdicts_before": 0,
         "merged_before": len(state.merged) if first else task.merged_before,
         "candidate": None,
         "candidate_commit": None,
@@ -200,6 +207,31 @@ def _turn_returned(task: TaskState, event: e.TurnReturned) -> dict[str, Any]:
         "turn": task.turn + counted,
         "rounds": task.rounds + (not counted),
     }
+
+
+def _reopened(task: TaskState) -> dict[str, Any]:
+    """Turns go on counting, and a new allowance of them begins."""
+    again: dict[str, Any] = {"failures": {}, **_helped(task)}
+    if task.phase is Phase.ABANDONED:
+        return {**again, "first_turn": task.turn}
+    return {
+        **again,
+        "turn": task.turn + 1,
+        "first_turn": task.turn + 1,
+        "begun_after": len(task.attempts),
+        "feedback": None,
+        "merge_commit": None,
+        "merged_at": None,
+        "merged_as": None,
+    }
+
+
+def revised(task: TaskState) -> TaskState:
+    """The task once it means something else: nothing that was judged before holds any more."""
+    verdicts = len(task.attempts[-1].coachings) if task.attempts else 0
+    to = REVISED.get(task.phase, task.phase)
+    question = None if to is not task.phase else task.question
+    return replace(task, phase=to, verdicts_before=verdicts, question=question)
 
 
 def _one_more(failures: Mapping[e.Failure, int], failure: e.Failure) -> dict[e.Failure, int]:

@@ -152,8 +152,8 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
         },
         Phase.CHECKING_MERGE: {e.ChecksFinished: Phase.BUILT, e.RunResumed: Phase.BUILT},
         Phase.MOVING: {e.TaskMerged: Phase.MERGED, e.RunResumed: Phase.BUILT},
-        Phase.MERGED: {},
-        Phase.ABANDONED: {},
+        Phase.MERGED: {e.TaskReopened: Phase.PENDING},
+        Phase.ABANDONED: {e.TaskReopened: Phase.RETURNED},
         # Resuming is the person's word that the cause is mended; what was paid for stays.
         Phase.HELP_TO_PLAY: {e.RunResumed: Phase.RETURNED, e.Answered: Phase.RETURNED},
         Phase.HELP_TO_CHECK: {e.RunResumed: Phase.SAVED, e.Answered: Phase.SAVED},
@@ -178,6 +178,24 @@ RUN_TRANSITIONS: Mapping[RunPhase, Mapping[type[e.Event], RunPhase]] = MappingPr
         RunPhase.VERIFIED: {e.RunResumed: RunPhase.OPEN},
     }
 )
+
+REVISED: Mapping[Phase, Phase] = MappingProxyType(
+    {
+        Phase.CHECKED: Phase.SAVED,
+        Phase.REVIEWED: Phase.SAVED,
+        Phase.APPROVED: Phase.SAVED,
+        Phase.CONFLICTED: Phase.SAVED,
+        Phase.BUILT: Phase.SAVED,
+        Phase.HELP_TO_CHECK: Phase.SAVED,
+        Phase.HELP_TO_MERGE: Phase.SAVED,
+        Phase.HELP_TO_START: Phase.PENDING,
+    }
+)
+"""Where a task goes back to whose meaning was edited: what was judged, was judged as another.
+
+From other phases there is no need to go back: whoever comes next is told the new text. What is
+merged or abandoned stays so, until a person asks for it again.
+"""
 
 UNDER_WAY = frozenset(
     {

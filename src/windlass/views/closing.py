@@ -10,7 +10,7 @@ from windlass.views.progress import integration_branch, progress
 from windlass.views.story import UNCHECKED, Line, is_unchecked
 from windlass.views.words import duration, money, one_line, plural, tokens
 
-_WORST = ("ABANDONED", "NEEDS YOU", "BLOCKED")
+_WORST = ("ABANDONED", "NEEDS YOU", "BLOCKED", "STALE")
 
 
 def closing(state: RunState, *, plan: str, workspaces: str) -> list[Line]:
@@ -30,6 +30,10 @@ def _troubles(state: RunState, workspaces: str) -> list[Line]:
         elif task.phase in HELPLESS:
             asked = one_line(task.question or "", 160)
             lines.append(Line("NEEDS YOU", name, (asked, kept, *_how_to_help(task, state))))
+        elif state.is_stale(task.id):
+            again = f"windlass retry {state.plan.id}:{task.id}"
+            told = "merged for what the plan said then; to have it done as it says now:"
+            lines.append(Line("STALE", name, (told, again)))
         elif words[task.id] == "blocked":
             lines.append(Line("BLOCKED", name))
     return lines

@@ -28,7 +28,7 @@ def task_cost(task: TaskState) -> Cost:
 
 def run_cost(state: RunState) -> Cost:
     """What the whole run has used up."""
-    return _sum(list(state.tasks.values()))
+    return _sum(list(state.all_tasks))
 
 
 def _sum(tasks: list[TaskState]) -> Cost:

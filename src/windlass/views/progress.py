@@ -114,7 +114,7 @@ def _metrics(state: RunState) -> Metrics:
     results = [r for said in state.evidence.values() for r in said.values()]
     return Metrics(
         tasks=len(state.tasks),
-        completed=len(state.merged),
+        completed=len(state.done),
         turns=sum(turns_used(task) for task in tasks),
         returned=sum(a.feedback is not None for task in tasks for a in task.attempts),
         merges=len(state.merged),

@@ -29,7 +29,7 @@ def line_of(event: e.Event, state: RunState) -> Line | None:
     return _of_work(event, state) or _of_review(event, state) or _of_merge(event, state)
 
 
-def _of_run(event: e.RunEvent, state: RunState) -> Line | None:
+def _of_run(event: e.RunEvent, state: RunState) -> Line | None:  # noqa: C901  one arm a fact
     match event:
         case e.RunStarted():
             return Line(
@@ -40,6 +40,8 @@ def _of_run(event: e.RunEvent, state: RunState) -> Line | None:
             )
         case e.RunResumed():
             return Line("RESUME", _resumed(state), _unchecked(state))
+        case e.PlanRevised():
+            return Line("PLAN", "the plan was edited; the run goes on with it as it is now")
         case e.BaselineStarted() if event.checks:
             return Line("BASE", f"running {plural(len(event.checks), 'check')} on the base")
         case e.BaselineFinished() if event.results:
@@ -61,7 +63,8 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901 
             return Line("E2E", f"{name} · all is merged: to be tried on {event.commit[:10]}")
         case e.PlayerStarted():
             again = " · settling a conflict" if event.onto is not None else ""
-            limit = state.specs[event.task].max_turns or state.settings.max_turns
+            allowed = state.specs[event.task].max_turns or state.settings.max_turns
+            limit = allowed + state.tasks[event.task].first_turn - 1
             return Line("PLAYER", f"{name} · turn {event.turn}/{limit}{again}")
         case e.PlayerFailed():
             why = one_line(event.message, _WIDTH)
@@ -97,6 +100,8 @@ def _of_review(event: e.TaskEvent, state: RunState) -> Line | None:
         case e.CoachFailed():
             why = one_line(event.message, _WIDTH)
             return Line("FAILED", f"{name} · the Coach, {event.failure} · no turn used", (why,))
+        case e.TaskReopened():
+            return Line("AGAIN", f"{name} · asked for by {event.by}")
         case e.CheckpointPassed():
             return Line("GO", f"{name} · let through by {event.by}")
         case e.Answered():
@@ -134,7 +139,7 @@ def _name(task_id: str, state: RunState) -> str:
 
 
 def _resumed(state: RunState) -> str:
-    merged = len(state.merged)
+    merged = len(state.done)
     first = next((task for task in state.tasks.values() if task.merged_at is None), None)
     going_on = (
         f"Resuming from Task {first.id}..." if first is not None else "Nothing is left to do."

@@ -54,7 +54,7 @@ def remove_stale_locks(store: Store, refs: Refs) -> None:
 def _expected(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
     """Every pin whose effect the journal records as done; the tip is compared when it moves."""
     yield refs.base, state.base
-    for task in state.tasks.values():
+    for task in state.all_tasks:
         for attempt in task.attempts:
             if attempt.commit is None:
                 continue  # under way when the process ended: nobody knows how far it came
@@ -67,7 +67,7 @@ def _expected(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
 
 def _reviews(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
     """Every review the journal has, as it is pinned."""
-    for task in state.tasks.values():
+    for task in state.all_tasks:
         for attempt in task.attempts:
             for coaching in attempt.coachings:
                 if coaching.review is not None:

@@ -1,6 +1,6 @@
 """The world of one run: real adapters behind every port."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -87,14 +87,14 @@ class World:
 
     async def haul(
         self,
-        first: e.RunStarted | e.RunResumed,
+        first: Sequence[e.Event],
         before: RunState | None,
         *,
         observe: Observe,
         watch: Callable[[Activity], None],
     ) -> RunState:
-        """Run until the run ends; `before` is the state that is resumed, if any."""
-        await self._clear_up(first, before)
+        """Run until the run ends, from these first facts; `before` is what is resumed, if any."""
+        await self._clear_up(first[0], before)
         projections = Projections(self._render)
         chatter = ActivityLog(self._run_folder / "activity.jsonl", self._clock)
 
@@ -123,7 +123,7 @@ class World:
                 books.runner = runner
                 group.start_soon(projections.keep)
                 with chatter:
-                    ended = await runner.run(first)
+                    ended = await runner.run(*first)
                 group.cancel_scope.cancel()
                 return ended
         except ExceptionGroup as failures:
@@ -154,9 +154,7 @@ class World:
             said=said_to_agents(self._project.root),
         )
 
-    async def _clear_up(
-        self, first: e.RunStarted | e.RunResumed | None, before: RunState | None
-    ) -> None:
+    async def _clear_up(self, first: e.Event | None, before: RunState | None) -> None:
         """End and mend what an earlier process left, then open the repository for this run."""
         end_leftovers(f"{self._mark}/")
         remove_stale_locks(self._store, self.refs)
@@ -166,7 +164,7 @@ class World:
             await reconcile(self._store, self.refs, before)
         base = first.base if isinstance(first, e.RunStarted) else before.base if before else ""
         await self._repository.open(base)
-        for task_id in before.merged if before is not None and before.run == self.refs.run else ():
+        for task_id in before.done if before is not None and before.run == self.refs.run else ():
             await self._repository.release(task_id)
 
     def _render(self, state: RunState, seq: int) -> Mapping[Path, str | None]:

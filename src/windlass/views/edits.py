@@ -1,0 +1,50 @@
+"""What was edited in a plan since its run began, and what that means for each task."""
+
+from msgspec.structs import replace
+
+from windlass.plan import Edits, Plan, compare
+from windlass.state import Phase, RunState
+from windlass.views.words import one_line
+
+
+def edited(state: RunState, plan: Plan) -> Edits:
+    """What the plan's files say now that the run does not know yet."""
+    edits = compare(state.plan, plan)
+    # A merged task that was taken out of the plan stays in the run, and is no news again.
+    gone = tuple(id_ for id_ in edits.removed if state.tasks[id_].phase is not Phase.MERGED)
+    return replace(edits, removed=gone)
+
+
+def edit_lines(state: RunState, plan: Plan) -> list[str]:
+    """A line for each edit: a sign, the task, and what becomes of it."""
+    edits = edited(state, plan)
+    titles = {task.id: task.title for task in (*state.plan.tasks, *plan.tasks)}
+
+    def line(sign: str, id_: str, what: str) -> str:
+        return f"{sign} {id_} {one_line(titles[id_], 50)}: {what}"
+
+    lines = [line("+", id_, _added(state, id_)) for id_ in edits.added]
+    lines += [line("-", id_, _removed(state, id_)) for id_ in edits.removed]
+    lines += [line("~", id_, _changed(state, id_)) for id_ in edits.changed]
+    lines += [line("·", id_, "asks for the same, otherwise arranged") for id_ in edits.adjusted]
+    if edits.reordered:
+        lines.append("· the tasks stand in another order")
+    lines += [f"· the plan's {name} changed" for name in edits.plan_level]
+    return lines
+
+
+def _added(state: RunState, id_: str) -> str:
+    return "new" if id_ not in state.withdrawn else "back; it goes on where it was withdrawn"
+
+
+def _removed(state: RunState, id_: str) -> str:
+    return "withdrawn; its work stays pinned" if state.tasks[id_].attempts else "withdrawn"
+
+
+def _changed(state: RunState, id_: str) -> str:
+    task = state.tasks[id_]
+    if task.phase is Phase.MERGED:
+        return f"stale: merged for what it said before; `windlass retry {id_}` does it again"
+    if task.phase is Phase.ABANDONED:
+        return f"changed, and still abandoned; `windlass retry {id_}` tries it again"
+    return "changed; agents are told the new text" if task.attempts else "changed"

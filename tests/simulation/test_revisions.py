@@ -1,0 +1,267 @@
+"""A plan edited between runs, and tasks asked for again: by id, nothing forgotten."""  # B7
+
+import pytest
+from msgspec.structs import replace
+
+from windlass.events import model as e
+from windlass.plan import Plan, Task, compare
+from windlass.ports import Message, Report
+from windlass.scheduler.people import spoken
+from windlass.settings import E2ESettings, Settings
+from windlass.state import Phase
+from windlass.state.transitions import REVISED, TASK_TRANSITIONS
+from windlass.views.closing import closing
+from windlass.views.cost import run_cost
+from windlass.views.edits import edit_lines
+from worlds import World, plan_of, writes
+
+A = Task(id="a", title="First", text="do a", line=1)
+B = Task(id="b", title="Second", text="do b", depends_on=("a",), line=5)
+C = Task(id="c", title="Third", text="do c", depends_on=("b",), line=9)
+PLAN = plan_of(A, B, C)
+CHEAP = Settings(checks=("test",), max_cost=0.015)
+"""Enough for one task, with its review; the next does not start."""
+PLAYS = {"a": writes("a", "1"), "b": writes("b", "1"), "c": writes("c", "1")}
+
+
+def world(**plays) -> World:
+    """A run in which `a` is merged and the rest has yet to begin."""
+    made = World(PLAN, {**PLAYS, **plays}, settings=CHEAP)
+    made.go()
+    assert made.state.done == ("a",)
+    assert made.state.ended is e.RunEnd.LIMIT
+    return made
+
+
+def go_on(made: World, plan: Plan) -> None:
+    made.go(settings=Settings(checks=("test",)), revised=plan)
+
+
+def test_what_is_added_removed_and_reordered_is_understood_by_id():
+    made = world(d=writes("d", "1"))
+    d = Task(id="d", title="Fourth", depends_on=("a",))
+    edited = plan_of(d, replace(A, line=40), replace(C, depends_on=("d",)))
+    assert edit_lines(made.state, edited) == [
+        "+ d Fourth: new",
+        "- b Second: withdrawn",
+        "· c Third: asks for the same, otherwise arranged",
+    ]
+    go_on(made, edited)
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert list(made.state.tasks) == ["d", "a", "c"]
+    assert made.state.done == ("a", "d", "c")
+    assert [task for task, _ in made.agent.calls] == ["a", "d", "c"], "a is not done again"
+
+
+def test_another_order_alone_is_said():
+    made = world()
+    swapped = plan_of(B, A, C)
+    assert edit_lines(made.state, swapped) == ["· the tasks stand in another order"]
+    renamed = replace(PLAN, title="Q", checks=("more",))
+    assert edit_lines(made.state, renamed) == [
+        "· the plan's title changed",
+        "· the plan's checks changed",
+    ]
+    assert edit_lines(made.state, PLAN) == []
+    assert not compare(PLAN, PLAN)
+
+
+def test_a_merged_task_that_changed_is_stale_until_a_person_asks_for_it_again():
+    made = world()
+    edited = plan_of(replace(A, text="do a better"), B, C)
+    [line] = edit_lines(made.state, edited)
+    assert line.startswith("~ a First: stale")
+    go_on(made, edited)
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert made.state.is_stale("a")
+    assert [task for task, _ in made.agent.calls] == ["a", "b", "c"]
+    stale = closing(made.state, plan="p.md", workspaces="w")[0]
+    assert (stale.word, stale.details[1]) == ("STALE", "windlass retry p:a")
+
+    again = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
+    assert again is not None
+    made.journal.append([again], expected=len(made.events))
+    assert made.state.ended is e.RunEnd.STOPPED
+    assert made.state.done == ("b", "c")
+    made.agent.plays = {"a": writes("a", "2")}
+    tip = made.state.tip
+    go_on(made, edited)
+    state = made.state
+    assert state.ended is e.RunEnd.COMPLETED
+    assert not state.is_stale("a")
+    assert state.done == ("b", "c", "a")
+    assert made.repository.files(state.tip) == {"README": "hello", "a": "2", "b": "1", "c": "1"}
+    assert state.tasks["a"].last.start == tip, "it began from the tip, not from its old work"
+    assert state.tasks["a"].last.turn == 2, "turns go on counting"
+
+
+def test_a_text_put_back_is_not_stale():
+    made = world()
+    go_on(made, plan_of(replace(A, text="other"), B, C))
+    assert made.state.is_stale("a")
+    made.journal.append([e.PlanRevised(at=made.clock.now(), plan=PLAN)], expected=len(made.events))
+    assert not made.state.is_stale("a")
+
+
+def test_what_is_removed_and_merged_stays_for_its_work_is_in_the_tip():
+    made = world()
+    edited = plan_of(replace(B, depends_on=()), C)
+    assert edit_lines(made.state, edited) == ["· b Second: asks for the same, otherwise arranged"]
+    go_on(made, edited)
+    assert made.state.done == ("a", "b", "c")
+    assert edit_lines(made.state, edited) == []
+
+
+def test_what_is_withdrawn_keeps_its_cost_and_comes_back_where_it_was():
+    fails = Report(failure=e.Failure.AUTH, message="no", usage=e.Usage(cost_usd=0.1))
+
+    def half(_n: int, _turn: int, files: dict[str, str]) -> Report:
+        files["b"] = "half"
+        return fails
+
+    made = world(b=half)
+    made.go(settings=Settings(checks=("test",)))
+    assert made.state.ended is e.RunEnd.LIMIT
+    spent = made.state.spent_usd
+    without = plan_of(A, replace(C, depends_on=("a",)))
+    assert "- b Second: withdrawn; its work stays pinned" in edit_lines(made.state, without)
+    go_on(made, without)
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert made.state.spent_usd > spent
+    assert run_cost(made.state).usd == pytest.approx(made.state.spent_usd)
+    assert list(made.state.withdrawn) == ["b"]
+    assert edit_lines(made.state, PLAN)[0] == (
+        "+ b Second: back; it goes on where it was withdrawn"
+    )
+    reopened = e.TaskReopened(at=made.clock.now(), task="c", by="me")
+    made.journal.append([reopened], expected=len(made.events))
+    seen: dict[str, str] = {}
+
+    def whole(_n: int, _turn: int, files: dict[str, str]) -> None:
+        seen.update(files)
+        files["b"] = "whole"
+
+    made.agent.plays = {"b": whole, "c": writes("c", "2")}
+    go_on(made, PLAN)
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert seen["b"] == "half"
+    assert made.state.withdrawn == {}
+
+
+def test_what_was_judged_for_another_meaning_is_judged_again():
+    """Killed when approved; meanwhile the plan says something else."""
+    whole = World(plan_of(A), PLAYS)
+    names = whole.go().names
+    made = World(plan_of(A), PLAYS)
+    made.go(crash_at=names.index("merge:before") + 1)
+    assert made.state.tasks["a"].phase in {Phase.MERGING, Phase.APPROVED}
+    edited = plan_of(replace(A, text="do a with care", checks=("careful",)))
+    assert edit_lines(made.state, edited) == ["~ a First: changed; agents are told the new text"]
+    made.go(revised=edited)
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert len(made.agent.calls) == 1, "its work is kept"
+    assert len(made.agent.reviews) == 2, "and looked at again"
+    assert ("a-1", "careful") in made.checks.runs
+
+
+def test_a_verdict_on_another_meaning_that_nobody_recorded_is_not_adopted():
+    whole = World(plan_of(A), PLAYS)
+    names = whole.go().names
+    made = World(plan_of(A), PLAYS)
+    made.go(crash_at=len(names) - 1 - names[::-1].index("keep:after") + 1)
+    assert made.state.tasks["a"].phase is Phase.REVIEWING
+    made.go(revised=plan_of(replace(A, text="do a with care")))
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert len(made.agent.reviews) == 2
+
+
+def test_a_task_made_simple_needs_no_word_any_more():
+    hard = replace(A, complexity=9)
+    made = World(plan_of(hard), PLAYS)
+    made.go()
+    assert made.state.tasks["a"].phase is Phase.HELP_TO_START
+    made.go(revised=plan_of(replace(hard, complexity=3, text="simple")))
+    assert made.state.ended is e.RunEnd.COMPLETED
+
+
+def test_an_abandoned_task_goes_on_from_its_work_when_asked_for_again():  # X6
+    made = World(plan_of(A), {"a": writes("a", "RED")}, rule=lambda _c, f: f.get("a") != "RED")
+    made.go(settings=Settings(checks=("test",), max_turns=2))
+    assert made.state.ended is e.RunEnd.FAILED
+    edited = plan_of(replace(A, text="easier"))
+    assert edit_lines(made.state, edited)[0].endswith("`windlass retry a` tries it again")
+    made.go(settings=Settings(checks=("test",), max_turns=2), revised=edited)
+    assert made.state.ended is e.RunEnd.FAILED, "nobody asked"
+    again = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
+    assert again is not None
+    made.journal.append([again], expected=len(made.events))
+    made.agent.plays = {"a": writes("a", "GREEN")}
+    made.go(settings=Settings(checks=("test",), max_turns=2))
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert made.state.tasks["a"].last.turn == 3
+    assert spoken(Message(command="retry", task="b"), made.state, made.clock.now()) is None
+
+
+def test_a_scenario_that_held_is_tried_again_on_what_is_new():  # K11
+    plan = replace(plan_of(A), e2e="try it")
+    settings = Settings(checks=("test",), e2e=E2ESettings(run=True))
+    red = {"now": False}
+    made = World(plan, PLAYS, settings=settings, rule=lambda _c, _f: not red["now"])
+    made.go()
+    assert made.state.done == ("a", "e2e")
+    made.journal.append(
+        [e.RunEnded(at=made.clock.now(), status=e.RunEnd.STOPPED)], expected=len(made.events)
+    )
+    made.go(revised=replace(plan_of(A, B), e2e="try it"))
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert made.state.done == ("a", "b", "e2e")
+    tries = [ev.commit for ev in made.events if isinstance(ev, e.TipTaken)]
+    assert len(tries) == 2
+    assert tries[1] == made.state.tip
+
+
+def test_a_scenario_that_failed_keeps_its_repair_when_the_plan_is_edited():
+    plan = replace(plan_of(A), e2e="try it")
+    settings = Settings(checks=("test",), e2e=E2ESettings(run=True))
+    made = World(plan, {**PLAYS, "e2e": writes("e", "1")}, settings=settings)
+    made.go()
+    made.journal.append(
+        [e.RunEnded(at=made.clock.now(), status=e.RunEnd.STOPPED)], expected=len(made.events)
+    )
+    made.go(revised=replace(plan_of(replace(A, line=7)), e2e="try it"))
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert len([ev for ev in made.events if isinstance(ev, e.TipTaken)]) == 1
+
+
+def test_no_phase_with_an_effect_is_revised():
+    """A plan is revised only when nothing is under way, right after a resume."""
+    resumed = {
+        to
+        for table in TASK_TRANSITIONS.values()
+        for kind, to in table.items()
+        if kind is e.RunResumed
+    }
+    assert all(phase not in {Phase.PLAYING, Phase.REVIEWING} for phase in REVISED)
+    assert {Phase.APPROVED, Phase.BUILT} <= resumed | set(REVISED)
+
+
+def test_killed_anywhere_after_an_edit_it_ends_the_same():  # B4
+    edited = plan_of(replace(A, text="other"), Task(id="d", title="D"), replace(C, depends_on=()))
+    plays = {**PLAYS, "d": writes("d", "1")}
+
+    def run(crash_at: int | None) -> World:
+        made = World(PLAN, plays, settings=CHEAP)
+        made.go()
+        made.go(settings=Settings(checks=("test",)), revised=edited, crash_at=crash_at)
+        if crash_at is not None:
+            made.go(settings=Settings(checks=("test",)), revised=edited)
+        return made
+
+    whole = World(PLAN, plays, settings=CHEAP)
+    whole.go()
+    points = whole.go(settings=Settings(checks=("test",)), revised=edited)
+    for point in range(points.reached):
+        made = run(point)
+        assert made.state.ended is e.RunEnd.COMPLETED
+        assert made.repository.files(made.state.tip) == whole.repository.files(whole.state.tip)
+        assert set(made.state.done) == {"a", "d", "c"}
