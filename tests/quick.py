@@ -7,6 +7,7 @@ import anyio
 
 from windlass.cli.finding import read_plan
 from windlass.cli.wiring import Project, World, newest, resumed, started
+from windlass.cli.wiring.facts import revised
 from windlass.ports import Agent
 from windlass.settings import Settings
 from windlass.state import RunState
@@ -41,6 +42,9 @@ def quick_run(
         )
         return anyio.run(
             lambda: world.haul(
-                first, before, observe=lambda _entry, _state: None, watch=lambda _activity: None
+                (first, *revised(before, plan)),
+                before,
+                observe=lambda _entry, _state: None,
+                watch=lambda _activity: None,
             )
         )

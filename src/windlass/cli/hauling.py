@@ -12,10 +12,9 @@ from msgspec import Struct
 from windlass.cli.config import Configuration, configure
 from windlass.cli.options import settings_of
 from windlass.cli.wiring import Project, World, WritableJournal, ended, newest, resumed, started
-from windlass.cli.wiring.facts import new_run_id, refuse_short_journal, told_until
+from windlass.cli.wiring.facts import new_run_id, refuse_short_journal, revised, told_until
 from windlass.dialects import writes as writes_of
 from windlass.errors import BadInput, ConfigError, Unanswered
-from windlass.events import model as e
 from windlass.events.model import RunEnd
 from windlass.plan import Plan
 from windlass.settings import Level, Settings
@@ -23,7 +22,7 @@ from windlass.state import RunState
 from windlass.ui.jsonl import JsonScreen
 from windlass.ui.plain import PlainScreen
 from windlass.views.closing import closing
-from windlass.views.edits import edit_lines, edited
+from windlass.views.edits import edit_lines
 from windlass.views.outcome import EXIT_CODES, is_finished, run_status
 from windlass.views.words import plural
 
@@ -104,10 +103,9 @@ class _Hauling:
         _forget_secrets()
         data = JsonScreen(sys.stdout) if self._request.options.get("as_json") else None
         show = data.entry if data is not None else self._screen.entry
-        revised = before is not None and edited(before, self._plan)
-        then = (e.PlanRevised(at=first.at, plan=self._plan),) if revised else ()
+        facts = (first, *revised(before, self._plan))
         state = anyio.run(
-            lambda: world.haul((first, *then), before, observe=show, watch=self._screen.activity)
+            lambda: world.haul(facts, before, observe=show, watch=self._screen.activity)
         )
         return self._close(data, state, journal.last)
 

@@ -7,10 +7,12 @@ import click
 import msgspec
 
 from windlass.cli.config import configure
-from windlass.cli.finding import read_plan
+from windlass.cli.finding import last_run, read_plan
 from windlass.cli.options import json_option, repo_option
 from windlass.cli.wiring import Project
 from windlass.plan import Plan, critical_lengths
+from windlass.state import RunState
+from windlass.views.edits import edit_lines
 from windlass.views.words import one_line, plural
 
 FIELDS = (
@@ -27,15 +29,24 @@ FIELDS = (
 
 @click.command("plan", short_help="Show what was understood of a plan")
 @click.argument("plan")
+@click.option("--diff", is_flag=True, help="Show what was edited since the plan's last run")
 @json_option
 @repo_option
-def command(plan: str, as_json: bool, repo: Path) -> int:  # noqa: FBT001
+def command(plan: str, diff: bool, as_json: bool, repo: Path) -> int:  # noqa: FBT001
     """Show what was understood of PLAN: tasks, order, criteria, checks, and what was passed over.
 
     Nothing is run and nothing is changed.
     """
     project = Project(repo.resolve(), dict(os.environ))
+    if diff:
+        return _show_edits(last_run(project, plan), read_plan(project, plan))
     return show_plan(project, read_plan(project, plan), as_json=as_json)
+
+
+def _show_edits(state: RunState, plan: Plan) -> int:
+    lines = edit_lines(state, plan)
+    click.echo("\n".join(lines) or "The plan is as the last run knows it.")
+    return 0
 
 
 def show_plan(project: Project, plan: Plan, *, as_json: bool) -> int:

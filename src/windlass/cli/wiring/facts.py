@@ -14,6 +14,7 @@ from windlass.events import model as e
 from windlass.plan import Plan
 from windlass.settings import Level, Settings
 from windlass.state import RunState, fold
+from windlass.views.edits import edited
 from windlass.views.progress import Progress
 
 
@@ -70,6 +71,13 @@ def resumed(
         metered=metered,
         base_moved_to=moved_to,
     )
+
+
+def revised(before: RunState | None, plan: Plan) -> tuple[e.PlanRevised, ...]:
+    """The fact that the plan was edited since, where it was."""
+    if before is None or not edited(before, plan):
+        return ()
+    return (e.PlanRevised(at=SystemClock().now(), plan=plan),)
 
 
 def ended(status: e.RunEnd, reason: str) -> e.RunEnded:
