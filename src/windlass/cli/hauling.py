@@ -119,7 +119,15 @@ class _Hauling:
     def _world(self, journal: WritableJournal, run: str, before: RunState | None) -> World:
         # The plan as recorded is what the run writes into; a resumed one may lie elsewhere now.
         writes = writes_of(before.plan if before is not None else self._plan)
-        return World(self._project, self._plan.id, run, self._settings, journal, writes=writes)
+        return World(
+            self._project,
+            self._plan.id,
+            run,
+            self._settings,
+            journal,
+            writes=writes,
+            notice=lambda text: self._screen.say("EDITED", text),
+        )
 
     def _close(self, data: JsonScreen | None, state: RunState, seq: int) -> int:
         if data is not None:

@@ -130,6 +130,11 @@ def writes(plan: Plan) -> tuple[str, ...]:
     return _of(plan).writes(plan)
 
 
+def shares(plan: Plan) -> tuple[str, ...]:
+    """Those of them that are the user's own, of which only some part is written."""
+    return _of(plan).shares(plan)
+
+
 def project(
     state: RunState,
     seq: int,

@@ -46,6 +46,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Other files below the repository that the plan's text names and that belong to it."""
     writes: Callable[[Plan], tuple[str, ...]] = lambda _plan: ()
     """Every file below the repository that `project` may write for this plan."""
+    shares: Callable[[Plan], tuple[str, ...]] = lambda _plan: ()
+    """Those of them that are the user's own, of which only some part is written."""
     project: Callable[[RunState, int, Mapping[str, str], Redact], Projection] = (
         lambda _state, _seq, _texts, _redact: {}
     )

@@ -179,5 +179,6 @@ TASKFILE = Dialect(
     recognises=recognises,
     parse=parse,
     writes=lambda plan: (plan.path,),
+    shares=lambda plan: (plan.path,),
     project=taskfile_state.project,
 )

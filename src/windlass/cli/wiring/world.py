@@ -22,12 +22,12 @@ from windlass.adapters.guard import Guard, GuardedAgent, GuardedChecks
 from windlass.adapters.inbox import FileInbox
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.leftovers import end_leftovers
-from windlass.adapters.projections import Projections
+from windlass.adapters.projections import Projections, Shown
 from windlass.cli.wiring.guidance import said_to_agents
 from windlass.cli.wiring.metering import employed, is_metered
 from windlass.cli.wiring.project import Project
 from windlass.dialects import project as project_dialect
-from windlass.dialects import writes
+from windlass.dialects import shares, writes
 from windlass.events import model as e
 from windlass.ports import Activity, Agent, Checks
 from windlass.runner import Ports, Runner
@@ -51,8 +51,10 @@ class World:
         *,
         agent: Agent | None = None,
         writes: tuple[str, ...] = (),
+        notice: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self._project = project
+        self._notice = notice
         self._journal = journal
         self._folders = project.folders(plan_id)
         self.refs = Refs(plan_id, run)
@@ -95,7 +97,7 @@ class World:
     ) -> RunState:
         """Run until the run ends, from these first facts; `before` is what is resumed, if any."""
         await self._clear_up(first[0], before)
-        projections = Projections(self._render)
+        projections = self._projections()
         chatter = ActivityLog(self._run_folder / "activity.jsonl", self._clock)
 
         def observer(entry: e.Entry, state: RunState) -> None:
@@ -136,7 +138,7 @@ class World:
     async def catch_up(self, state: RunState, seq: int) -> None:
         """Do what a process had no time for that was killed just after it had ended the run."""
         await self._clear_up(None, state)
-        projections = Projections(self._render)
+        projections = self._projections()
         projections.show(state, seq)
         projections.flush()
 
@@ -167,17 +169,21 @@ class World:
         for task_id in before.done if before is not None and before.run == self.refs.run else ():
             await self._repository.release(task_id)
 
-    def _render(self, state: RunState, seq: int) -> Mapping[Path, str | None]:
+    def _projections(self) -> Projections:
+        memory = self._run_folder / "projected.json"
+        return Projections(self._render, memory=memory, notice=self._notice)
+
+    def _render(self, state: RunState, seq: int) -> Mapping[Path, Shown]:
         own = msgspec.json.format(msgspec.json.encode(progress(state, seq)), indent=2).decode()
         root, redact = self._project.root, self._project.redactor.text
         found = ((path, _text(root / path)) for path in writes(state.plan))
         texts = {path: text for path, text in found if text is not None}
+        shared = shares(state.plan)
         shown = {
-            root / path: text
+            root / path: Shown(text, shared=path in shared)
             for path, text in project_dialect(state, seq, texts, redact).items()
-            if text != texts.get(path)
         }
-        return {self._run_folder / "state.json": own + "\n", **shown}
+        return {self._run_folder / "state.json": Shown(own + "\n"), **shown}
 
 
 def _text(path: Path) -> str | None:

@@ -1,0 +1,136 @@
+"""Files for other programs: the newest state, in time, and nobody's edit lost unsaid."""
+
+import json
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+from msgspec.structs import replace
+
+from windlass.adapters.projections import Projections, Shown
+from windlass.plan import Task
+from windlass.state import RunState
+from worlds import World, plan_of, writes
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def state() -> RunState:
+    world = World(plan_of(Task(id="a", title="a")), {"a": writes("a", "1")})
+    world.go()
+    return world.state
+
+
+class Desk:
+    """A file that holds the position it was made from, and what was said of it."""
+
+    def __init__(self, folder: Path, *, shared: bool = False) -> None:
+        self.file = folder / "deep" / "state.json"
+        self.memory = folder / "run" / "projected.json"
+        self.shared = shared
+        self.notices: list[str] = []
+        self.texts: list[int] = []
+        self.gone = False
+
+    def projections(self) -> Projections:
+        return Projections(self.render, memory=self.memory, notice=self.notices.append)
+
+    def render(self, _state: RunState, seq: int) -> dict[Path, Shown]:
+        self.texts.append(seq)
+        text = None if self.gone else f"{seq}\n"
+        return {self.file: Shown(text, shared=self.shared)}
+
+    def write(self, state: RunState, seq: int) -> None:
+        """As a process that does this and ends."""
+        projections = self.projections()
+        projections.show(state, seq)
+        projections.flush()
+
+
+async def test_the_newest_is_written_and_folders_are_made(tmp_path, state):
+    desk = Desk(tmp_path)
+    projections = desk.projections()
+    for seq in range(1, 100):
+        projections.show(state, seq)
+    projections.flush()
+    projections.flush()
+    assert desk.file.read_text() == "99\n"
+    assert desk.texts == [99]
+
+
+async def test_what_is_to_be_gone_goes_and_stays_gone(tmp_path, state):
+    desk = Desk(tmp_path)
+    desk.write(state, 1)
+    desk.gone = True
+    desk.write(state, 2)
+    desk.write(state, 3)
+    assert not desk.file.exists()
+
+
+async def test_an_edit_is_said_put_aside_and_never_lost(tmp_path, state):
+    desk = Desk(tmp_path)
+    projections = desk.projections()
+    projections.show(state, 1)
+    projections.flush()
+    desk.file.write_text("mine\n")
+    for seq in (2, 3):
+        projections.show(state, seq)
+        projections.flush()
+    assert desk.file.read_text() == "3\n"
+    [notice] = desk.notices
+    [aside] = desk.file.parent.glob("state.json.edited-*")
+    assert aside.name in notice
+    assert aside.read_text() == "mine\n"
+
+
+async def test_an_edit_between_two_processes_is_noticed_too(tmp_path, state):
+    desk = Desk(tmp_path)
+    desk.write(state, 1)
+    desk.write(state, 2)
+    assert desk.notices == []
+    desk.file.write_text("mine\n")
+    desk.write(state, 3)
+    assert len(desk.notices) == 1
+
+
+async def test_of_a_file_that_is_the_users_own_nothing_is_put_aside(tmp_path, state):
+    desk = Desk(tmp_path, shared=True)
+    desk.write(state, 1)
+    desk.file.write_text("mine\n")
+    desk.write(state, 2)
+    assert "only Windlass's own part" in desk.notices[0]
+    assert [path.name for path in desk.file.parent.iterdir()] == ["state.json"]
+
+
+async def test_killed_between_remembering_and_writing_ours_is_no_edit(tmp_path, state):
+    desk = Desk(tmp_path)
+    desk.write(state, 1)
+    memory = desk.memory.read_text()
+    desk.write(state, 2)
+    desk.file.write_text("1\n")  # as if the second had not come to be written
+    desk.write(state, 3)
+    assert desk.notices == []
+    desk.memory.write_text(memory)  # as if a copy of the folder had been put back
+    desk.memory.write_text("no json")
+    desk.write(state, 4)
+    assert desk.notices == [], "what is not remembered is nobody's edit"
+    assert set(json.loads(desk.memory.read_text())) == {str(desk.file)}
+
+
+async def test_a_new_status_is_written_at_once_and_the_rest_in_its_time(tmp_path, state):
+    desk = Desk(tmp_path)
+    projections = desk.projections()
+    async with anyio.create_task_group() as group:
+        group.start_soon(projections.keep)
+        projections.show(state, 1)
+        await anyio.wait_all_tasks_blocked()
+        projections.show(state, 2)
+        await anyio.wait_all_tasks_blocked()
+        assert desk.texts == [1], "nothing new but its position"
+        projections.show(replace(state, ended=None), 3)
+        with anyio.fail_after(30):
+            while desk.texts != [1, 3]:
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
