@@ -19,6 +19,7 @@ COMMANDS = {
     "approve": "Let a complex task start",
     "answer": "Answer what a task asks",
     "retry": "Have a task done once more",
+    "adopt": "Take over what another tool has done of a plan",
     "stop": "Stop a live run; it can be resumed",
     "doctor": "Look at the machine, the repository and every setting",
     "demo": "Run a small plan offline, with a scripted model",

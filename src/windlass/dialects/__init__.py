@@ -12,6 +12,7 @@ from typing import NoReturn
 from msgspec.structs import replace
 
 from windlass.dialects import markdown
+from windlass.dialects.claims import Claims
 from windlass.dialects.dialect import Dialect, Projection, Redact, Source
 from windlass.dialects.milestone import MILESTONE
 from windlass.dialects.taskfile import TASKFILE
@@ -146,6 +147,12 @@ def project(
     `texts` are the files of `writes` as they are now, but for those that are gone.
     """
     return _of(state.plan).project(state, seq, texts, redact)
+
+
+def claims(path: str, text: str) -> Claims | None:
+    """What another tool's state file claims; None where no dialect knows such a file."""
+    found = (each.claims(path, text) for each in DIALECTS)
+    return next((each for each in found if each is not None), None)
 
 
 def _of(plan: Plan) -> Dialect:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from windlass.dialects.claims import Claims
 from windlass.plan import Plan
 from windlass.state import RunState
 
@@ -54,3 +55,5 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The state files as of a journal position. `texts` are those of `writes` as they are now, but
     for those that are gone. What the run has to say is redacted; what is the user's own is theirs,
     secrets and all."""
+    claims: Callable[[str, str], Claims | None] = lambda _path, _text: None
+    """What a state file of this dialect's users claims; None where the text is no such file."""

@@ -376,4 +376,5 @@ MILESTONE = Dialect(
     parse=parse,
     writes=milestone_state.writes,
     project=milestone_state.project,
+    claims=milestone_state.claims,
 )

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from windlass.dialects.claims import Claim, Claims, json_object, mapping, texts
+from windlass.dialects.claims import text as as_text
 from windlass.dialects.dialect import Projection, Redact
 from windlass.plan import Plan
 from windlass.state import Phase, RunState, TaskState
@@ -80,6 +82,28 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
     text = msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
     [path] = writes(state.plan)
     return {path: redact(text) + "\n"}
+
+
+def claims(_path: str, text: str) -> Claims | None:
+    """What such a file claims, whoever wrote it."""
+    told = json_object(text)
+    if told is None or not isinstance(told.get("completed_tasks"), list) or "plan_path" not in told:
+        return None
+    results, failed = mapping(told.get("task_results")), texts(told.get("failed_tasks"))
+    done = texts(told["completed_tasks"])
+    words = {**dict.fromkeys(failed, "failed"), **dict.fromkeys(done, "completed")}
+    return Claims(
+        plan=as_text(told["plan_path"]),
+        tasks={
+            id_: Claim(
+                status=word,
+                done=id_ in done,
+                # The milestone tool itself names no commit; Windlass does.
+                commits=tuple(filter(None, [as_text(mapping(results.get(id_)).get("commit"))])),
+            )
+            for id_, word in words.items()
+        },
+    )
 
 
 def _e2e_status(scenario: TaskState) -> str:

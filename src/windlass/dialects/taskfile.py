@@ -181,4 +181,5 @@ TASKFILE = Dialect(
     writes=lambda plan: (plan.path,),
     shares=lambda plan: (plan.path,),
     project=taskfile_state.project,
+    claims=taskfile_state.claims,
 )

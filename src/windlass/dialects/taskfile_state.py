@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from windlass.dialects import frontmatter
+from windlass.dialects.claims import Claim, Claims
 from windlass.dialects.dialect import Projection, Redact
 from windlass.dialects.yaml_lines import Value
 from windlass.errors import PlanError
@@ -17,6 +18,9 @@ from windlass.state import Attempt, RunState, TaskState
 MAX_SUMMARY = 500
 STAMP = "journal"
 """Where it stands which run, and which position of its journal, this was made from."""
+
+DONE = frozenset({"completed", "complete", "done", "in_review"})
+"""Words with which a task file says that nothing is left to do."""
 
 _STATUS: Mapping[str, str] = MappingProxyType(
     {
@@ -103,3 +107,17 @@ def _decision(attempt: Attempt) -> str | None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 1] + "…"
+
+
+def claims(path: str, text: str) -> Claims | None:
+    """What a task file's own frontmatter claims; it names no commit."""
+    try:
+        found = frontmatter.read(path, text)
+    except PlanError:
+        return None
+    data = found.data if found is not None else {}
+    task_id, status = data.get("id"), data.get("status")
+    if not isinstance(task_id, str) or not isinstance(status, str):
+        return None
+    claim = Claim(status=status, done=status in DONE)
+    return Claims(plan=path, tasks={task_id: claim})

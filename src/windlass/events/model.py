@@ -44,6 +44,7 @@ from windlass.events.turn import (
     SnapshotStarted,
     SnapshotTaken,
     TaskAbandoned,
+    TaskAdopted,
     TaskApproved,
     TaskReopened,
     TimerFired,
@@ -71,6 +72,7 @@ TaskEvent: TypeAlias = (
     | TurnReturned
     | TaskApproved
     | TaskAbandoned
+    | TaskAdopted
     | TaskReopened
     | HelpNeeded
     | CheckpointPassed

@@ -172,6 +172,16 @@ class HelpNeeded(Fact, frozen=True, kw_only=True):
     question: str
 
 
+class TaskAdopted(Fact, frozen=True, kw_only=True):
+    """Another tool had done the task before this run began, and a person took its word for it."""
+
+    task: str
+    source: str
+    """Whose word: the state file that says so."""
+    commit: str | None
+    """The commit that git has and the base holds; None where none was named."""
+
+
 class TaskReopened(Fact, frozen=True, kw_only=True):
     """A person wants a task done once more that was merged or abandoned."""
 

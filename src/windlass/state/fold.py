@@ -173,6 +173,8 @@ def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:
             return {"queue": _without(state.queue, event.task)}
         case e.ChecksFinished():
             return {"evidence": _with_evidence(state, event.tree, event.results)}
+        case e.TaskAdopted():
+            return {"merged": (*state.merged, event.task)}
         case e.MergeStarted():
             return {"candidates": event.candidate}
         case e.TaskMerged():

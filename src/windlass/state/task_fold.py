@@ -113,7 +113,7 @@ def _later_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:  # no
             return {"candidate_commit": event.commit, "candidate_tree": event.tree}
         case e.MergeConflicted():
             return {"conflict": event.detail}
-        case e.TaskMerged():
+        case e.TaskMerged() | e.TaskAdopted():
             return {
                 "merge_commit": event.commit,
                 "merged_at": event.at,

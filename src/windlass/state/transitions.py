@@ -74,6 +74,7 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
             e.PlayerStarted: Phase.PLAYING,
             e.HelpNeeded: Phase.HELP_TO_START,
             e.TipTaken: Phase.SAVED,
+            e.TaskAdopted: Phase.MERGED,
         },
         Phase.PLAYING: {
             e.PlayerFinished: Phase.PLAYED,

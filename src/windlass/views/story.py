@@ -100,6 +100,9 @@ def _of_review(event: e.TaskEvent, state: RunState) -> Line | None:
         case e.CoachFailed():
             why = one_line(event.message, _WIDTH)
             return Line("FAILED", f"{name} · the Coach, {event.failure} · no turn used", (why,))
+        case e.TaskAdopted():
+            where = event.commit[:10] if event.commit else "no commit named"
+            return Line("ADOPTED", f"{name} · {where} · by {event.source}")
         case e.TaskReopened():
             return Line("AGAIN", f"{name} · asked for by {event.by}")
         case e.CheckpointPassed():

@@ -90,6 +90,21 @@ def identity(git: UserGit) -> dict[str, str]:
     return variables
 
 
+def why_not_in(git: UserGit, base: str, commit: str) -> str | None:
+    """Why the base does not hold that commit, or None where it does."""
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    found = git.ask(*asked, ok=(0, 1, 128))
+    if found.code:
+        return f"git knows no commit {commit[:40]}"
+    inside = git.ask("merge-base", "--is-ancestor", found.text, base, ok=(0, 1))
+    return f"{found.text[:10]} is not in {base[:10]}" if inside.code else None
+
+
+def full_name(git: UserGit, commit: str) -> str:
+    """The whole hash of a commit that is there."""
+    return git.ask("rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}").text
+
+
 def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     """The commit to work from, refused where Windlass would do half a job."""
     name = wanted or "HEAD"

@@ -105,6 +105,14 @@ class Project:
         """The commit a new run would work from."""
         return inspect.base(self.user_git, wanted, self.own_files(plan_id))
 
+    def why_not_in(self, base: Base, commit: str) -> str | None:
+        """Why the base does not hold a commit, or None where it does."""
+        return inspect.why_not_in(self.user_git, base.commit, commit)
+
+    def full_name(self, commit: str) -> str:
+        """The whole hash of a commit that is there."""
+        return inspect.full_name(self.user_git, commit)
+
     def refuse_unfit(self, settings: Settings, plan_id: str) -> None:
         """Raise for what would keep a run of the plan from working here; nothing is changed."""
         inspect.identity(self.user_git)
