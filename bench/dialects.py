@@ -1,0 +1,139 @@
+"""How long a long plan takes to load, against the Markdown parser alone on the same text; and what
+keeping its state files costs a run, against the same run without them."""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+from markdown_it import MarkdownIt
+
+from windlass.adapters.projections import Projections, Shown
+from windlass.dialects import load, project
+from windlass.events import model as e
+from windlass.ports import Report
+from windlass.runner import Ports, Runner
+from windlass.settings import Settings
+from windlass.state import RunState
+from windlass.testing.journal import MemoryJournal
+from windlass.testing.memory import (
+    MemoryAgent,
+    MemoryChecks,
+    MemoryInbox,
+    MemoryRepository,
+    VirtualClock,
+    no_signals,
+)
+
+LOAD_BOUND = 5.0
+RUN_BOUND = 1.1
+TASKS, ROUNDS = 2000, 5
+RUN_TASKS, RUN_ROUNDS = 1000, 3
+
+
+def plan_text(tasks: int) -> str:
+    body = (
+        "**File:** `src/part.py`\n**Checks:** `pytest -q`\n\nSome words on what to do.\n\n"
+        "**Acceptance Criteria:**\n- [ ] it works\n- [ ] a test proves it\n"
+    )
+    sections = (f"## Task {number}: Part\n\n**Depends on:** none\n{body}" for number in range(tasks))
+    return "# Milestone: Long\n\n" + "\n".join(sections)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def loading() -> float:
+    text, parser = plan_text(TASKS), MarkdownIt("commonmark")
+    pairs = [
+        (seconds(lambda: parser.parse(text)), seconds(lambda: load("plan.md", text)))
+        for _ in range(ROUNDS)
+    ]
+    ratio = statistics.median(mine / its for its, mine in pairs)
+    print(f"loading a plan of {TASKS} tasks, {ROUNDS} rounds")
+    print(f"{'the Markdown parser alone':28}{statistics.median(p for p, _ in pairs):>8.2f} s")
+    print(f"{'windlass, to a valid plan':28}{statistics.median(m for _, m in pairs):>8.2f} s")
+    print(f"{'ratio':28}{ratio:>8.2f}   bound {LOAD_BOUND}: {held(ratio, LOAD_BOUND)}")
+    return ratio
+
+
+def run(folder: Path | None) -> float:
+    """A run of tasks that all stop at once, with their state files kept in the folder or not."""
+    plan = load("plan.md", plan_text(RUN_TASKS))
+    repository = MemoryRepository({"README": "hello"})
+    asked = Report(failure=e.Failure.BUDGET, message="enough")
+    plays = {task.id: lambda *_: asked for task in plan.tasks}
+    ports = Ports(
+        journal=MemoryJournal(),
+        agent=MemoryAgent(repository, plays),
+        repository=repository,
+        checks=MemoryChecks(repository, lambda *_: True),
+        clock=VirtualClock(),
+        inbox=MemoryInbox(),
+        watch=lambda _activity: None,
+        signals=no_signals,
+    )
+
+    def render(state: RunState, seq: int) -> dict[Path, Shown]:
+        made = project(state, seq)
+        return {(folder or Path()) / path: Shown(text) for path, text in made.items()}
+
+    projections = Projections(
+        render, memory=(folder or Path()) / "memory.json", notice=lambda _text: None
+    )
+
+    def observe(entry: e.Entry, state: RunState) -> None:
+        if folder is not None:
+            projections.show(state, entry.seq)
+
+    async def whole() -> None:
+        runner = Runner(ports, seq=0, state=None, observer=observe)
+        first = e.RunStarted(
+            at=datetime.now(UTC),
+            run="r",
+            plan=plan,
+            settings=Settings(checks=("test",), agents=64),
+            base=repository.base,
+            base_branch="main",
+            sandbox="none",
+            version="0",
+        )
+        async with anyio.create_task_group() as group:
+            if folder is not None:
+                group.start_soon(projections.keep)
+            await runner.run(first)
+            group.cancel_scope.cancel()
+
+    return seconds(lambda: anyio.run(whole))
+
+
+def keeping() -> float:
+    pairs: list[tuple[float, float]] = []
+    for _ in range(RUN_ROUNDS):
+        with tempfile.TemporaryDirectory() as folder:
+            pairs.append((run(None), run(Path(folder))))
+    ratio = statistics.median(kept / bare for bare, kept in pairs)
+    print(f"\nstate files of {RUN_TASKS} tasks kept during a run, {RUN_ROUNDS} rounds")
+    print(f"{'without':28}{statistics.median(b for b, _ in pairs):>8.2f} s")
+    print(f"{'with':28}{statistics.median(k for _, k in pairs):>8.2f} s")
+    print(f"{'ratio':28}{ratio:>8.2f}   bound {RUN_BOUND}: {held(ratio, RUN_BOUND)}")
+    return ratio
+
+
+def held(ratio: float, bound: float) -> str:
+    return "held" if ratio <= bound else "BROKEN"
+
+
+def main() -> int:
+    return int(loading() > LOAD_BOUND) | int(keeping() > RUN_BOUND)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
