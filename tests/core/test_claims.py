@@ -47,6 +47,18 @@ def test_the_milestone_tools_state():
     }
 
 
+def test_a_specs_execution_state():
+    done = {"status": "complete", "commits": ["abc1234", 7]}
+    waves = [{"id": 1, "results": {"G1": done, "G2": {"status": "partial"}}}, {"id": 2}, "odd"]
+    told = claims("x-state.json", json.dumps({"spec_id": "SPEC-1", "waves": waves}))
+    assert told is not None
+    assert told.plan == ".specflow/specs/SPEC-1.md"
+    assert told.tasks == {
+        "G1": Claim(status="complete", done=True, commits=("abc1234",)),
+        "G2": Claim(status="partial", done=False),
+    }
+
+
 def test_a_task_files_frontmatter():
     told = claims("tasks/T-1.md", "---\nid: T-1\nstatus: in_review\n---\n# T\n")
     assert told is not None

@@ -15,6 +15,7 @@ from windlass.dialects import markdown
 from windlass.dialects.claims import Claims
 from windlass.dialects.dialect import Dialect, Projection, Redact, Source
 from windlass.dialects.milestone import MILESTONE
+from windlass.dialects.spec import SPEC
 from windlass.dialects.taskfile import TASKFILE
 from windlass.errors import PlanError
 from windlass.plan import Plan, validated
@@ -33,7 +34,7 @@ _A_PLAN = (
 )
 
 
-DIALECTS: tuple[Dialect, ...] = (MILESTONE, TASKFILE)
+DIALECTS: tuple[Dialect, ...] = (SPEC, MILESTONE, TASKFILE)
 """Every dialect; the first that recognises a source reads it."""
 
 

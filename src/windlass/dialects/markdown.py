@@ -45,6 +45,7 @@ _LABEL = re.compile(
     r"(?P<mark>\*\*|__)(?P<label>[^*:]+?)"
     r"(?::(?P<inside>[^*]*?)(?P=mark)|(?P=mark)[ \t]*(?:\([^()]*\))?[ \t]*:)(?P<rest>.*)"
 )
+_NUMBERING = re.compile(r"\A[0-9]+(?:\.[0-9]+)*[.)]?\s+(?=\S)")
 _ASIDE = re.compile(r"\([^()]*\)[\s:]*$")
 
 
@@ -186,6 +187,11 @@ def label_of(text: str) -> str:
     """A label in the one spelling that is compared: `File(s)`, `depends_on` and `Depends On:`."""
     words = _ASIDE.sub("", text).replace("_", " ").replace("-", " ").rstrip(": ").casefold()
     return " ".join(words.split())
+
+
+def unnumbered(text: str) -> str:
+    """A heading's text without the number it begins with, as in '2.1 Scope'."""
+    return _NUMBERING.sub("", text)
 
 
 def items(blocks: Iterable[Block]) -> Iterator[Block]:
