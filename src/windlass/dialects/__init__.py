@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from windlass.dialects import markdown
 from windlass.dialects.dialect import Dialect, Projection, Redact, Source
+from windlass.dialects.layers import LAYERS
 from windlass.dialects.milestone import MILESTONE
 from windlass.dialects.taskfile import TASKFILE
 from windlass.errors import PlanError
@@ -32,7 +33,7 @@ _A_PLAN = (
 )
 
 
-DIALECTS: tuple[Dialect, ...] = (MILESTONE, TASKFILE)
+DIALECTS: tuple[Dialect, ...] = (MILESTONE, TASKFILE, LAYERS)
 """Every dialect; the first that recognises a source reads it."""
 
 
