@@ -121,10 +121,10 @@ def test_whatever_the_text_is_it_is_read_or_refused(pieces):
 )
 def test_time_grows_with_the_text_alone(piece):
     text = "<task>" + piece * (990_000 // len(piece)) + "</r></task>"
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(PlanError):
         read(text)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_what_is_too_long_is_not_begun():

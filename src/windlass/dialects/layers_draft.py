@@ -71,7 +71,7 @@ class Draft(Struct, kw_only=True):
             self.checks += spans
         elif run and run["colon"] and (command := self.unquoted(line, step[run.end() :])):
             self.checks.append(command)
-        elif step:
+        elif step[run.end() if run else 0 :].strip():
             self.criteria.append(step)
 
     def unquoted(self, line: int, rest: str) -> str:
@@ -132,7 +132,7 @@ def listed(document: Document, blocks: Iterable[Block]) -> list[str]:
 def path_in(line: str) -> str:
     """The path that a line names, in backticks or as its one word; "" where it names none."""
     first = line.strip().split("\n")[0]
-    spans = markdown.code_spans(first)
+    spans = markdown.code_spans(first) if "`" in first else []
     word = spans[0] if spans else _BEFORE_PATH.sub("", first)
     return word if len(word.split()) == 1 and re.search(r"\w", word) else ""
 
@@ -146,7 +146,7 @@ def short(task_id: str) -> str:
 def _leading_spans(text: str) -> list[str]:
     """The code that the text begins with; what stands after a word of prose is no command."""
     spans: list[str] = []
-    for is_code, part in markdown.segments(text):
+    for is_code, part in markdown.segments(text) if "`" in text else ():
         if is_code:
             spans += [part.strip()] if part.strip() else []
         elif part.strip().casefold() not in _LINKS:

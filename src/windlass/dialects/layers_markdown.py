@@ -163,7 +163,9 @@ class _Reader:
         items = listed(self.document, field.below)
         if kind == "criteria":
             draft.criteria += [*(["\n".join(value)] if value else []), *items]
-        elif kind == "files":
+            return
+        items = [] if value else items  # beside a value, a list is something else
+        if kind == "files":
             names = [part for line in value for part in line.split(",")] + items
             draft.files += filter(None, map(path_in, names))
         elif kind == "steps":

@@ -11,6 +11,7 @@ import re
 import textwrap
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NoReturn
 
 from msgspec import Struct, field
@@ -69,6 +70,7 @@ def read(path: str, text: str, holders: frozenset[str]) -> Element:
     return _Scanner(path, text, holders).root()
 
 
+@lru_cache(maxsize=1000)
 def word(name: str) -> str:
     """A name in the one spelling that is compared: `files_to_create`, `filesToCreate`."""
     return _CAMEL.sub("-", name).replace("_", "-").casefold()
@@ -77,6 +79,8 @@ def word(name: str) -> str:
 def dedented(text: str) -> str:
     """The text without what all its lines are indented by, and without blank lines around."""
     head, newline, rest = text.replace("\r\n", "\n").partition("\n")
+    if not newline:
+        return head.strip()
     return f"{head.strip()}{newline}{textwrap.dedent(rest)}".strip("\n").rstrip()
 
 
@@ -90,7 +94,6 @@ class _Scanner:
         self.newlines = [found.start() for found in re.finditer(r"\n|\r(?!\n)", text)]
         # What is never ended is no element: the T of a bare `list<T>`.
         self.ended = {found[1] for found in _END.finditer(text)}
-        self.patterns: dict[str, re.Pattern[str]] = {}
         self.elements = 0
 
     def root(self) -> Element:
@@ -170,14 +173,11 @@ class _Scanner:
     def own_end(self, tag: re.Match[str]) -> tuple[int, int]:
         """Where the text of an element that holds no others ends, and where its end tag does."""
         name = tag["name"]
-        if name not in self.patterns:
-            self.patterns[name] = re.compile(
-                rf"<!--|<!\[CDATA\[|(?P<end></{re.escape(name)}\s*>)|<{re.escape(name)}(?=[\s>])[^<>]*>"
-            )
+        ends = _ends(name)
         depth, at = 1, tag.end()
         inner = at
         while depth:
-            found = self.patterns[name].search(self.text, at)
+            found = ends.search(self.text, at)
             if found is None:
                 self.never_ended(name, tag.start())
             at = found.end()
@@ -209,7 +209,16 @@ class _Scanner:
         raise PlanError(f"the XML {what}", path=self.path, line=line, hint=cure)
 
 
+@lru_cache(maxsize=100)
+def _ends(name: str) -> re.Pattern[str]:
+    """What to look at inside an element that holds no others: its like, and what hides tags."""
+    name = re.escape(name)
+    return re.compile(rf"<!--|<!\[CDATA\[|(?P<end></{name}\s*>)|<{name}(?=[\s>])[^<>]*>")
+
+
 def _attributes(text: str) -> dict[str, str]:
+    if not text:
+        return {}
     return {word(name): _plain(one or two).strip() for name, one, two in _ATTRIBUTE.findall(text)}
 
 
