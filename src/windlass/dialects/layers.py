@@ -34,6 +34,9 @@ def recognises(source: Source) -> bool:
 
 def parse(source: Source) -> Plan:
     """The plan as the files tell it."""
+    if source.text is not None:
+        cure = "name the folder that holds the layers' folders"
+        raise PlanError("a file has no layers", path=source.path, hint=cure)
     return _Reader(source).plan()
 
 
@@ -177,7 +180,7 @@ class _Reader:
             if said is None:
                 said = other
             elif other is not None and set(other) != set(said):
-                told = f"{draft.id!r} depends on {_told(other)} here, but on {_told(said)} is used"
+                told = f"says {draft.id!r} depends on {_told(other)}; what is used is {_told(said)}"
                 self.note(manifest.path, manifest.lines.get(draft.id, 1), told)
         if said is None:
             sole = (exporters[each] for each in draft.needs if len(exporters.get(each, ())) == 1)
@@ -196,7 +199,7 @@ class _Reader:
                 if known := self.known.find(each):
                     found[task_id].append(known)
                 else:
-                    told = f"{task_id!r} depends on {each!r} here, which no file is; nobody waits"
+                    told = f"says {task_id!r} depends on {each!r}, which no file is: left out"
                     self.note(manifest.path, manifest.lines.get(each, 1), told)
         return found
 
