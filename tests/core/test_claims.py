@@ -59,6 +59,21 @@ def test_a_specs_execution_state():
     }
 
 
+def test_the_layers_execute_state():
+    tasks = {
+        "L0-001": {"status": "completed", "commits": [{"hash": "abc"}, {"hash": 7}, "odd"]},
+        "L1-001": {"status": "failed", "commits": "odd"},
+    }
+    text = json.dumps({"schema_version": "2.0", "tasks": tasks})
+    told = claims("work/tasks/execute-state.json", text)
+    assert told is not None
+    assert told.plan == "work/tasks"
+    assert told.tasks == {
+        "L0-001": Claim(status="completed", done=True, commits=("abc",)),
+        "L1-001": Claim(status="failed", done=False),
+    }
+
+
 def test_a_task_files_frontmatter():
     told = claims("tasks/T-1.md", "---\nid: T-1\nstatus: in_review\n---\n# T\n")
     assert told is not None

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from windlass.dialects import markdown
 from windlass.dialects.claims import Claims
 from windlass.dialects.dialect import Dialect, Projection, Redact, Source
+from windlass.dialects.layers import LAYERS
 from windlass.dialects.milestone import MILESTONE
 from windlass.dialects.spec import SPEC
 from windlass.dialects.taskfile import TASKFILE
@@ -34,7 +35,7 @@ _A_PLAN = (
 )
 
 
-DIALECTS: tuple[Dialect, ...] = (SPEC, MILESTONE, TASKFILE)
+DIALECTS: tuple[Dialect, ...] = (SPEC, MILESTONE, TASKFILE, LAYERS)
 """Every dialect; the first that recognises a source reads it."""
 
 
@@ -46,6 +47,8 @@ def load(path: str, text: str | Mapping[str, str], *, dialect: str | None = None
     texts = {path: text} if isinstance(text, str) else text
     for name, each in texts.items():
         _refuse_unreadable(name, each)
+        if name == path and not each.removeprefix("\ufeff").strip():
+            _refuse(path, 0, "empty")
     source = Source(path=path, texts=texts)
     plan = _chosen(source, dialect).parse(source)
     if not plan.tasks and plan.notes:
@@ -112,8 +115,6 @@ def _refuse_unreadable(path: str, text: str) -> None:
         _refuse(path, _line_of(text, at), "not text: it has a NUL byte")
     if found := _NOT_UNICODE.search(text):
         _refuse(path, _line_of(text, found.start()), "not UTF-8 text")
-    if not text.removeprefix("\ufeff").strip():
-        _refuse(path, 0, "empty")
     for number, line in enumerate(markdown.split_lines(text), 1):
         if len(line) > _MAX_LINE:
             _refuse(path, number, f"no plan: a line has more than {_MAX_LINE:,} characters")
