@@ -37,6 +37,7 @@ check: setup ## Lint, types, import contracts, architecture, and docs that are t
 bench: setup ## Measure; each figure beside the floor it stands on
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench/dialects.py
 
 sweep: setup ## Run the long sweeps as a whole
 	$(BIN)/python -m pytest -n auto -m sweep

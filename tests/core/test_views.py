@@ -497,12 +497,7 @@ Next windlass resume p.md --red-base go
             resumes=2,
             tasks={
                 "a": msgspec.structs.replace(
-                    world.state.tasks["a"],
-                    attempts=(
-                        msgspec.structs.replace(
-                            world.state.tasks["a"].last, usage=e.Usage(known=False)
-                        ),
-                    ),
+                    world.state.tasks["a"], spent=e.Usage(cost_usd=0.005, known=False)
                 )
             },
             notes=("the branch could not follow",),

@@ -127,7 +127,7 @@ def _result(task: TaskState) -> TaskResult:
         task_id=task.id,
         status="failed" if task.phase is Phase.ABANDONED else task.status,
         duration_seconds=round((ended - task.attempts[0].started_at).total_seconds(), 3),
-        tokens_used=sum(usage.tokens for usage in task.usages),
+        tokens_used=task.spent.tokens,
         cost_usd=round(task.cost_usd, 6),
         output=task.last.summary,
         error=None if task.merge_commit else task.question or task.feedback,

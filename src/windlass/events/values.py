@@ -69,6 +69,17 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     known: bool = True
     """False where an agent was killed before it could say."""
 
+    def __add__(self, other: "Usage") -> "Usage":
+        """Both together."""
+        return Usage(
+            cost_usd=self.cost_usd + other.cost_usd,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            known=self.known and other.known,
+        )
+
     @property
     def tokens(self) -> int:
         """All of them."""

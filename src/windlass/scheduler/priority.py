@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from windlass.events import model as e
-from windlass.plan import critical_lengths
 from windlass.scheduler import ending, failures, quota, retry, reviews, turns
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.transitions import WITH_AGENT
@@ -27,13 +26,12 @@ def starts(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     ]
     if free <= 0 or not ready:
         return ()
-    urgency = critical_lengths(state.plan, {})
     # What is nearest its end comes first: a review frees a dependent, a begun task a workspace.
     ready.sort(
         key=lambda task: (
             not turns.is_ready_for_coach(state, task),
             not task.attempts,
-            -urgency[task.id],
+            -state.urgency[task.id],
         )
     )
     return tuple(_start(state, task, at) for task in ready[:free])

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
-from windlass.plan import with_scenario
+from windlass.plan import critical_lengths, with_scenario
 from windlass.state import revision
 from windlass.state.model import RunState, TaskState
 from windlass.state.task_fold import interrupted, task_changes
@@ -59,6 +59,7 @@ def _started(event: e.RunStarted) -> RunState:
         started_at=event.at,
         at=event.at,
         tip=event.base,
+        urgency=critical_lengths(plan, {}),
         tasks={task.id: TaskState(id=task.id) for task in plan.tasks},
         specs={task.id: task for task in plan.tasks},
     )
@@ -100,6 +101,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         at=event.at,
         plan=plan,
         specs={**state.specs, **{task.id: task for task in plan.tasks}},
+        urgency=critical_lengths(plan, {}),
         settings=event.settings,
         sandbox=event.sandbox,
         metered=event.metered,
@@ -130,19 +132,8 @@ def _with_spending(
         task = replace(task, reserved={**task.reserved, event.id: event.usd})
     else:
         left = {id_: usd for id_, usd in task.reserved.items() if id_ != event.id}
-        task = replace(task, reserved=left, metered=_added(task.metered, event.usage))
+        task = replace(task, reserved=left, spent=task.spent + event.usage)
     return {**state.tasks, task.id: task}
-
-
-def _added(a: e.Usage, b: e.Usage) -> e.Usage:
-    return e.Usage(
-        cost_usd=a.cost_usd + b.cost_usd,
-        input_tokens=a.input_tokens + b.input_tokens,
-        output_tokens=a.output_tokens + b.output_tokens,
-        cache_read_tokens=a.cache_read_tokens + b.cache_read_tokens,
-        cache_write_tokens=a.cache_write_tokens + b.cache_write_tokens,
-        known=a.known and b.known,
-    )
 
 
 def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:

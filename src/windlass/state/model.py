@@ -68,11 +68,6 @@ class Attempt(Struct, frozen=True, kw_only=True):
         """Whether nobody played: the tip as it stands, on which a scenario is tried."""
         return self.turn == 0
 
-    @property
-    def usages(self) -> tuple[Usage, ...]:
-        """What its Player and its Coaches used up."""
-        return (self.usage, *(coaching.usage for coaching in self.coachings))
-
 
 class TaskState(Struct, frozen=True, kw_only=True):
     """Where one task stands, and how it came there."""
@@ -96,8 +91,8 @@ class TaskState(Struct, frozen=True, kw_only=True):
     question: str | None = None
     released: bool = False
     """A person let it start, complex as it is."""
-    metered: Usage = Usage()
-    """What the meter has seen of this task's agents."""
+    spent: Usage = Usage()
+    """What its agents have used up, by the meter or by their own account."""
     reserved: Mapping[str, float] = {}
     """Requests under way, each at the most it can cost."""
     helped_after: int = 0
@@ -141,13 +136,8 @@ class TaskState(Struct, frozen=True, kw_only=True):
 
     @property
     def cost_usd(self) -> float:
-        """What this task has cost so far."""
-        return sum(usage.cost_usd for usage in self.usages) + sum(self.reserved.values())
-
-    @property
-    def usages(self) -> tuple[Usage, ...]:
-        """What its agents used up, by the meter or by their own account."""
-        return (*(usage for a in self.attempts for usage in a.usages), self.metered)
+        """What this task has cost so far; what is under way counts at its worst."""
+        return self.spent.cost_usd + sum(self.reserved.values())
 
 
 class RunState(Struct, frozen=True, kw_only=True):
@@ -170,7 +160,9 @@ class RunState(Struct, frozen=True, kw_only=True):
     phase: RunPhase = RunPhase.NEW
     tasks: Mapping[str, TaskState]
     specs: Mapping[str, Task]
-    """The plan's tasks by id."""
+    """Tasks by id: the plan's, and those it had before."""
+    urgency: Mapping[str, float] = {}
+    """For each task the longest way from its start to the plan's end."""
     withdrawn: Mapping[str, TaskState] = {}
     """Tasks that were begun and that the plan has no more; what they cost stays spent."""
     queue: tuple[str, ...] = ()
@@ -219,5 +211,4 @@ class RunState(Struct, frozen=True, kw_only=True):
     @property
     def spent_tokens(self) -> int:
         """What the run has read and written so far, over all restarts; what is cached counts."""
-        usages = (usage for task in self.all_tasks for usage in task.usages)
-        return sum(usage.tokens for usage in usages)
+        return sum(task.spent.tokens for task in self.all_tasks)

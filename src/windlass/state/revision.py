@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from windlass.events.run import PlanRevised
-from windlass.plan import Plan, Task, same_meaning, with_scenario
+from windlass.plan import Plan, Task, critical_lengths, same_meaning, with_scenario
 from windlass.state.model import RunState, TaskState
 from windlass.state.task_fold import revised as revised_task
 from windlass.state.transitions import Phase
@@ -38,6 +38,7 @@ def revised(state: RunState, event: PlanRevised) -> RunState:
         at=event.at,
         plan=plan,
         specs={**state.specs, **{task.id: task for task in plan.tasks}},
+        urgency=critical_lengths(plan, {}),
         tasks=tasks,
         withdrawn=_withdrawn(known, plan),
         queue=tuple(id_ for id_ in state.queue if _is_queued(tasks.get(id_))),

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from windlass.events import model as e
 from windlass.state.model import Attempt, Coaching, RunState, TaskState
-from windlass.state.transitions import HELPLESS, REVISED, TASK_TRANSITIONS, Phase
+from windlass.state.transitions import HELPLESS, REVISED, TASK_TRANSITIONS, WITH_AGENT, Phase
 
 _COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
 """Causes of a return that use up a turn; conflicts have a bound of their own."""
@@ -19,6 +19,8 @@ def interrupted(task: TaskState, event: e.RunResumed, *, known: bool) -> TaskSta
     changes: dict[str, Any] = {"failures": {}, "check_runs": 0}
     if to is not task.phase and task.phase in HELPLESS:
         changes |= _helped(task)
+    if task.phase in WITH_AGENT:
+        changes["spent"] = task.spent + e.Usage(known=known)
     if task.phase is Phase.PLAYING:
         changes["attempts"] = _amended(
             task,
@@ -61,7 +63,7 @@ def task_changes(  # noqa: C901  one arm a fact
                 usage=event.usage,
                 question=event.question,
             )
-            return {"attempts": attempts, "failures": {}}
+            return {"attempts": attempts, "failures": {}, "spent": task.spent + event.usage}
         case e.PlayerFailed():
             return _player_failed(task, event)
         case e.SnapshotTaken():
@@ -163,7 +165,11 @@ def _player_failed(task: TaskState, event: e.PlayerFailed) -> dict[str, Any]:
         retry_at=event.retry_at,
         jitter=event.jitter,
     )
-    return {"attempts": attempts, "failures": _one_more(task.failures, event.failure)}
+    return {
+        "attempts": attempts,
+        "failures": _one_more(task.failures, event.failure),
+        "spent": task.spent + event.usage,
+    }
 
 
 def _coach_changes(
@@ -196,7 +202,11 @@ def _coach_changes(
             failures = _one_more(task.failures, event.failure)
         case _:
             assert_never(event)
-    return {"attempts": _amended(task, coachings=(*coachings[:-1], done)), "failures": failures}
+    return {
+        "attempts": _amended(task, coachings=(*coachings[:-1], done)),
+        "failures": failures,
+        "spent": task.spent + event.usage,
+    }
 
 
 def _turn_returned(task: TaskState, event: e.TurnReturned) -> dict[str, Any]:

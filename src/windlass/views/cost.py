@@ -32,7 +32,7 @@ def run_cost(state: RunState) -> Cost:
 
 
 def _sum(tasks: list[TaskState]) -> Cost:
-    usages = [usage for task in tasks for usage in task.usages]
+    usages = [task.spent for task in tasks]
     return Cost(
         usd=round(sum(task.cost_usd for task in tasks), 6),
         input_tokens=sum(usage.input_tokens + usage.cache_write_tokens for usage in usages),
