@@ -7,11 +7,13 @@ import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import click
 import msgspec
+import schema_pages
 
 from windlass import settings as settings_module
 from windlass.cli.config import configure, variable
@@ -166,6 +168,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "state-diagram.md": states_page,
     "configuration.md": configuration_page,
+    **{f"schemas/{name}.json": partial(schema_pages.page, name) for name in schema_pages.NAMES},
 }
 
 
