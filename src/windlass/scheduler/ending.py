@@ -14,7 +14,7 @@ from windlass.state.budget import used_up
 from windlass.state.model import stands_in_the_way
 from windlass.state.transitions import HELPLESS, UNDER_WAY
 
-_STOP_ON_FAILURE = frozenset({"milestone"})
+_STOP_ON_FAILURE = frozenset({"milestone", "layers"})
 """Dialects whose users expect everything to stop when one task is abandoned."""
 
 _PLAYER_GONE = frozenset({Phase.LEFT, Phase.PINNING, Phase.FAILED})

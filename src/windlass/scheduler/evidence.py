@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from windlass.scheduler import gate
+from windlass.scheduler import gate, stages
 from windlass.state import RunState, TaskState
 
 
@@ -17,16 +17,17 @@ def task_checks(state: RunState, task_id: str) -> tuple[str, ...]:
 
 
 def merge_checks(state: RunState, task_id: str) -> tuple[str, ...]:
-    """What must hold of a merge: also the checks of whatever was merged since the task started."""
+    """What must hold of a merge: also what was merged since the task started, and stages done."""
     since = state.merged[state.tasks[task_id].merged_before :]
     others = (check for other in since for check in state.specs[other].checks)
-    return _distinct((*task_checks(state, task_id), *others))
+    done = stages.checks_before(state, state.specs[task_id].stage)
+    return _distinct((*task_checks(state, task_id), *others, *done))
 
 
 def tip_checks(state: RunState) -> tuple[str, ...]:
     """What must hold of the tip at the end: everything any merged task was asked."""
     own = (check for task_id in state.merged for check in state.specs[task_id].checks)
-    return _distinct((*project_checks(state), *own))
+    return _distinct((*project_checks(state), *own, *stages.checks_before(state, None)))
 
 
 def criteria(state: RunState, task_id: str) -> tuple[str, ...]:

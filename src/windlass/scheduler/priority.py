@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from windlass.events import model as e
-from windlass.scheduler import ending, failures, quota, retry, reviews, turns
+from windlass.scheduler import ending, failures, quota, retry, reviews, stages, turns
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.transitions import WITH_AGENT
 
@@ -60,9 +60,11 @@ def _needs_a_word(state: RunState, task: TaskState) -> bool:
 
 
 def _is_pending_and_free(state: RunState, task: TaskState) -> bool:
+    if task.phase is not Phase.PENDING:
+        return False
     needed = state.specs[task.id].depends_on
-    return task.phase is Phase.PENDING and all(
-        state.tasks[dep].phase is Phase.MERGED for dep in needed
+    return all(state.tasks[dep].phase is Phase.MERGED for dep in needed) and stages.is_open(
+        state, task
     )
 
 

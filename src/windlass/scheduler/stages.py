@@ -1,0 +1,45 @@
+"""Barriers between the stages of a plan, where it asks for them.
+
+A stage may begin when everything in the stages before it is settled: merged, given up, or out of
+reach because what it needs was given up. What waits for a person is not settled.
+"""
+
+from collections.abc import Iterator
+
+from windlass.plan import transitive_dependents
+from windlass.state import Phase, RunState, TaskState
+
+_SETTLED = frozenset({Phase.MERGED, Phase.ABANDONED})
+
+
+def is_open(state: RunState, task: TaskState) -> bool:
+    """Whether no barrier stands before the task."""
+    return state.specs[task.id].stage not in _closed(state)
+
+
+def checks_before(state: RunState, stage: str | None) -> Iterator[str]:
+    """What must hold since the stages before that one are done; before None come all of them."""
+    for each in state.plan.stages:
+        if each.name == stage:
+            return
+        yield from each.checks
+
+
+def _closed(state: RunState) -> frozenset[str]:
+    """The stages that may not begin yet."""
+    names = [stage.name for stage in state.plan.stages]
+    if not names:
+        return frozenset()
+    lost = _out_of_reach(state)
+    unsettled = {
+        state.specs[task.id].stage
+        for task in state.tasks.values()
+        if task.phase not in _SETTLED and task.id not in lost
+    }
+    first = next((i for i, name in enumerate(names) if name in unsettled), len(names))
+    return frozenset(names[first + 1 :])
+
+
+def _out_of_reach(state: RunState) -> frozenset[str]:
+    given_up = (task.id for task in state.tasks.values() if task.phase is Phase.ABANDONED)
+    return frozenset(id_ for each in given_up for id_ in transitive_dependents(state.plan, each))

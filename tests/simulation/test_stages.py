@@ -1,0 +1,95 @@
+"""Stages with barriers: a wave begins when the one before it is settled."""  # B3 S11
+
+from msgspec.structs import replace
+
+from windlass.events import model as e
+from windlass.plan import Plan, Stage, Task
+from windlass.settings import Settings
+from windlass.state import Phase
+from windlass.testing.memory import Play
+from worlds import World, plan_of, writes
+
+A = Task(id="a", title="a", stage="1")
+B = Task(id="b", title="b", stage="1")
+C = Task(id="c", title="c", stage="2", depends_on=("a",))
+D = Task(id="d", title="d", stage="2", depends_on=("b",))
+E = Task(id="e", title="e", stage="3")
+
+
+def staged(*tasks: Task, dialect: str = "feature", **checks: tuple[str, ...]) -> Plan:
+    names = dict.fromkeys(task.stage or "" for task in tasks)
+    stages = tuple(Stage(name=name, checks=checks.get(f"after_{name}", ())) for name in names)
+    return replace(plan_of(*tasks, dialect=dialect), stages=stages)
+
+
+def plays(**special: Play) -> dict[str, Play]:
+    return {**{id_: writes(id_, "1") for id_ in "abcde"}, **special}
+
+
+def starts(world: World) -> list[str]:
+    return [ev.task for ev in world.events if isinstance(ev, e.PlayerStarted)]
+
+
+def position(world: World, kind: type, task: str) -> int:
+    return next(i for i, ev in enumerate(world.events) if isinstance(ev, kind) and ev.task == task)
+
+
+def test_a_wave_waits_for_all_of_the_wave_before_it():
+    world = World(staged(A, B, C, E), plays())
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert position(world, e.PlayerStarted, "c") > position(world, e.TaskMerged, "b")
+    assert position(world, e.PlayerStarted, "e") > position(world, e.TaskMerged, "c")
+
+
+def test_without_stages_in_the_plan_there_is_no_barrier():
+    free = replace(staged(A, B, C, E), stages=())
+    world = World(free, plays(), settings=Settings(checks=("test",), agents=4))
+    world.go()
+    assert starts(world)[:3] == ["a", "b", "e"]
+
+
+def test_a_failed_group_blocks_its_dependents_only():
+    world = World(staged(A, B, C, D, E), plays(b=lambda *_: None), settings=Settings(max_turns=1))
+    world.go()
+    assert world.state.ended is e.RunEnd.FAILED
+    assert world.state.done == ("a", "c", "e")
+    assert "d" not in starts(world)
+
+
+def test_layers_stop_when_a_task_is_abandoned():  # X5
+    world = World(
+        staged(A, B, E, dialect="layers"),
+        plays(b=lambda *_: None),
+        settings=Settings(max_turns=1, agents=1),
+    )
+    world.go()
+    assert world.state.ended is e.RunEnd.FAILED
+    assert "e" not in starts(world)
+
+
+def test_what_waits_for_a_person_holds_the_barrier():
+    hard = replace(B, complexity=9)
+    world = World(staged(A, hard, C, E), plays())
+    world.go()
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert world.state.tasks["b"].phase is Phase.HELP_TO_START
+    assert starts(world) == ["a"]
+
+
+def test_what_a_stage_must_show_holds_for_all_that_comes_after_it():  # G14
+    plan = staged(A, C, after_1=("smoke",))
+    world = World(plan, plays(), rule=lambda c, files: c != "smoke" or "c" not in files)
+    world.go(settings=Settings(checks=("test",), max_turns=1))
+    assert world.state.done == ("a",)
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert "smoke" in (world.state.tasks["c"].question or "")
+
+
+def test_what_the_last_stage_must_show_is_looked_at_in_the_end():
+    plan = staged(A, C, after_2=("smoke",))
+    world = World(plan, plays(), rule=lambda c, _files: c != "smoke")
+    world.go()
+    assert world.state.done == ("a", "c")
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert "smoke" in world.state.reason
