@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from windlass.dialects import markdown
 from windlass.dialects.dialect import Dialect, Projection, Redact, Source
 from windlass.dialects.milestone import MILESTONE
+from windlass.dialects.speckit import SPECKIT
 from windlass.dialects.taskfile import TASKFILE
 from windlass.errors import PlanError
 from windlass.plan import Plan, validated
@@ -32,7 +33,7 @@ _A_PLAN = (
 )
 
 
-DIALECTS: tuple[Dialect, ...] = (MILESTONE, TASKFILE)
+DIALECTS: tuple[Dialect, ...] = (MILESTONE, TASKFILE, SPECKIT)
 """Every dialect; the first that recognises a source reads it."""
 
 

@@ -1,0 +1,364 @@
+"""The spec-kit dialect: a `tasks.md` whose lines read `- [ ] T012 [P] [US1] text with a path`.
+
+Phases are stages, and each waits for the one before it, user stories too. spec-kit's template lets
+stories run beside each other "if staffed", but also has them integrate with the ones before, and
+its own implement command completes "each phase before moving to the next". A list that was written
+to be done in order is done in order; within a phase `[P]` says what may run side by side, by the
+rule in `speckit_order`.
+
+A box nested in a task is one of its criteria, also where it has an id that goes on from the
+task's own (T010a in T010): the parts of a task are done by whoever does the task.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final, NoReturn
+
+from msgspec.structs import replace
+
+from windlass.dialects import (
+    markdown,
+    milestone,
+    speckit_line,
+    speckit_order,
+    speckit_state,
+    taskfile,
+)
+from windlass.dialects.dialect import Dialect, Source
+from windlass.dialects.markdown import Block
+from windlass.dialects.speckit_list import Entry, Listing, Phase
+from windlass.dialects.speckit_order import Ids, Place, Told
+from windlass.errors import PlanError
+from windlass.plan import Note, Plan, Stage, Task
+
+name: Final = "speckit"
+
+_TITLE = re.compile(r"(?:[\w ]{0,40}\b)?Tasks?(?: List| Breakdown)?\s*[:—–-]\s*", re.IGNORECASE)  # noqa: RUF001
+_ABOUT_TASKS = re.compile(r"\btasks?\b", re.IGNORECASE)
+_MAY_BE = re.compile(r"T[-_]?[0-9]")
+_MILESTONE = re.compile(r"^ {0,3}#{1,6}[ \t]+\**Task[ \t]", re.MULTILINE | re.IGNORECASE)
+_STORY = re.compile(r"\[(?:P|US[0-9]+)\]")
+_FILE = "tasks.md"
+_DOCUMENTS = ("spec.md", "plan.md", "research.md", "data-model.md", "quickstart.md")
+_CONTRACT = re.compile(r"(?<![\w/.-])(?:\./)?(contracts/[\w.-]+(?:/[\w.-]+)*\.\w+)")
+_CONTRACTS = "contracts/"
+_MAX_DOCUMENTS = 20
+_ACCEPTANCE = frozenset({"acceptance", "acceptance criteria", "criteria"})
+_NOTHING = frozenset({"none", "n/a", "-", ""})
+
+
+def recognises(source: Source) -> bool:
+    """Whether the file, or the folder's one tasks.md, is a list of tasks by spec-kit's habits."""
+    path = _path(source)
+    return path is not None and _is_meant(path, source.texts[path])
+
+
+def parse(source: Source) -> Plan:
+    """The plan as written."""
+    path = _path(source)
+    if path is None:
+        hint = f"name the folder of one feature, or its {_FILE}"
+        raise PlanError(f"the folder has not one {_FILE}", path=source.path, hint=hint)
+    return _Reader(path, source.texts[path], tuple(source.texts)).plan()
+
+
+def refers_to(source: Source) -> tuple[str, ...]:
+    """The feature's other documents: those that spec-kit writes, and the contracts it names."""
+    path = _path(source)
+    if path is None:
+        return ()
+    folder = _folder(path)
+    named = dict.fromkeys([*_DOCUMENTS, *_CONTRACT.findall(source.texts[path])])
+    return tuple(each for each in (folder + leaf for leaf in named) if each != path)
+
+
+def _path(source: Source) -> str | None:
+    """The file that is read: the one named, or the folder's tasks.md where there is just one."""
+    if source.text is not None:
+        return source.path
+    folder = source.path.rstrip("/\\")
+    found = [
+        path
+        for path in source.texts
+        if path.casefold().endswith(_FILE) and _folder(path).rstrip("/\\") == folder.removeprefix(".")
+        and _leaf(path) == _FILE
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _leaf(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1].casefold()
+
+
+def _folder(path: str) -> str:
+    return path[: len(path) - len(_leaf(path))]
+
+
+def _is_meant(path: str, text: str) -> bool:
+    if not _MAY_BE.search(text) or taskfile.is_meant(path, text):
+        return False
+    if _MILESTONE.search(text) and milestone.has_task(text):
+        return False
+    found = Listing(text)
+    about = _leaf(path) == _FILE or bool(_ABOUT_TASKS.search(found.title))
+    if any(not entry.aside for entry in found.boxed):
+        return about or found.phased or bool(_STORY.search(text))
+    return about and bool(found.entries())
+
+
+class _Reader:
+    """One reading of one text; it gathers notes on the way."""
+
+    def __init__(self, path: str, text: str, paths: Iterable[str]) -> None:
+        self.path = path
+        self.list = Listing(text)
+        self.paths = sorted(paths)
+        self.headed: dict[str, list[Entry]] = {}
+        for entry in self.list.headed:
+            self.headed.setdefault(entry.line.id.casefold(), []).append(entry)
+        self.said: dict[int, str] = {}
+        self.named: list[str] | None = None
+        self.notes: list[Note] = []
+        self.left: dict[str, str | None] = {}
+        """Ids that are named and are no task's, for they were dropped."""
+
+    def plan(self) -> Plan:
+        entries = self.chosen()
+        self.refuse_lost(entries)
+        self.note_boxes()
+        stages = self.stages(entries)
+        tasks = [self.task(entry, stages) for entry in entries]
+        ordered = self.in_order(entries, tasks)
+        return Plan(
+            id=self.feature(),
+            title=_TITLE.sub("", self.list.title, count=1) or self.list.title,
+            dialect=name,
+            path=self.path,
+            tasks=ordered,
+            stages=tuple(Stage(name=each) for each in dict.fromkeys(stages.values()) if each),
+            notes=tuple(sorted(self.notes, key=lambda note: note.line)),
+        )
+
+    def feature(self) -> str:
+        """The folder's name where the file's own says nothing."""
+        folders = [part for part in re.split(r"[/\\]", _folder(self.path)) if part.strip(".")]
+        return folders[-1] if folders and _leaf(self.path) == _FILE else ""
+
+    # Which lines are tasks
+
+    def chosen(self) -> list[Entry]:
+        found, left = self.list.chosen()
+        ids = {entry.line.id for entry in found}
+        for entry in left:
+            line = entry.line
+            if line.struck:
+                self.left[line.id] = None
+                self.note(entry.at, f"{line.id!r} is struck out or dropped, so it is no task")
+            elif not line.several:
+                self.note(entry.at, f"names {line.id!r} once more and is no task of its own")
+            elif entry.aside or line.id in ids:
+                self.note(entry.at, "speaks of several tasks and is none of its own")
+            else:
+                what = "a line stands for several tasks"
+                self.refuse(entry.at, what, "give each task a line of its own")
+        return found
+
+    def refuse_lost(self, entries: Sequence[Entry]) -> None:
+        """Refuse what is surely meant as a task and cannot be one; note what may be."""
+        for at, aside in self.list.placeholders:
+            if not aside:
+                self.refuse(at, "a task has a placeholder for an id", "number it, as T012")
+        known = chain((entry.line.id for entry in entries), self.list.parts, self.left)
+        for at, where, slip in self.list.hidden(known):
+            if slip:
+                what = "a task is indented so far that Markdown takes it for code"
+                self.refuse(at, what, "take the spaces before it away")
+            self.note(at, f"looks like a task, but stands in {where}")
+
+    def note_boxes(self) -> None:
+        for inner, (outer, at) in self.list.parts.items():
+            self.note(at, f"{inner!r} is a part of {outer!r} and one of its criteria")
+        for at, within, aside in self.list.unnumbered:
+            if within is None and not aside:
+                self.note(at, "has a box but no id such as T012, so it is no task")
+
+    # One task
+
+    def stages(self, entries: Sequence[Entry]) -> dict[int, str | None]:
+        """The name of each phase that has tasks, in order; none where all stand in one unnamed."""
+        phases = {each.phase.number: each.phase for each in entries}
+        found: dict[int, str | None] = {}
+        taken: set[str | None] = set()
+        for number in sorted(phases):
+            name_ = phases[number].name or ("Tasks" if len(phases) > 1 else None)
+            count = 1
+            unique = name_
+            while unique in taken:
+                count += 1
+                unique = f"{name_} ({count})"
+            taken.add(unique)
+            found[number] = unique
+        return found
+
+    def task(self, entry: Entry, stages: dict[int, str | None]) -> Task:
+        own = [self.list.text(entry), *self.details(entry)]
+        if entry.line.box not in (None, " ") and not entry.line.done:
+            said = f"its box says {entry.line.box!r}, which is taken for 'not done'"
+            self.note(entry.at, f"{entry.line.id!r}: {said}")
+        inner = {each.at for each in entry.nested}
+        return Task(
+            id=entry.line.id,
+            title=entry.line.title,
+            text="\n\n".join([*own, *self.around(entry, stages)]),
+            acceptance_criteria=tuple(dict.fromkeys(self.criteria(entry.blocks, inner))),
+            files=tuple(dict.fromkeys(chain.from_iterable(map(speckit_line.paths, own)))),
+            stage=stages[entry.phase.number],
+            marked_done=entry.line.done or (entry.line.box is None and "✅" in entry.line.title),
+            line=entry.at,
+        )
+
+    def details(self, entry: Entry) -> list[str]:
+        """What stands under a heading of the same id, where the list itself has the box."""
+        if entry.block.kind == "heading":
+            return []
+        return [self.list.text(each) for each in self.headed.get(entry.line.id.casefold(), ())]
+
+    def criteria(self, blocks: Iterable[Block], inner: set[int]) -> Iterator[str]:
+        """Every box inside a task, and what it calls acceptance criteria."""
+        for each in markdown.fields(blocks):
+            items = [item for item in markdown.items(each.below) if item.first not in inner]
+            if each.label in _ACCEPTANCE:
+                listed = [self.list.document.item(item) for item in items]
+                told = "\n".join(each.text).strip()
+                yield from (text for text in listed or [told] if text.casefold() not in _NOTHING)
+                continue
+            for item in items:
+                if item.children and speckit_line.has_box(item.children[0].text):
+                    yield self.list.document.item(item)
+                else:
+                    yield from self.criteria(item.children, inner)
+
+    def around(self, entry: Entry, stages: dict[int, str | None]) -> Iterator[str]:
+        """What a Player must know beside the task: its phase's goal, and where to read on."""
+        if stage := stages[entry.phase.number]:
+            yield f"## The task's phase: {stage}"
+        if entry.section is not None and entry.section.text != stage:
+            yield f"It is one of: {entry.section.text}"
+        yield from filter(None, [self.words(entry.phase)])
+        if documents := self.documents():
+            yield "## The feature's documents\n\n" + "\n".join(f"- {each}" for each in documents)
+
+    def words(self, phase: Phase) -> str:
+        if phase.number not in self.said:
+            self.said[phase.number] = phase.words()
+        return self.said[phase.number]
+
+    def documents(self) -> list[str]:
+        """The documents beside the plan that are there, else those that its text names."""
+        if self.named is None:
+            folder = _folder(self.path)
+            leaves = (*_DOCUMENTS, _CONTRACTS)
+            found = [path for path in self.paths if path.startswith(tuple(folder + x for x in leaves))]
+            top = "" if found else self.list.top()
+            found += [folder + leaf for leaf in leaves if leaf in top]
+            more = len(found) - _MAX_DOCUMENTS
+            self.named = found[:_MAX_DOCUMENTS] + ([f"and {more} more"] if more > 0 else [])
+        return self.named
+
+    # The order
+
+    def in_order(self, entries: Sequence[Entry], tasks: Sequence[Task]) -> tuple[Task, ...]:
+        places = [
+            Place(
+                id=entry.line.id,
+                phase=entry.phase.number,
+                section=entry.section.first if entry.section else 0,
+                parallel=entry.line.parallel,
+            )
+            for entry in entries
+        ]
+        numbers = speckit_order.steps(places)
+        self.rank = {each.id: (each.phase, numbers[each.id]) for each in places}
+        waits = {each: dict.fromkeys(ids) for each, ids in speckit_order.waits(places, numbers).items()}
+        known = {each.id: each.id for each in places}
+        self.ids = Ids({**self.left, **{part: outer for part, (outer, _) in self.list.parts.items()}, **known})
+        for entry in entries:
+            for text in _paragraphs(entry):
+                for told in speckit_order.declared(text):
+                    self.bind(told, entry, waits)
+        for at, text in self.list.orders:
+            self.state(at, text, waits)
+        return tuple(replace(task, depends_on=tuple(waits[task.id])) for task in tasks)
+
+    def bind(self, told: Told, entry: Entry, waits: dict[str, dict[str, None]]) -> None:
+        """Let a task wait for what its own text says it depends on, or refuse what cannot be."""
+        tasks, strange = self.ids.named(told.tasks)
+        before, unknown = self.ids.named(told.wait_for)
+        if unknown:
+            what = f"{entry.line.id!r} depends on {unknown[0]!r}, which is no task of this plan"
+            self.refuse(entry.at, what, "name a task of this plan, or say it in other words")
+        if strange or len(tasks) * len(before) > speckit_order.MAX_EDGES:
+            self.note(entry.at, f"'depends on {told.wait_for}' is not read")
+            return
+        for task in tasks or {entry.line.id: None}:
+            if late := self.late(task, before):
+                what = f"{task!r} depends on {late!r}, which comes after it"
+                self.refuse(entry.at, what, "move one of them, or mark both [P] in one section")
+            waits[task].update((each, None) for each in before if each != task)
+
+    def state(self, at: int, text: str, waits: dict[str, dict[str, None]]) -> None:
+        """Let tasks wait as a section about their order says, where it can be read and kept."""
+        told = speckit_order.stated(text)
+        if told is None:
+            if speckit_order.mentions(text):
+                self.note(at, "speaks of an order in words that do not bind")
+            return
+        for each in told:
+            tasks, strange = self.ids.named(each.tasks)
+            before, unknown = self.ids.named(each.wait_for)
+            if strange or unknown:
+                self.note(at, f"names {(strange + unknown)[0]!r}, which is no task of this plan")
+            elif len(tasks) * len(before) > speckit_order.MAX_EDGES:
+                self.note(at, "names too many tasks to bind each to each")
+            elif any(self.late(task, before) for task in tasks):
+                self.note(at, "contradicts the order of the list, which holds")
+            else:
+                for task in tasks:
+                    waits[task].update((other, None) for other in before if other != task)
+
+    def late(self, task: str, before: Iterable[str]) -> str | None:
+        """One of those that come after the task by the list's own order."""
+        return next((each for each in before if self.rank[each] > self.rank[task]), None)
+
+    # Notes and errors
+
+    def note(self, line: int, text: str) -> None:
+        self.notes.append(Note(line=line, text=text))
+
+    def refuse(self, line: int, what: str, hint: str) -> NoReturn:
+        raise PlanError(what, path=self.path, line=line, hint=hint)
+
+
+def _paragraphs(entry: Entry) -> Iterator[str]:
+    """The paragraphs of a task, without those of tasks inside it."""
+    if entry.block.kind == "heading":
+        yield entry.block.text
+    inner = {each.at for each in entry.nested}
+    stack = list(reversed(entry.blocks))
+    while stack:
+        block = stack.pop()
+        if block.kind in ("paragraph", "underlined"):
+            yield block.text
+        elif block.first not in inner or block.kind != "item":
+            stack += reversed(block.children)
+
+
+SPECKIT = Dialect(
+    name=name,
+    recognises=recognises,
+    parse=parse,
+    refers_to=refers_to,
+    writes=lambda plan: (plan.path,),
+    project=speckit_state.project,
+)
