@@ -11,6 +11,7 @@ task's own (T010a in T010): the parts of a task are done by whoever does the tas
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NoReturn
@@ -27,10 +28,10 @@ from windlass.dialects import (
 )
 from windlass.dialects.dialect import Dialect, Source
 from windlass.dialects.markdown import Block
-from windlass.dialects.speckit_list import Entry, Listing, Phase
+from windlass.dialects.speckit_list import Entry, Phase, many, read
 from windlass.dialects.speckit_order import Ids, Place, Told
 from windlass.errors import PlanError
-from windlass.plan import Note, Plan, Stage, Task
+from windlass.plan import MAX_TASKS, Note, Plan, Stage, Task
 
 name: Final = "speckit"
 
@@ -44,6 +45,7 @@ _DOCUMENTS = ("spec.md", "plan.md", "research.md", "data-model.md", "quickstart.
 _CONTRACT = re.compile(r"(?<![\w/.-])(?:\./)?(contracts/[\w.-]+(?:/[\w.-]+)*\.\w+)")
 _CONTRACTS = "contracts/"
 _MAX_DOCUMENTS = 20
+_MAX_DECLARED = 100_000
 _ACCEPTANCE = frozenset({"acceptance", "acceptance criteria", "criteria"})
 _NOTHING = frozenset({"none", "n/a", "-", ""})
 
@@ -60,6 +62,10 @@ def parse(source: Source) -> Plan:
     if path is None:
         hint = f"name the folder of one feature, or its {_FILE}"
         raise PlanError(f"the folder has not one {_FILE}", path=source.path, hint=hint)
+    if many(source.texts[path], MAX_TASKS):
+        raise PlanError(
+            f"more than {MAX_TASKS:,} tasks", path=path, hint="make several plans of it"
+        )
     return _Reader(path, source.texts[path], tuple(source.texts)).plan()
 
 
@@ -81,7 +87,8 @@ def _path(source: Source) -> str | None:
     found = [
         path
         for path in source.texts
-        if path.casefold().endswith(_FILE) and _folder(path).rstrip("/\\") == folder.removeprefix(".")
+        if path.casefold().endswith(_FILE)
+        and _folder(path).rstrip("/\\") == folder.removeprefix(".")
         and _leaf(path) == _FILE
     ]
     return found[0] if len(found) == 1 else None
@@ -100,7 +107,9 @@ def _is_meant(path: str, text: str) -> bool:
         return False
     if _MILESTONE.search(text) and milestone.has_task(text):
         return False
-    found = Listing(text)
+    if many(text, MAX_TASKS):
+        return True  # and will be refused, without the time that reading it would take
+    found = read(text)
     about = _leaf(path) == _FILE or bool(_ABOUT_TASKS.search(found.title))
     if any(not entry.aside for entry in found.boxed):
         return about or found.phased or bool(_STORY.search(text))
@@ -112,11 +121,12 @@ class _Reader:
 
     def __init__(self, path: str, text: str, paths: Iterable[str]) -> None:
         self.path = path
-        self.list = Listing(text)
+        self.list = read(text)
         self.paths = sorted(paths)
         self.headed: dict[str, list[Entry]] = {}
         for entry in self.list.headed:
             self.headed.setdefault(entry.line.id.casefold(), []).append(entry)
+        self.declared = 0
         self.said: dict[int, str] = {}
         self.named: list[str] | None = None
         self.notes: list[Note] = []
@@ -172,8 +182,8 @@ class _Reader:
         known = chain((entry.line.id for entry in entries), self.list.parts, self.left)
         for at, where, slip in self.list.hidden(known):
             if slip:
-                what = "a task is indented so far that Markdown takes it for code"
-                self.refuse(at, what, "take the spaces before it away")
+                what = "looks like a task, but Markdown takes it for code or a paragraph"
+                self.refuse(at, what, "begin the line with '- [ ] ', below a blank line")
             self.note(at, f"looks like a task, but stands in {where}")
 
     def note_boxes(self) -> None:
@@ -189,17 +199,13 @@ class _Reader:
         """The name of each phase that has tasks, in order; none where all stand in one unnamed."""
         phases = {each.phase.number: each.phase for each in entries}
         found: dict[int, str | None] = {}
-        taken: set[str | None] = set()
+        times: Counter[str] = Counter()
         for number in sorted(phases):
-            name_ = phases[number].name or ("Tasks" if len(phases) > 1 else None)
-            count = 1
-            unique = name_
-            while unique in taken:
-                count += 1
-                unique = f"{name_} ({count})"
-            taken.add(unique)
-            found[number] = unique
-        return found
+            called = phases[number].name or "Tasks"
+            times[called] += 1
+            found[number] = f"{called} ({times[called]})" if times[called] > 1 else called
+        unnamed = len(phases) == 1 and not any(phase.name for phase in phases.values())
+        return dict.fromkeys(found) if unnamed else found
 
     def task(self, entry: Entry, stages: dict[int, str | None]) -> Task:
         own = [self.list.text(entry), *self.details(entry)]
@@ -207,22 +213,32 @@ class _Reader:
             said = f"its box says {entry.line.box!r}, which is taken for 'not done'"
             self.note(entry.at, f"{entry.line.id!r}: {said}")
         inner = {each.at for each in entry.nested}
+        blocks = [*entry.blocks, *chain.from_iterable(each.blocks for each in self.twins(entry))]
         return Task(
             id=entry.line.id,
             title=entry.line.title,
             text="\n\n".join([*own, *self.around(entry, stages)]),
-            acceptance_criteria=tuple(dict.fromkeys(self.criteria(entry.blocks, inner))),
-            files=tuple(dict.fromkeys(chain.from_iterable(map(speckit_line.paths, own)))),
+            acceptance_criteria=tuple(dict.fromkeys(self.criteria(blocks, inner))),
+            files=self.files(entry),
             stage=stages[entry.phase.number],
             marked_done=entry.line.done or (entry.line.box is None and "✅" in entry.line.title),
             line=entry.at,
         )
 
+    def files(self, entry: Entry) -> tuple[str, ...]:
+        """The paths that the task's prose names, but for the documents it was made from."""
+        also = chain.from_iterable(map(_paragraphs, self.twins(entry)))
+        texts = chain(_paragraphs(entry), also)
+        found = dict.fromkeys(chain.from_iterable(map(speckit_line.paths, texts)))
+        return tuple(path for path in found if path not in _DOCUMENTS)
+
     def details(self, entry: Entry) -> list[str]:
-        """What stands under a heading of the same id, where the list itself has the box."""
-        if entry.block.kind == "heading":
-            return []
-        return [self.list.text(each) for each in self.headed.get(entry.line.id.casefold(), ())]
+        return [self.list.text(each) for each in self.twins(entry)]
+
+    def twins(self, entry: Entry) -> list[Entry]:
+        """The headings of the same id, where the list itself has the box."""
+        listed = entry.block.kind != "heading"
+        return self.headed.get(entry.line.id.casefold(), []) if listed else []
 
     def criteria(self, blocks: Iterable[Block], inner: set[int]) -> Iterator[str]:
         """Every box inside a task, and what it calls acceptance criteria."""
@@ -259,7 +275,9 @@ class _Reader:
         if self.named is None:
             folder = _folder(self.path)
             leaves = (*_DOCUMENTS, _CONTRACTS)
-            found = [path for path in self.paths if path.startswith(tuple(folder + x for x in leaves))]
+            found = [
+                path for path in self.paths if path.startswith(tuple(folder + x for x in leaves))
+            ]
             top = "" if found else self.list.top()
             found += [folder + leaf for leaf in leaves if leaf in top]
             more = len(found) - _MAX_DOCUMENTS
@@ -280,34 +298,40 @@ class _Reader:
         ]
         numbers = speckit_order.steps(places)
         self.rank = {each.id: (each.phase, numbers[each.id]) for each in places}
-        waits = {each: dict.fromkeys(ids) for each, ids in speckit_order.waits(places, numbers).items()}
+        self.waits = {
+            each: dict.fromkeys(ids) for each, ids in speckit_order.waits(places, numbers).items()
+        }
         known = {each.id: each.id for each in places}
-        self.ids = Ids({**self.left, **{part: outer for part, (outer, _) in self.list.parts.items()}, **known})
+        self.ids = Ids(
+            {**self.left, **{part: outer for part, (outer, _) in self.list.parts.items()}, **known}
+        )
         for entry in entries:
             for text in _paragraphs(entry):
                 for told in speckit_order.declared(text):
-                    self.bind(told, entry, waits)
+                    self.bind(told, entry)
         for at, text in self.list.orders:
-            self.state(at, text, waits)
-        return tuple(replace(task, depends_on=tuple(waits[task.id])) for task in tasks)
+            self.state(at, text)
+        return tuple(replace(task, depends_on=tuple(self.waits[task.id])) for task in tasks)
 
-    def bind(self, told: Told, entry: Entry, waits: dict[str, dict[str, None]]) -> None:
+    def bind(self, told: Told, entry: Entry) -> None:
         """Let a task wait for what its own text says it depends on, or refuse what cannot be."""
         tasks, strange = self.ids.named(told.tasks)
         before, unknown = self.ids.named(told.wait_for)
         if unknown:
             what = f"{entry.line.id!r} depends on {unknown[0]!r}, which is no task of this plan"
             self.refuse(entry.at, what, "name a task of this plan, or say it in other words")
-        if strange or len(tasks) * len(before) > speckit_order.MAX_EDGES:
-            self.note(entry.at, f"'depends on {told.wait_for}' is not read")
+        if strange:
+            self.note(entry.at, f"names {strange[0]!r}, which is no task of this plan")
             return
-        for task in tasks or {entry.line.id: None}:
+        tasks = tasks or {entry.line.id: None}
+        self.count(entry.at, len(tasks) * len(before))
+        for task in tasks:
             if late := self.late(task, before):
                 what = f"{task!r} depends on {late!r}, which comes after it"
                 self.refuse(entry.at, what, "move one of them, or mark both [P] in one section")
-            waits[task].update((each, None) for each in before if each != task)
+            self.wait(task, before)
 
-    def state(self, at: int, text: str, waits: dict[str, dict[str, None]]) -> None:
+    def state(self, at: int, text: str) -> None:
         """Let tasks wait as a section about their order says, where it can be read and kept."""
         told = speckit_order.stated(text)
         if told is None:
@@ -317,15 +341,27 @@ class _Reader:
         for each in told:
             tasks, strange = self.ids.named(each.tasks)
             before, unknown = self.ids.named(each.wait_for)
+            self.count(at, len(tasks) * len(before))
             if strange or unknown:
                 self.note(at, f"names {(strange + unknown)[0]!r}, which is no task of this plan")
-            elif len(tasks) * len(before) > speckit_order.MAX_EDGES:
-                self.note(at, "names too many tasks to bind each to each")
             elif any(self.late(task, before) for task in tasks):
                 self.note(at, "contradicts the order of the list, which holds")
             else:
                 for task in tasks:
-                    waits[task].update((other, None) for other in before if other != task)
+                    self.wait(task, before)
+
+    def wait(self, task: str, before: Iterable[str]) -> None:
+        """Let a task wait for these, where the steps of its phase do not see to it anyway."""
+        phase, step = self.rank[task]
+        for each in before:
+            if each != task and (self.rank[each][0] != phase or self.rank[each][1] == step):
+                self.waits[task][each] = None
+
+    def count(self, line: int, more: int) -> None:
+        self.declared += more
+        if self.declared > _MAX_DECLARED:
+            what = f"more than {_MAX_DECLARED:,} dependencies are declared"
+            self.refuse(line, what, "let tasks wait for their phase instead")
 
     def late(self, task: str, before: Iterable[str]) -> str | None:
         """One of those that come after the task by the list's own order."""

@@ -13,7 +13,7 @@ from windlass.dialects import markdown
 
 ID = (
     r"T[-_]?[0-9]+[A-Za-z]?"
-    r"(?:\.[0-9]+[A-Za-z]?|_[A-Za-z0-9]+|-[0-9]+[A-Za-z]?)*(?![A-Za-z0-9])"
+    r"(?:\.[0-9]+[A-Za-z]?|_[A-Za-z0-9]+|-[0-9]+[A-Za-z]?){0,4}(?![A-Za-z0-9])"
 )
 """`T012`, `T012a`, `T-012`, `T012.1`, `T012_new`; no `T012-T015`, which is several."""
 TO = r"(?:-|–|—|\.{2,3}|\bto\b|\bthrough\b)"  # noqa: RUF001
@@ -28,19 +28,29 @@ _PLACEHOLDER = re.compile(r"[*_`\[(]*T(?:X{2,}|N{2,}|#{1,}|\?{2,})\b")
 _MARK = re.compile(r"[\s:*_`—–-]*\[(?P<mark>[^\[\]\n]{1,60})\](?!\()[*_`:]*")  # noqa: RUF001
 _LAST_MARK = re.compile(r"\[P\][\s.*_`]*\Z")
 _STORY = re.compile(r"(?:US[-_ ]?[0-9]+|Story[- ]?[0-9]*)", re.IGNORECASE)
+_MAX_MARKS = 12
 _WORDS = re.compile(r"[\s,/|&+]+")
 _DONE = frozenset("xX✓✔✅")
 _DROPPED = "-"
 """What most who write `[-]` mean by it: skipped, deferred, superseded."""
 _MAX_TITLE = 100
-_SENTENCE = re.compile(r"(?<=[^.][.;])\s")
+_SENTENCE = re.compile(r"(?<=[^.][.;])\s|\s[—–]\s")  # noqa: RUF001
 
-_PATH = re.compile(r"(?![/~-])[\w.@+()\[\]{}*$-]+(?:/[\w.@+()\[\]{}*$=-]+)*/?")
+_SEGMENT = r"(?:\([\w.-]+\)|[\w.@+\[\]{}*$=-]+)"
+_PATH = re.compile(rf"(?![/~-]|\.\.){_SEGMENT}(?:/{_SEGMENT})*/?")
 _EXTENSION = re.compile(r"[^/]\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 _WEB = re.compile(r"\A(?:www\.|[\w-]+(?:\.[\w-]+)*\.(?:com|org|io|dev|net)/)", re.IGNORECASE)
-_PLAIN_NAME = re.compile(
-    r"[\w.-]+\.(?:md|toml|json|ya?ml|cfg|ini|lock|txt|py|tsx?|jsx|go|rs|java|rb|sh|sql|css|html)"
+# 'Node.js' and 'React.FC' are words; only these endings make a file of a name alone.
+_NAME = re.compile(
+    r"[\w.-]+\.(?:md|toml|json|ya?ml|cfg|ini|lock|txt|py|tsx?|jsx|mjs|cjs|go|rs|java|kts?|rb|php|cs"
+    r"|sh|sql|s?css|html|xml|vue|svelte|swift|dart|cpp|hpp|proto|prisma|tf|gradle)"
 )
+_MAY_BE_FOLDER = 2
+"""How many slashes make a folder of `a/b/c`; `and/or` has one."""
+_SPACE = re.compile(r"[\s（）：，、；。「」]+|,(?![^{}\s]{0,80}\})")  # noqa: RUF001
+_LIKE_PATH = re.compile(r"[/.]")
+_MAX_PROSE = 20_000
+"""A paragraph is no longer than this; what is, names no files."""
 _TRIM = "\"'“”‘’<>,;:!?"  # noqa: RUF001
 
 
@@ -87,8 +97,10 @@ def placeholder(text: str) -> bool:
 
 def paths(text: str) -> Iterator[str]:
     """The paths that a text names: in backticks, or as words that can be nothing else."""
-    for is_code, segment in markdown.segments(text):
-        for word in segment.split():
+    text = text[:_MAX_PROSE]
+    segments = markdown.segments(text) if "`" in text else [(False, text)]
+    for is_code, segment in segments:
+        for word in filter(_LIKE_PATH.search, _SPACE.split(segment)):
             path = word.strip(_TRIM) if is_code else _bare(word)
             path = path.removeprefix("./")
             if _PATH.fullmatch(path) and _is_path(path, is_code=is_code):
@@ -104,12 +116,13 @@ def _bare(word: str) -> str:
 
 
 def _is_path(path: str, *, is_code: bool) -> bool:
-    if _WEB.match(path) or not any(char.isalnum() for char in path):
+    if _WEB.match(path) or "..." in path or not any(char.isalnum() for char in path):
         return False
     if "/" not in path:
-        # 'Node.js' and 'e.g' are words; in backticks a name with an ending is a file.
-        return bool((_EXTENSION.search(path) if is_code else _PLAIN_NAME.fullmatch(path)))
-    return is_code or path.endswith("/") or bool(_EXTENSION.search(path))
+        return _NAME.fullmatch(path) is not None
+    if path.endswith("/") or _EXTENSION.search(path):
+        return True
+    return is_code and path.count("/") >= _MAY_BE_FOLDER
 
 
 def _line(text: str, box: str | None) -> Line | None:
@@ -132,7 +145,10 @@ def _marks(text: str) -> tuple[str, bool]:
     parallel = False
     at = 0
     kept: list[str] = []
-    while found := _MARK.match(text, at):
+    for _ in range(_MAX_MARKS):
+        found = _MARK.match(text, at)
+        if found is None:
+            break
         words = _WORDS.split(found["mark"])
         parallel = parallel or "P" in words or "parallel" in found["mark"].casefold()
         at = found.end()

@@ -8,6 +8,8 @@ in code is never a task.
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
 
 from msgspec import Struct, field
 
@@ -24,13 +26,24 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 _LOOKS = re.compile(
-    rf"[ \t>]*(?:[-*+]|[0-9]{{1,9}}[.)])[ \t]+\[[ xX~/-]?\][ \t]*[*_`\[(]*(?P<id>{speckit_line.ID})"
+    rf"[ \t>]*(?:[-*+]|[0-9]{{1,9}}[.)])[ \t]*\[[ xX~/-]?\][ \t]*[*_`\[(]*(?P<id>{speckit_line.ID})"
 )
+_LOOK_LINES = re.compile(rf"^{_LOOKS.pattern}", re.MULTILINE)
 _ODD_BOX = re.compile(r"\A\[[^\]]?\]\s*")
-_WORDS = frozenset({"paragraph", "underlined", "quote"})
+_WORDS = frozenset({"paragraph", "underlined", "quote", "list"})
 _MAX_WORDS = 3_000
 """Of what a phase says, how much every one of its tasks repeats."""
-_PLACES = {"fence": "a code block", "html": "HTML", "quote": "a quotation", "list": "code"}
+_PLACES = {
+    "fence": "a code block",
+    "html": "HTML",
+    "quote": "a quotation",
+    "frontmatter": "frontmatter",
+}
+
+
+def many(text: str, limit: int) -> bool:
+    """Whether more lines than this read like tasks."""
+    return sum(1 for _ in islice(_LOOK_LINES.finditer(text), limit + 1)) > limit
 
 
 class Phase(Struct, kw_only=True):
@@ -72,12 +85,12 @@ class Entry(Struct, kw_only=True, eq=False):
 
 
 class Listing:
-    """One reading of one text."""
+    """One reading of one text; once made, nobody changes it."""
 
     def __init__(self, text: str) -> None:
         self.document: Document = markdown.parse(text)
-        self.sections = {each.start: each for each in self.document.sections(lambda _text: False)}
-        self.firsts = [block.first for block in self.document.blocks]
+        self._sections = {each.start: each for each in self.document.sections(lambda _text: False)}
+        self._firsts = [block.first for block in self.document.blocks]
         self.phases: dict[int, Phase] = {}
         self.boxed: list[Entry] = []
         self.headed: list[Entry] = []
@@ -89,10 +102,10 @@ class Listing:
         self.placeholders: list[tuple[int, bool]] = []
         self.orders: list[tuple[int, str]] = []
         """The lines of sections about the order of tasks."""
-        self.seen: set[int] = set()
-        self.asides: list[bool] = []
-        self.stack: list[Block] = []
-        self.walk()
+        self._seen: set[int] = set()
+        self._asides: list[bool] = []
+        self._stack: list[Block] = []
+        self._walk()
 
     @property
     def title(self) -> str:
@@ -135,129 +148,128 @@ class Listing:
     def hidden(self, known: Iterable[str]) -> Iterator[tuple[int, str, bool]]:
         """Lines that read like tasks and are none: where, in what, and whether that is a slip."""
         ids = {each.casefold() for each in known}
-        blocks = self.document.blocks
         for number, line in enumerate(self.document.lines, 1):
             found = _LOOKS.match(line)
-            if found is None or number in self.seen or found["id"].casefold() in ids:
+            if found is None or number in self._seen or found["id"].casefold() in ids:
                 continue
-            index = bisect_right(self.firsts, number) - 1
-            kind = blocks[index].kind if index >= 0 else ""
-            slip = kind == "code" and not self.asides[index]
+            index = bisect_right(self._firsts, number) - 1
+            kind = _kind_at(self.document.blocks[index], number)
+            slip = kind not in _PLACES and not self._asides[index]
             yield number, _PLACES.get(kind, "other text"), slip
 
-    def walk(self) -> None:
+    def _walk(self) -> None:
         headed: Block | None = None
         for index, block in enumerate(self.document.blocks):
             if block.kind == "heading":
-                self.enter(block)
-                if headed not in self.stack:
-                    headed = self.heading(index, block)
-            self.asides.append(self.aside)
-            if headed is not None:
-                for item in markdown.items((block,)):
-                    self.visit(item, self.headed[-1])
-            elif block.kind == "list":
-                self.listed(block)
-            elif block.kind in _WORDS and self.stack:
-                self.phase().parts.append(self.source(block))
-            if headed is None and self.ordering:
-                self.orders += self.order_lines(block)
+                self._enter(block)
+                if headed not in self._stack:
+                    headed = self._heading(index, block)
+            self._asides.append(self._aside)
+            if headed is None:
+                self._read(block)
+                continue
+            for item in markdown.items((block,)):
+                self._visit(item, self.headed[-1])
 
-    def enter(self, heading: Block) -> None:
-        while self.stack and self.stack[-1].level >= heading.level:
-            self.stack.pop()
-        self.stack.append(heading)
+    def _read(self, block: Block) -> None:
+        """Take in a block that stands in no task's own section."""
+        if self._ordering:
+            self.orders += self._order_lines(block)
+        before = len(self._seen)
+        for item in markdown.items((block,)):
+            self._visit(item, None)
+        if block.kind in _WORDS and len(self._seen) == before and self._stack:
+            self._phase().parts.append(self._source(block))
 
-    def listed(self, block: Block) -> None:
-        before = len(self.seen)
-        for item in block.children:
-            self.visit(item, None)
-        if len(self.seen) == before and self.stack:
-            self.phase().parts.append(self.source(block))
-
-    @property
-    def below_title(self) -> list[Block]:
-        return [heading for heading in self.stack if heading.level > 1]
+    def _enter(self, heading: Block) -> None:
+        while self._stack and self._stack[-1].level >= heading.level:
+            self._stack.pop()
+        self._stack.append(heading)
 
     @property
-    def aside(self) -> bool:
-        texts = [heading.text for heading in self.stack]
+    def _below_title(self) -> list[Block]:
+        return [heading for heading in self._stack if heading.level > 1]
+
+    @property
+    def _aside(self) -> bool:
+        texts = [heading.text for heading in self._stack]
         if any(map(PHASE.match, texts)):
             return False
-        return any(_ASIDE.search(heading.text) for heading in self.below_title)
+        return any(_ASIDE.search(heading.text) for heading in self._below_title)
 
     @property
-    def ordering(self) -> bool:
+    def _ordering(self) -> bool:
         return any(
             _ORDER.search(heading.text) and not PHASE.match(heading.text)
-            for heading in self.below_title
+            for heading in self._below_title
         )
 
-    def phase(self) -> Phase:
+    def _phase(self) -> Phase:
         """The phase that the headings above name: the nearest one so called, else the highest."""
-        named = [heading for heading in self.stack if PHASE.match(heading.text)]
-        heading = next(iter(named[-1:] or self.below_title), None)
+        named = [heading for heading in self._stack if PHASE.match(heading.text)]
+        heading = next(iter(named[-1:] or self._below_title), None)
         line = heading.first if heading else 0
         if line not in self.phases:
             name = heading.text.replace("**", "").strip() if heading else ""
             self.phases[line] = Phase(name=name, number=len(self.phases))
         return self.phases[line]
 
-    def section(self) -> Block | None:
-        last = self.stack[-1] if self.stack else None
+    def _section(self) -> Block | None:
+        last = self._stack[-1] if self._stack else None
         return None if last is None or PHASE.match(last.text) else last
 
-    def heading(self, index: int, block: Block) -> Block | None:
+    def _heading(self, index: int, block: Block) -> Block | None:
         """The heading, where it names a task whose section this is."""
         line = speckit_line.plain(block.text) if block.level > 1 else None
         if line is None or line.several:
             return None
-        self.stack.pop()
-        found = self.sections[index + 1]
+        self._stack.pop()
+        found = self._sections[index + 1]
         entry = Entry(
             line=line,
             at=block.first,
-            phase=self.phase(),
-            section=self.section(),
-            aside=self.aside,
+            phase=self._phase(),
+            section=self._section(),
+            aside=self._aside,
             block=block,
             blocks=self.document.blocks[found.start : found.stop],
         )
-        self.stack.append(block)
+        self._stack.append(block)
         self.headed.append(entry)
         return block
 
-    def visit(self, item: Block, within: Entry | None) -> None:
+    def _visit(self, item: Block, within: Entry | None) -> None:
         """Find the tasks in an item, and in the items that it holds."""
         first = next(iter(item.children), None)
         text = first.text if first is not None else ""
         line = speckit_line.boxed(text)
         if line is not None:
-            self.seen.add(item.first)
+            self._seen.add(item.first)
             if within is not None and _part(line.id, within.line.id):
                 self.parts[line.id] = (within.line.id, item.first)
                 return
-            entry = self.entry(item, line)
+            entry = self._entry(item, line)
             self.boxed.append(entry)
             if within is not None:
                 within.nested.append(entry)
             within = entry
         elif speckit_line.placeholder(text):
-            self.placeholders.append((item.first, self.aside))
+            self.placeholders.append((item.first, self._aside))
         elif speckit_line.has_box(text):
-            self.unnumbered.append((item.first, within, self.aside))
+            self.unnumbered.append((item.first, within, self._aside))
         elif within is None and (line := speckit_line.plain(text)) and not line.several:
-            self.plain.append(self.entry(item, line))
+            self._seen.add(item.first)
+            self.plain.append(self._entry(item, line))
         for child in markdown.items(item.children):
-            self.visit(child, within)
+            self._visit(child, within)
 
-    def entry(self, item: Block, line: Line) -> Entry:
+    def _entry(self, item: Block, line: Line) -> Entry:
         return Entry(
             line=line,
             at=item.first,
-            phase=self.phase(),
-            section=self.section(),
-            aside=self.aside,
+            phase=self._phase(),
+            section=self._section(),
+            aside=self._aside,
             block=item,
             blocks=item.children,
         )
@@ -266,8 +278,8 @@ class Listing:
         """All that is said of the task itself, without the tasks that stand inside it."""
         block = entry.block
         if block.kind == "heading":
-            index = bisect_right(self.firsts, block.first)
-            return f"{block.text}\n\n{self.document.body(self.sections[index])}".strip()
+            index = bisect_right(self._firsts, block.first)
+            return f"{block.text}\n\n{self.document.body(self._sections[index])}".strip()
         lines = self.document.lines
         kept: list[str] = []
         start = block.first - 1
@@ -279,22 +291,37 @@ class Listing:
         text = Document(lines=kept, blocks=()).item(whole)
         return _ODD_BOX.sub("", text).strip()
 
-    def source(self, block: Block) -> str:
+    def _source(self, block: Block) -> str:
         return "\n".join(self.document.lines[block.first - 1 : block.last]).strip()
 
-    def order_lines(self, block: Block) -> Iterator[tuple[int, str]]:
+    def _order_lines(self, block: Block) -> Iterator[tuple[int, str]]:
         """The sentences of a block: each line of a paragraph, each item of a list."""
         if block.kind in ("paragraph", "underlined"):
             yield from enumerate(block.text.split("\n"), block.first)
         for item in markdown.items((block,)):
             for child in item.children:
-                if child.kind == "paragraph":
+                if child.kind != "paragraph":
+                    yield from self._order_lines(child)
+                elif not speckit_line.has_box(child.text):
                     yield child.first, child.text
-                else:
-                    yield from self.order_lines(child)
 
 
 def _part(inner: str, outer: str) -> bool:
     """Whether an id goes on from another: T010a and T010.1 from T010, but T0101 does not."""
     rest = inner.casefold().removeprefix(outer.casefold())
     return len(rest) < len(inner) and not rest[:1].isdigit()
+
+
+def _kind_at(block: Block, number: int) -> str:
+    """What the line is to Markdown, as deep as lists go."""
+    inner: Block | None = block
+    while inner is not None and block.kind != "quote":
+        block = inner
+        inner = next((each for each in block.children if each.first <= number <= each.last), None)
+    return block.kind
+
+
+@lru_cache(maxsize=1)
+def read(text: str) -> Listing:
+    """The reading of a text. Who recognises it is about to parse it, and reading takes its time."""
+    return Listing(text)

@@ -44,8 +44,8 @@ _HEDGE = re.compile(
 _GROUP = r"(?:(?:all |the )?(?:tasks? )?(?:[\w&'-]+ ){0,6}\(?)?"
 _BEFORE = re.compile(
     r"[)\]:]? ?(?:must |should |has to |have to |needs? to )?(?:be )?"
-    r"(?:complete[sd]? |finish(?:es|ed)? |done |comes? |runs? |pass(?:es)? )?"
-    rf"(?:before|blocks?|→|->|=>) ?{_GROUP}",
+    r"(?:complete[sd]? |finish(?:es|ed)? |done |comes? |runs? |pass(?:es)? |written )?"
+    rf"(?:and fail )?(?:before|blocks?|→|->|=>) ?{_GROUP}",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
@@ -58,7 +58,7 @@ _BEGIN = re.compile(r"[\w &'/-]{0,60}[(:]? ?")
 _END = re.compile(r"\)?(?: (?:complet\w+|tasks?))?(?: ?\([^()]*\))?(?: [-–—:] .*)?[.;,]?")  # noqa: RUF001
 
 MAX_EDGES = 2_500
-"""More waiting than one sentence, or one step for another, is taken to mean one by one."""
+"""How many dependencies one step may have on another, each task of it on each."""
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -105,11 +105,10 @@ def waits(places: Sequence[Place], numbers: Mapping[str, int]) -> dict[str, list
     found: dict[str, list[str]] = {}
     for (phase, number), ids in members.items():
         before = members.get((phase, number - 1), [])
+        found |= dict.fromkeys(ids, before)
         if len(before) * len(ids) > MAX_EDGES:
             # Each waiting for each would be millions; the first stands in for the rest.
             found |= dict.fromkeys(ids[1:], ids[:1])
-            ids = ids[:1]
-        found |= {each: before for each in ids}
     return found
 
 
@@ -160,9 +159,8 @@ class Ids:
         found: dict[str, None] = {}
         unknown: list[str] = []
         for member in _MEMBER.finditer(written):
-            for end in (member["first"], member["last"] or member["first"]):
-                if end.casefold() not in self.known:
-                    unknown.append(end)
+            ends = filter(None, member.groups())
+            unknown += [each for each in ends if each.casefold() not in self.known]
             first = self.known.get(member["first"].casefold())
             if member["last"]:
                 low = bisect_left(self.numbers, _number(member["first"]))

@@ -33,7 +33,9 @@ def project(state: RunState, _seq: int, texts: Mapping[str, str], _redact: Redac
 
 def _ticked(text: str, merged: set[str]) -> str:
     starts = [0, *(newline.end() for newline in _NEWLINE.finditer(text))]
-    lines = {number: found for number, at in enumerate(starts, 1) if (found := _OPEN.match(text, at))}
+    lines = {
+        number: found for number, at in enumerate(starts, 1) if (found := _OPEN.match(text, at))
+    }
     if merged.isdisjoint(found["id"] for found in lines.values()):
         return text  # which is so most of the time, and spares the reading
     chars = list(text)
