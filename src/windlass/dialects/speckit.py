@@ -84,12 +84,9 @@ def _path(source: Source) -> str | None:
     if source.text is not None:
         return source.path
     folder = source.path.rstrip("/\\")
+    top = "" if folder == "." else folder
     found = [
-        path
-        for path in source.texts
-        if path.casefold().endswith(_FILE)
-        and _folder(path).rstrip("/\\") == folder.removeprefix(".")
-        and _leaf(path) == _FILE
+        path for path in source.texts if _leaf(path) == _FILE and _folder(path).rstrip("/\\") == top
     ]
     return found[0] if len(found) == 1 else None
 

@@ -36,14 +36,14 @@ _DROPPED = "-"
 _MAX_TITLE = 100
 _SENTENCE = re.compile(r"(?<=[^.][.;])\s|\s[—–]\s")  # noqa: RUF001
 
-_SEGMENT = r"(?:\([\w.-]+\)|[\w.@+\[\]{}*$=-]+)"
+_SEGMENT = r"(?:\([\w.-]+\)|[\w.@+\[\]{},*$=-]+)"
 _PATH = re.compile(rf"(?![/~-]|\.\.){_SEGMENT}(?:/{_SEGMENT})*/?")
 _EXTENSION = re.compile(r"[^/]\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
 _WEB = re.compile(r"\A(?:www\.|[\w-]+(?:\.[\w-]+)*\.(?:com|org|io|dev|net)/)", re.IGNORECASE)
 # 'Node.js' and 'React.FC' are words; only these endings make a file of a name alone.
 _NAME = re.compile(
     r"[\w.-]+\.(?:md|toml|json|ya?ml|cfg|ini|lock|txt|py|tsx?|jsx|mjs|cjs|go|rs|java|kts?|rb|php|cs"
-    r"|sh|sql|s?css|html|xml|vue|svelte|swift|dart|cpp|hpp|proto|prisma|tf|gradle)"
+    r"|sh|sql|s?css|html|xml|vue|svelte|swift|dart|cpp|hpp|proto|prisma|tf|gradle|mod|sum)"
 )
 _MAY_BE_FOLDER = 2
 """How many slashes make a folder of `a/b/c`; `and/or` has one."""
