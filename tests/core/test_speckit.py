@@ -321,6 +321,7 @@ def test_headings_may_be_tasks():
     assert two.acceptance_criteria == ("it starts", "T002a also twice")
     assert (two.marked_done, two.depends_on) == (False, ("T001",))
     assert two.text.startswith("T002: Configure\n\n- [ ] it starts\n")
+    assert notes(plan)[19] == "looks like a task, but stands where tasks are only told of"
 
 
 def test_a_heading_with_the_id_of_a_box_says_more_of_it():
@@ -356,6 +357,8 @@ def test_boxes_without_an_id_are_noted_where_tasks_are():
     plan = read(phase("- [ ] T001 a", "- [ ] no id", "", "## Validation Checklist",
                       "- [ ] all done", "- [ ] TXXX b"))  # fmt: skip
     assert notes(plan) == {6: "has a box but no id such as T012, so it is no task"}
+    plain = read(phase("- [ ] T001 a", "- T002 b", "- T001 c", "", "## Notes", "- T003 d"))
+    assert notes(plain) == {6: "names 'T002' but has no box, so it is no task"}
 
 
 @pytest.mark.parametrize(
@@ -428,7 +431,8 @@ FRAGMENTS = st.sampled_from([
     "> - [ ] T011 i", "---",
     "- T001 before T002", "- T001 → T002, T003", "(depends on T001-T003)", "**Acceptance**: x",
     "\t",
-    "1. [ ] T012 j", "2. [ ] T013 k", "- [ ]", "- [ ] **T014", "text", "", "", "T001", "[", "`", "(",
+    "1. [ ] T012 j",
+    "2. [ ] T013 k", "- [ ]", "- [ ] **T014", "text", "", "", "T001", "[", "`", "(",
 ])  # fmt: skip
 
 

@@ -22,14 +22,14 @@ from windlass.dialects import (
     markdown,
     milestone,
     speckit_line,
-    speckit_order,
     speckit_state,
     taskfile,
 )
 from windlass.dialects.dialect import Dialect, Source
 from windlass.dialects.markdown import Block
 from windlass.dialects.speckit_list import Entry, Phase, many, read
-from windlass.dialects.speckit_order import Ids, Place, Told
+from windlass.dialects.speckit_order import Ids, Place
+from windlass.dialects.speckit_waits import Waits
 from windlass.errors import PlanError
 from windlass.plan import MAX_TASKS, Note, Plan, Stage, Task
 
@@ -45,7 +45,6 @@ _DOCUMENTS = ("spec.md", "plan.md", "research.md", "data-model.md", "quickstart.
 _CONTRACT = re.compile(r"(?<![\w/.-])(?:\./)?(contracts/[\w.-]+(?:/[\w.-]+)*\.\w+)")
 _CONTRACTS = "contracts/"
 _MAX_DOCUMENTS = 20
-_MAX_DECLARED = 100_000
 _ACCEPTANCE = frozenset({"acceptance", "acceptance criteria", "criteria"})
 _NOTHING = frozenset({"none", "n/a", "-", ""})
 
@@ -123,7 +122,6 @@ class _Reader:
         self.headed: dict[str, list[Entry]] = {}
         for entry in self.list.headed:
             self.headed.setdefault(entry.line.id.casefold(), []).append(entry)
-        self.declared = 0
         self.said: dict[int, str] = {}
         self.named: list[str] | None = None
         self.notes: list[Note] = []
@@ -176,12 +174,22 @@ class _Reader:
         for at, aside in self.list.placeholders:
             if not aside:
                 self.refuse(at, "a task has a placeholder for an id", "number it, as T012")
-        known = chain((entry.line.id for entry in entries), self.list.parts, self.left)
-        for at, where, slip in self.list.hidden(known):
+        ids = {each.casefold() for each in (*self.left, *self.list.parts)}
+        ids |= {entry.line.id.casefold() for entry in entries}
+        for at, where, slip in self.list.hidden(ids):
             if slip:
                 what = "looks like a task, but Markdown takes it for code or a paragraph"
                 self.refuse(at, what, "begin the line with '- [ ] ', below a blank line")
             self.note(at, f"looks like a task, but stands in {where}")
+        self.note_unboxed(ids)
+
+    def note_unboxed(self, ids: set[str]) -> None:
+        for entry in self.list.headed:
+            if entry.line.id.casefold() not in ids:
+                self.note(entry.at, "looks like a task, but stands where tasks are only told of")
+        for entry in self.list.plain:
+            if not entry.aside and entry.line.id.casefold() not in ids:
+                self.note(entry.at, f"names {entry.line.id!r} but has no box, so it is no task")
 
     def note_boxes(self) -> None:
         for inner, (outer, at) in self.list.parts.items():
@@ -293,76 +301,17 @@ class _Reader:
             )
             for entry in entries
         ]
-        numbers = speckit_order.steps(places)
-        self.rank = {each.id: (each.phase, numbers[each.id]) for each in places}
-        self.waits = {
-            each: dict.fromkeys(ids) for each, ids in speckit_order.waits(places, numbers).items()
-        }
-        known = {each.id: each.id for each in places}
-        self.ids = Ids(
-            {**self.left, **{part: outer for part, (outer, _) in self.list.parts.items()}, **known}
+        parts = {part: outer for part, (outer, _) in self.list.parts.items()}
+        waits = Waits(
+            self.path, places, Ids({**self.left, **parts, **{e.id: e.id for e in places}})
         )
         for entry in entries:
-            for text in _paragraphs(entry):
-                for told in speckit_order.declared(text):
-                    self.bind(told, entry)
+            for text in chain.from_iterable(map(_paragraphs, (entry, *self.twins(entry)))):
+                waits.declare(entry.line.id, entry.at, text)
         for at, text in self.list.orders:
-            self.state(at, text)
-        return tuple(replace(task, depends_on=tuple(self.waits[task.id])) for task in tasks)
-
-    def bind(self, told: Told, entry: Entry) -> None:
-        """Let a task wait for what its own text says it depends on, or refuse what cannot be."""
-        tasks, strange = self.ids.named(told.tasks)
-        before, unknown = self.ids.named(told.wait_for)
-        if unknown:
-            what = f"{entry.line.id!r} depends on {unknown[0]!r}, which is no task of this plan"
-            self.refuse(entry.at, what, "name a task of this plan, or say it in other words")
-        if strange:
-            self.note(entry.at, f"names {strange[0]!r}, which is no task of this plan")
-            return
-        tasks = tasks or {entry.line.id: None}
-        self.count(entry.at, len(tasks) * len(before))
-        for task in tasks:
-            if late := self.late(task, before):
-                what = f"{task!r} depends on {late!r}, which comes after it"
-                self.refuse(entry.at, what, "move one of them, or mark both [P] in one section")
-            self.wait(task, before)
-
-    def state(self, at: int, text: str) -> None:
-        """Let tasks wait as a section about their order says, where it can be read and kept."""
-        told = speckit_order.stated(text)
-        if told is None:
-            if speckit_order.mentions(text):
-                self.note(at, "speaks of an order in words that do not bind")
-            return
-        for each in told:
-            tasks, strange = self.ids.named(each.tasks)
-            before, unknown = self.ids.named(each.wait_for)
-            self.count(at, len(tasks) * len(before))
-            if strange or unknown:
-                self.note(at, f"names {(strange + unknown)[0]!r}, which is no task of this plan")
-            elif any(self.late(task, before) for task in tasks):
-                self.note(at, "contradicts the order of the list, which holds")
-            else:
-                for task in tasks:
-                    self.wait(task, before)
-
-    def wait(self, task: str, before: Iterable[str]) -> None:
-        """Let a task wait for these, where the steps of its phase do not see to it anyway."""
-        phase, step = self.rank[task]
-        for each in before:
-            if each != task and (self.rank[each][0] != phase or self.rank[each][1] == step):
-                self.waits[task][each] = None
-
-    def count(self, line: int, more: int) -> None:
-        self.declared += more
-        if self.declared > _MAX_DECLARED:
-            what = f"more than {_MAX_DECLARED:,} dependencies are declared"
-            self.refuse(line, what, "let tasks wait for their phase instead")
-
-    def late(self, task: str, before: Iterable[str]) -> str | None:
-        """One of those that come after the task by the list's own order."""
-        return next((each for each in before if self.rank[each] > self.rank[task]), None)
+            waits.state(at, text)
+        self.notes += waits.notes
+        return tuple(replace(task, depends_on=waits.of(task.id)) for task in tasks)
 
     # Notes and errors
 

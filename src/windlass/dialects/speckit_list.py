@@ -7,7 +7,7 @@ in code is never a task.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import islice
 
@@ -145,12 +145,11 @@ class Listing:
             (left if again or not entry.counts else found).append(entry)
         return found, left
 
-    def hidden(self, known: Iterable[str]) -> Iterator[tuple[int, str, bool]]:
+    def hidden(self, known: Collection[str]) -> Iterator[tuple[int, str, bool]]:
         """Lines that read like tasks and are none: where, in what, and whether that is a slip."""
-        ids = {each.casefold() for each in known}
         for number, line in enumerate(self.document.lines, 1):
             found = _LOOKS.match(line)
-            if found is None or number in self._seen or found["id"].casefold() in ids:
+            if found is None or number in self._seen or found["id"].casefold() in known:
                 continue
             index = bisect_right(self._firsts, number) - 1
             kind = _kind_at(self.document.blocks[index], number)
