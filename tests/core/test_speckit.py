@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.dialects import DIALECTS, load, refers_to, speckit, writes
+from windlass.dialects import DIALECTS, load, markdown, refers_to, speckit, writes
 from windlass.dialects.dialect import Source
 from windlass.errors import PlanError
 from windlass.plan import Plan
@@ -450,3 +450,13 @@ def test_whatever_the_text_it_is_a_plan_or_a_plain_refusal(pieces: list[str], gl
     assert {task.stage for task in plan.tasks} <= {None, *stages}
     rank = {task.id: stages.index(task.stage) if task.stage else 0 for task in plan.tasks}
     assert all(rank[dep] <= rank[task.id] for task in plan.tasks for dep in task.depends_on)
+
+
+@given(st.text(alphabet="`a \n,", max_size=30).filter(lambda line: "``" not in line))
+def test_plain_backticks_are_read_as_the_parser_reads_them(line: str):
+    """A longer run at the end sends the whole line to the parser, which must say the same."""
+    plain = [(code, text.strip()) for code, text in markdown.segments(line.strip())]
+    parsed = [(code, text.strip()) for code, text in markdown.segments(line.strip() + "\n``")]
+    assert [each for each in plain if each[1]] == [
+        (code, kept) for code, text in parsed if (kept := text.removesuffix("``").strip())
+    ]

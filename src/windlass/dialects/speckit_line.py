@@ -97,9 +97,7 @@ def placeholder(text: str) -> bool:
 
 def paths(text: str) -> Iterator[str]:
     """The paths that a text names: in backticks, or as words that can be nothing else."""
-    text = text[:_MAX_PROSE]
-    segments = markdown.segments(text) if "`" in text else [(False, text)]
-    for is_code, segment in segments:
+    for is_code, segment in markdown.segments(text[:_MAX_PROSE]):
         for word in filter(_LIKE_PATH.search, _SPACE.split(segment)):
             path = word.strip(_TRIM) if is_code else _bare(word)
             path = path.removeprefix("./")
