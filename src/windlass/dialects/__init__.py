@@ -17,6 +17,7 @@ from windlass.dialects.dialect import Dialect, Projection, Redact, Source
 from windlass.dialects.layers import LAYERS
 from windlass.dialects.milestone import MILESTONE
 from windlass.dialects.spec import SPEC
+from windlass.dialects.speckit import SPECKIT
 from windlass.dialects.taskfile import TASKFILE
 from windlass.errors import PlanError
 from windlass.plan import Plan, validated
@@ -35,7 +36,7 @@ _A_PLAN = (
 )
 
 
-DIALECTS: tuple[Dialect, ...] = (SPEC, MILESTONE, TASKFILE, LAYERS)
+DIALECTS: tuple[Dialect, ...] = (SPEC, MILESTONE, TASKFILE, SPECKIT, LAYERS)
 """Every dialect; the first that recognises a source reads it."""
 
 

@@ -220,6 +220,12 @@ def parts(line: str) -> Iterator[tuple[list[str], str]]:
 
 def segments(line: str) -> Iterator[tuple[bool, str]]:
     """The line's parts, each with whether it is code (in backticks, which are dropped)."""
+    if "``" not in line and line.count("`") % 2 == 0:
+        # Nearly every line is so plain that its backticks pair up one by one, a tenth of the work.
+        for number, text in enumerate(line.split("`")):
+            if text:
+                yield number % 2 == 1, text.replace("\n", " ") if number % 2 else text
+        return
     for token in _SPANS.parseInline(line):
         for child in token.children or ():
             yield child.type == "code_inline", child.content

@@ -1,11 +1,18 @@
 """A plan: tasks with order. Pure."""
 
 from windlass.plan.edits import Edits, compare, same_meaning
-from windlass.plan.graph import critical_lengths, ordered, transitive_dependents, validated
+from windlass.plan.graph import (
+    MAX_TASKS,
+    critical_lengths,
+    ordered,
+    transitive_dependents,
+    validated,
+)
 from windlass.plan.model import Note, Plan, Stage, Task
 from windlass.plan.scenario import with_scenario
 
 __all__ = [
+    "MAX_TASKS",
     "Edits",
     "Note",
     "Plan",

@@ -1,0 +1,32 @@
+"""No real document of another kind is taken for a spec-kit list (B10).
+
+The documents are not ours, so they are read where WINDLASS_CORPUS points.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from windlass.dialects import speckit
+from windlass.dialects.dialect import Source
+
+CORPUS = os.environ.get("WINDLASS_CORPUS", "")
+
+pytestmark = pytest.mark.skipif(
+    not CORPUS, reason="WINDLASS_CORPUS does not say where the real documents are"
+)
+
+
+@pytest.mark.parametrize("folder", ["feature", "milestone", "not-a-plan", "spec", "taskfile"])
+def test_others_are_not_recognised(folder: str):
+    texts = {
+        f"{folder}/{path.name}": path.read_bytes().decode()
+        for path in (Path(CORPUS) / folder).iterdir()
+    }
+    assert texts
+    for path, text in texts.items():
+        assert not speckit.recognises(Source(path=path, texts=texts)), path
+        renamed = Source(path="tasks.md", texts={"tasks.md": text})
+        assert not speckit.recognises(renamed), path
+    assert not speckit.recognises(Source(path=folder, texts=texts))
