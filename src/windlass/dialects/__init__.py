@@ -15,6 +15,7 @@ from windlass.dialects import markdown
 from windlass.dialects.dialect import Dialect, Projection, Redact, Source
 from windlass.dialects.milestone import MILESTONE
 from windlass.dialects.taskfile import TASKFILE
+from windlass.dialects.taskfolder import TASKFOLDER
 from windlass.errors import PlanError
 from windlass.plan import Plan, validated
 from windlass.state import RunState
@@ -30,9 +31,10 @@ _A_PLAN = (
     "a plan is Markdown with a heading such as '## Task 1.1: Title' for each task, "
     "and '**Acceptance Criteria:**' with a list under it"
 )
+_A_FOLDER = "a folder is a plan where its Markdown files begin with 'id: …' and 'status: …'"
 
 
-DIALECTS: tuple[Dialect, ...] = (MILESTONE, TASKFILE)
+DIALECTS: tuple[Dialect, ...] = (MILESTONE, TASKFILE, TASKFOLDER)
 """Every dialect; the first that recognises a source reads it."""
 
 
@@ -84,7 +86,9 @@ def _chosen(source: Source, name: str | None) -> Dialect:
         found = _recognised(source)
         if found is not None:
             return found
-        if source.text is None or not _HEADING.search(source.text):
+        if source.text is None:
+            raise PlanError("no tasks found", path=source.path, hint=_A_FOLDER)
+        if not _HEADING.search(source.text):
             raise PlanError("no tasks found", path=source.path, hint=_A_PLAN)
         # Its own reading says best what was seen and not taken for a task.
         return MILESTONE
