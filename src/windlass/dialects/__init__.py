@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from windlass.dialects import markdown
 from windlass.dialects.dialect import Dialect, Projection, Redact, Source
+from windlass.dialects.feature import FEATURE
 from windlass.dialects.milestone import MILESTONE
 from windlass.dialects.taskfile import TASKFILE
 from windlass.dialects.taskfolder import TASKFOLDER
@@ -34,7 +35,7 @@ _A_PLAN = (
 _A_FOLDER = "a folder is a plan where its Markdown files begin with 'id: …' and 'status: …'"
 
 
-DIALECTS: tuple[Dialect, ...] = (MILESTONE, TASKFILE, TASKFOLDER)
+DIALECTS: tuple[Dialect, ...] = (FEATURE, MILESTONE, TASKFILE, TASKFOLDER)
 """Every dialect; the first that recognises a source reads it."""
 
 
