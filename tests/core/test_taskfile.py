@@ -79,9 +79,37 @@ def test_criteria_under_a_label_or_as_data():
     assert load("t.md", inner).tasks[0].acceptance_criteria == ("a", "b")
 
 
+def test_criteria_of_another_name_are_read_where_there_are_no_others():
+    both = one(text="## Success Criteria\n- a\n## Acceptance Criteria\n- b\n")
+    plan = load("t.md", both)
+    assert plan.tasks[0].acceptance_criteria == ("b",)
+    assert [(note.line, note.text) for note in plan.notes] == [
+        (5, "'Success Criteria' are not read; 'Acceptance Criteria' are")
+    ]
+    alone = one(text="## Success Criteria\n- a\n")
+    assert load("t.md", alone).tasks[0].acceptance_criteria == ("a",)
+
+
+def test_what_else_the_frontmatter_says():
+    front = "files_to_create: [a.py, '', b.py]\nfiles_to_modify: [a.py]\nfiles: none\nname: N\n"
+    task = load("t.md", one(f"{front}complexity: 5/10 (medium)\n")).tasks[0]
+    assert (task.title, task.files, task.complexity) == ("N", ("a.py", "b.py"), 5)
+    assert not task.marked_done
+    done = load("t.md", one().replace("backlog", "Completed")).tasks[0]
+    assert done.marked_done, "a claim, which nobody but adopt looks at"
+
+
+def test_an_older_name_for_the_id():
+    text = "---\ntask_id: T-9\ntitle: Nine\nstatus: backlog\n---\n"
+    assert load("t.md", text).tasks[0].id == "T-9"
+
+
 def test_checks_as_a_list_or_none():
-    listed = one(text="**Checks:**\n- `a b`\n- run `c`\n\n**Check:** none\n")
-    assert load("t.md", listed).tasks[0].checks == ("a b", "c")
+    listed = one(text="**Checks:**\n- `a b`\n- run `c`\n\n**Check:** look at `d`\n")
+    plan = load("t.md", listed)
+    assert plan.tasks[0].checks == ("a b", "c"), "'Check' is what an author wants looked at"
+    assert [note.line for note in plan.notes] == [9]
+    assert load("t.md", one(text="**Checks:** none\n")).tasks[0].checks == ()
     with pytest.raises(PlanError, match=r"t\.md:6: 'checks' has no command"):
         load("t.md", one(text="x\n**Checks:** run them all\n"))
 
@@ -121,6 +149,7 @@ def test_without_frontmatter_there_is_no_task():
         ("---\nid: a\npriority: high\n---\n", True),
         ("---\nid: a\ntitle: a blog post\n---\n# x\n", False),
         ("---\nstatus: x\n---\n", False),
+        ("---\ntask_id: a\nstatus: completed\n---\n# Report\n", False),
         ("---\nid: SPEC-1\nstatus: x\n---\n", False),
         ("---\nid:\nstatus: x\n---\n", True),
         ("# Report\n\nid: a\nstatus: done\n", False),

@@ -14,11 +14,13 @@ from msgspec.structs import replace
 from windlass.dialects import markdown
 from windlass.dialects.claims import Claims
 from windlass.dialects.dialect import Dialect, Projection, Redact, Source
+from windlass.dialects.feature import FEATURE
 from windlass.dialects.layers import LAYERS
 from windlass.dialects.milestone import MILESTONE
 from windlass.dialects.spec import SPEC
 from windlass.dialects.speckit import SPECKIT
 from windlass.dialects.taskfile import TASKFILE
+from windlass.dialects.taskfolder import TASKFOLDER
 from windlass.errors import PlanError
 from windlass.plan import Plan, validated
 from windlass.state import RunState
@@ -34,9 +36,18 @@ _A_PLAN = (
     "a plan is Markdown with a heading such as '## Task 1.1: Title' for each task, "
     "and '**Acceptance Criteria:**' with a list under it"
 )
+_A_FOLDER = "a folder is a plan where its Markdown files begin with 'id: …' and 'status: …'"
 
 
-DIALECTS: tuple[Dialect, ...] = (SPEC, MILESTONE, TASKFILE, SPECKIT, LAYERS)
+DIALECTS: tuple[Dialect, ...] = (
+    FEATURE,
+    SPEC,
+    MILESTONE,
+    TASKFILE,
+    SPECKIT,
+    LAYERS,
+    TASKFOLDER,
+)
 """Every dialect; the first that recognises a source reads it."""
 
 
@@ -90,7 +101,9 @@ def _chosen(source: Source, name: str | None) -> Dialect:
         found = _recognised(source)
         if found is not None:
             return found
-        if source.text is None or not _HEADING.search(source.text):
+        if source.text is None:
+            raise PlanError("no tasks found", path=source.path, hint=_A_FOLDER)
+        if not _HEADING.search(source.text):
             raise PlanError("no tasks found", path=source.path, hint=_A_PLAN)
         # Its own reading says best what was seen and not taken for a task.
         return MILESTONE

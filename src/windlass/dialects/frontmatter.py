@@ -6,25 +6,20 @@ replaces the lines of its own keys only; every other byte of the text is as it w
 
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from msgspec import Struct
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from windlass.dialects import yaml_events
+from windlass.dialects.yaml_events import Data, Keys
 from windlass.dialects.yaml_lines import Value, is_nested, lines_of, scalar
-from windlass.errors import PlanError
-
-Data = str | None | list["Data"] | dict[str, "Data"]
-"""What stands in a frontmatter: text, nothing, lists and mappings."""
 
 _BOM = "\ufeff"
+_WHAT = "the frontmatter"
 _MAX_CHARS = 500_000
-_MAX_DEPTH = 20
 
 _LINE = re.compile(r"(?P<text>[^\r\n]*)(?P<end>\r\n?|\n|\Z)")
 _FENCE = re.compile(r"---[ \t]*")
-_NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class Entry(Struct, kw_only=True):
@@ -74,20 +69,10 @@ def read(path: str, text: str) -> Frontmatter | None:
         return None
     start, stop, body, newline = bounds
     inside = text[start:stop]
-    if len(inside) > _MAX_CHARS:
-        _refuse(path, 1, f"has more than {_MAX_CHARS:,} characters", "shorten it")
     reader = _Reader(path, inside)
-    yaml: Any = YAML(typ="safe", pure=True)
-    try:
-        for event in yaml.parse(inside):
-            reader.take(event)
-    except MarkedYAMLError as error:
-        wrong: Any = error
-        line = wrong.problem_mark.line + 2 if wrong.problem_mark else 1
-        _refuse(path, line, f"is not YAML: {wrong.problem or wrong.context}", "mend this line")
-    except (YAMLError, ValueError, OverflowError, AssertionError) as error:
-        # The last three are how ruamel takes a directive or an escape that makes no sense.
-        _refuse(path, 1, f"is not YAML: {str(error).splitlines()[0]}", "mend it")
+    if len(inside) > _MAX_CHARS:
+        reader.refuse_at(1, f"has more than {_MAX_CHARS:,} characters", "shorten it")
+    reader.read(inside)
     return Frontmatter(
         start=start,
         stop=stop,
@@ -135,72 +120,35 @@ def spliced(path: str, text: str, owned: Mapping[str, Value]) -> str:
     return result
 
 
-class _Reader:
-    """Builds the data from YAML's events, which come without recursion however deep they nest."""
+class _Reader(yaml_events.Reader):
+    """Notes where each top-level key and its value stand, while the data is built."""
 
     def __init__(self, path: str, inside: str) -> None:
-        self.path = path
+        super().__init__(path, _WHAT, 2)
         self.inside = inside
         self.indent = 0
         self.entries: list[Entry] = []
-        self.stack: list[list[Data] | dict[str, Data]] = []
-        self.keys: list[str | None] = []
-        """For each mapping that is open the key that waits for its value; for a list None."""
 
-    def take(self, event: Any) -> None:
-        kind = type(event).__name__
-        if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
-            self.refuse(event, "has an anchor or an alias", "write the value out in each place")
+    def document(self, event: Any, *, begins: bool) -> None:
         if getattr(event, "explicit", None):  # what is appended would be a document of its own
             self.refuse(event, "has more than one YAML document", "keep one")
-        if kind == "ScalarEvent":
-            self.scalar(event)
-        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
-            self.open(event, {} if kind == "MappingStartEvent" else [])
-        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
-            self.stack.pop()
-            self.keys.pop()
-            if self.stack and event.end_mark.index > event.start_mark.index:  # a bracket's
-                self.entries[-1].content = event.end_mark.index
-                self.entries[-1].ends_in_block = False
+        super().document(event, begins=begins)
 
-    def open(self, event: Any, value: list[Data] | dict[str, Data]) -> None:
-        if not self.stack:
-            if isinstance(value, list) or event.flow_style:
-                self.refuse(event, "is no list of keys", "write 'key: value' on lines of their own")
-        else:
-            self.put(event, value)
-        if len(self.stack) == _MAX_DEPTH:
-            self.refuse(event, f"is nested more than {_MAX_DEPTH} deep", "make it flatter")
-        self.stack.append(value)
-        self.keys.append(None)
+    def opened(self, event: Any, value: list[Data] | Keys) -> None:
+        if not self.stack and event.flow_style:
+            self.refuse(event, "is no list of keys", "write 'key: value' on lines of their own")
+        super().opened(event, value)
 
-    def scalar(self, event: Any) -> None:
-        if not self.stack:
-            self.refuse(event, "has no keys", "write 'key: value' on lines of their own")
-        if isinstance(self.stack[-1], dict) and self.keys[-1] is None:
-            self.key(event, self.stack[-1])
-            return
-        plain = event.implicit[0] and event.style is None
-        self.put(event, None if plain and event.value in _NULL else event.value)
-        first, last = event.start_mark.index, event.end_mark.index
-        if first == last:  # nothing at all, and its place is that of what follows
-            return
-        entry = self.entries[-1]
-        entry.ends_in_block = event.style in ("|", ">")
-        entry.content = first if entry.ends_in_block else last
-        if len(self.stack) == 1:
-            one_line = not re.search(r"[\r\n]", self.inside[first:last])
-            entry.scalar = (first, last) if one_line else None
+    def closed(self, event: Any) -> None:
+        if self.stack and event.end_mark.index > event.start_mark.index:  # a bracket's
+            self.entries[-1].content = event.end_mark.index
+            self.entries[-1].ends_in_block = False
 
-    def key(self, event: Any, mapping: dict[str, Data]) -> None:
-        key: str = event.value
-        if key in mapping:
-            self.refuse(event, f"has the key {key!r} twice", "keep one of them")
-        self.keys[-1] = key
-        mapping[key] = None
+    def key(self, event: Any, mapping: Keys) -> None:
+        super().key(event, mapping)
         if len(self.stack) > 1:
             return
+        key: str = event.value
         at, after = event.start_mark.index, event.end_mark.index
         start = max(self.inside.rfind("\n", 0, at), self.inside.rfind("\r", 0, at)) + 1
         colon = re.compile(r"[ \t]*:").match(self.inside, after)
@@ -208,26 +156,25 @@ class _Reader:
             self.refuse(event, f"has the key {key!r} in an odd place", "write 'key: value'")
         self.indent = at - start
         end = colon.end()
-        line = event.start_mark.line + 2
+        line = mapping.lines[key]
         self.entries.append(Entry(key=key, line=line, start=start, content=end, scalar=(end, end)))
 
     def put(self, event: Any, value: Data) -> None:
-        inner, key = self.stack[-1], self.keys[-1]
-        if isinstance(inner, list):
-            inner.append(value)
-        elif key is None:
-            self.refuse(event, "has a key that is no text", "write 'key: value'")
-        else:
-            inner[key] = value
-            self.keys[-1] = None
+        super().put(event, value)
+        entry = self.entries[-1]
         if len(self.stack) == 1:
-            entry = self.entries[-1]
             entry.value = value
-            if isinstance(value, list | dict):
-                entry.scalar = None
-
-    def refuse(self, event: Any, what: str, cure: str) -> NoReturn:
-        _refuse(self.path, event.start_mark.line + 2, what, cure)
+        if isinstance(value, list | dict):
+            entry.scalar = None if len(self.stack) == 1 else entry.scalar
+            return
+        first, last = event.start_mark.index, event.end_mark.index
+        if first == last:  # nothing at all, and its place is that of what follows
+            return
+        entry.ends_in_block = event.style in ("|", ">")
+        entry.content = first if entry.ends_in_block else last
+        if len(self.stack) == 1:
+            one_line = not re.search(r"[\r\n]", self.inside[first:last])
+            entry.scalar = (first, last) if one_line else None
 
 
 def _bounds(text: str) -> tuple[int, int, int, str] | None:
@@ -265,7 +212,3 @@ def _with_new(text: str, owned: Mapping[str, Value]) -> str:
 
 def _block(values: Mapping[str, Value], found: Frontmatter) -> str:
     return "".join(f"{' ' * found.indent}{line}{found.newline}" for line in lines_of(values))
-
-
-def _refuse(path: str, line: int, what: str, cure: str) -> NoReturn:
-    raise PlanError(f"the frontmatter {what}", path=path, line=line, hint=cure)

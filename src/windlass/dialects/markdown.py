@@ -40,7 +40,7 @@ _NEWLINE = re.compile(r"\r\n?|\n")
 _YAML_KEY = re.compile(r"[\w.-]+[ \t]*:(?:[ \t]|$)")
 _RULE = re.compile(r"[ \t]*([-*_])[ \t]*(?:\1[ \t]*){2,}")
 _MARKER = re.compile(r"(?P<bare>[ \t]*(?:[-*+]|[0-9]{1,9}[.)])?)[ \t]*")
-_CHECKBOX = re.compile(r"\A\[[ xX]\](?:\s+|\Z)")
+_CHECKBOX = re.compile(r"\A\[[ xX~]?\](?:\s+|\Z)")
 _LABEL = re.compile(
     r"(?P<mark>\*\*|__)(?P<label>[^*:]+?)"
     r"(?::(?P<inside>[^*]*?)(?P=mark)|(?P=mark)[ \t]*(?:\([^()]*\))?[ \t]*:)(?P<rest>.*)"

@@ -18,8 +18,9 @@ from windlass.dialects.claims import text as as_text
 from windlass.dialects.claims import texts as as_texts
 from windlass.dialects.dialect import Projection, Redact
 from windlass.events.values import RunEnd
-from windlass.plan import Plan, Task, transitive_dependents
-from windlass.state import Phase, RunState, TaskState
+from windlass.plan import Plan, Task
+from windlass.state import RunState, TaskState
+from windlass.state.reach import blocked
 
 FOLDER = ".specflow/execution"
 SPECS = ".specflow/specs"
@@ -149,12 +150,7 @@ def project(state: RunState, seq: int, texts: Mapping[str, str], redact: Redact)
 
 
 def _waves(state: RunState) -> tuple[Wave, ...]:
-    out_of_reach = {
-        dependent
-        for task in state.tasks.values()
-        if task.phase is Phase.ABANDONED
-        for dependent in transitive_dependents(state.plan, task.id)
-    }
+    out_of_reach = blocked(state)
     members: dict[str, list[Task]] = {stage.name: [] for stage in state.plan.stages}
     for spec in state.plan.tasks:
         if spec.stage in members:  # the scenario is no group

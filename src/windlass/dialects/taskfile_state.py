@@ -1,6 +1,6 @@
-"""`status` and `feature_build` in a task file's frontmatter, for those who read them there.
+"""`status` and `feature_build` in task files' frontmatter, for those who read them there.
 
-A projection: it is never read back. It is written into a file of the user's, so only these two
+A projection: it is never read back. It is written into files of the user's, so only these two
 keys are touched, and a file that cannot be understood just now is left alone.
 """
 
@@ -10,10 +10,12 @@ from types import MappingProxyType
 from windlass.dialects import frontmatter
 from windlass.dialects.claims import Claim, Claims
 from windlass.dialects.dialect import Projection, Redact
-from windlass.dialects.yaml_lines import Value
+from windlass.dialects.yaml_lines import Value, lines_of
 from windlass.errors import PlanError
 from windlass.events.values import RunEnd
+from windlass.plan import Plan
 from windlass.state import Attempt, RunState, TaskState
+from windlass.state.reach import blocked
 
 MAX_SUMMARY = 500
 STAMP = "journal"
@@ -37,23 +39,68 @@ _STATUS: Mapping[str, str] = MappingProxyType(
 """From Windlass's words to the task file's; a pending task's file is not touched."""
 
 
+def writes(plan: Plan) -> tuple[str, ...]:
+    """The file of each task that has one of its own."""
+    return tuple(dict.fromkeys(task.path for task in plan.tasks if task.path))
+
+
 def project(state: RunState, seq: int, texts: Mapping[str, str], redact: Redact) -> Projection:
-    """The task's file with its state in it, as {path: text}; nothing where nothing is new."""
-    path = state.plan.path
-    task = state.tasks[state.plan.tasks[0].id]
-    if path not in texts or task.status not in _STATUS:
-        return {}
-    build = _build(state, task, redact)
-    text = texts[path]
+    """Each task's file with its state in it, as {path: text}; only those with something new."""
+    files = {task.id: task.path for task in state.plan.tasks if task.path}
+    return _project(state, files, texts, seq, redact)
+
+
+def project_alone(
+    state: RunState, seq: int, texts: Mapping[str, str], redact: Redact
+) -> Projection:
+    """The same for a plan that is its one task's file."""
+    return _project(state, {state.plan.tasks[0].id: state.plan.path}, texts, seq, redact)
+
+
+def _project(
+    state: RunState,
+    files: Mapping[str, str],
+    texts: Mapping[str, str],
+    seq: int,
+    redact: Redact,
+) -> Projection:
+    out_of_reach = blocked(state)
+    made: Projection = {}
+    for task_id, path in files.items():
+        task = state.tasks[task_id]
+        lost = task_id in out_of_reach
+        if path not in texts or not (lost or task.status in _STATUS):
+            continue
+        status = "blocked" if lost else _status(state, task)
+        text = _told(f"{state.run}@{seq}", path, texts[path], status, _build(state, task, redact))
+        if text != texts[path]:
+            made[path] = text
+    return made
+
+
+def _told(position: str, path: str, text: str, status: str, build: Mapping[str, Value]) -> str:
+    """The text with this state in it; as it was where it has it already."""
+    if _has(text, status, build):
+        return text
     try:
-        owned = {"status": _status(state, task), "feature_build": {**build, STAMP: _stamp(text)}}
+        owned = {"status": status, "feature_build": {**build, STAMP: _stamp(text)}}
         if frontmatter.spliced(path, text, owned) == text:
-            return {}  # a new position alone is no news to whoever reads the file
-        owned["feature_build"] = {**build, STAMP: f"{state.run}@{seq}"}
-        return {path: frontmatter.spliced(path, text, owned)}
+            return text  # a new position alone is no news to whoever reads the file
+        owned["feature_build"] = {**build, STAMP: position}
+        return frontmatter.spliced(path, text, owned)
     except PlanError:
         # Somebody is in the middle of editing it; the next change brings the next chance.
-        return {}
+        return text
+
+
+def _has(text: str, status: str, build: Mapping[str, Value]) -> bool:
+    """Whether the frontmatter surely has this state, line for line as it is written here.
+
+    Of a thousand tasks all but a few are as they were, and reading YAML for each would take time.
+    """
+    above = text.removesuffix(frontmatter.body(text))
+    told = "".join(f"{line}\n" for line in lines_of({"feature_build": build}))
+    return f"\nstatus: {status}\n" in above and f"\n{told}  {STAMP}: " in above
 
 
 def _stamp(text: str) -> str | None:
@@ -65,11 +112,15 @@ def _stamp(text: str) -> str | None:
 
 
 def _status(state: RunState, task: TaskState) -> str:
-    if task.status == "completed" and state.ended is not RunEnd.COMPLETED:
-        # Merged is no success until the whole has proven itself.
-        proved_wrong = state.ended in (RunEnd.FAILED, RunEnd.NEEDS_HUMAN)
-        return "blocked" if proved_wrong else "in_progress"
-    return _STATUS[task.status]
+    if task.status != "completed" or state.ended is RunEnd.COMPLETED:
+        return _STATUS[task.status]
+    # Merged is no success where the whole has not proven itself.
+    all_merged = len(state.done) == len(state.tasks)
+    if all_merged and state.ended in (RunEnd.FAILED, RunEnd.NEEDS_HUMAN):
+        return "blocked"
+    # Alone, a task has yet to see that proof; among others it has had its own, and theirs may take
+    # days.
+    return "in_progress" if len(state.tasks) == 1 else _STATUS[task.status]
 
 
 def _build(state: RunState, task: TaskState, redact: Redact) -> dict[str, Value]:

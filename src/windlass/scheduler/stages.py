@@ -6,8 +6,8 @@ reach because what it needs was given up. What waits for a person is not settled
 
 from collections.abc import Iterator
 
-from windlass.plan import transitive_dependents
 from windlass.state import Phase, RunState, TaskState
+from windlass.state.reach import blocked
 
 _SETTLED = frozenset({Phase.MERGED, Phase.ABANDONED})
 
@@ -30,7 +30,7 @@ def _closed(state: RunState) -> frozenset[str]:
     names = [stage.name for stage in state.plan.stages]
     if not names:
         return frozenset()
-    lost = _out_of_reach(state)
+    lost = blocked(state)
     unsettled = {
         state.specs[task.id].stage
         for task in state.tasks.values()
@@ -38,8 +38,3 @@ def _closed(state: RunState) -> frozenset[str]:
     }
     first = next((i for i, name in enumerate(names) if name in unsettled), len(names))
     return frozenset(names[first + 1 :])
-
-
-def _out_of_reach(state: RunState) -> frozenset[str]:
-    given_up = (task.id for task in state.tasks.values() if task.phase is Phase.ABANDONED)
-    return frozenset(id_ for each in given_up for id_ in transitive_dependents(state.plan, each))

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from windlass.events.model import RunEnd
-from windlass.plan import transitive_dependents
-from windlass.state import Phase, RunState
+from windlass.state import RunState
+from windlass.state.reach import blocked
 
 EXIT_CODES: Mapping[RunEnd, int] = MappingProxyType(
     {
@@ -41,22 +41,10 @@ def is_finished(state: RunState) -> bool:
     return state.ended in {RunEnd.COMPLETED, RunEnd.ABANDONED}
 
 
-def blocked(state: RunState) -> Mapping[str, str]:
-    """Each task that can never start, with the abandoned one it waits for."""
-    return {
-        dependent: task.id
-        for task in state.tasks.values()
-        if task.phase is Phase.ABANDONED
-        for dependent in transitive_dependents(state.plan, task.id)
-    }
-
-
 def task_statuses(state: RunState) -> dict[str, str]:
     """Each task's status word, in the plan's order."""
     out_of_reach = blocked(state)
     return {
-        task.id: "blocked"
-        if task.id in out_of_reach and task.phase is Phase.PENDING
-        else task.status
+        task.id: "blocked" if task.id in out_of_reach else task.status
         for task in state.tasks.values()
     }

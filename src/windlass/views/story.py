@@ -5,8 +5,8 @@ from msgspec import Struct
 from windlass.events import model as e
 from windlass.events.review import Review
 from windlass.state import RunState
+from windlass.state.reach import blocked
 from windlass.views.cost import task_cost
-from windlass.views.outcome import blocked
 from windlass.views.waiting import wait_line
 from windlass.views.words import duration, money, one_line, plural, tokens
 
