@@ -436,7 +436,7 @@ def test_it_is_known_by_what_it_contains(text, meant):
     source = Source(path="any.md", texts={"any.md": text})
     assert spec.recognises(source) is meant
     assert (
-        sum(each.recognises(source) for each in DIALECTS[1:]) == 0
+        not any(each.recognises(source) for each in DIALECTS if each.name != "spec")
         or not meant
         or "Task 1.1" in text
     )
