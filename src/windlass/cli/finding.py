@@ -13,6 +13,7 @@ from windlass.errors import BadInput, PlanError, WindlassError
 from windlass.plan import Plan
 from windlass.state import RunState
 from windlass.views.outcome import is_finished, run_status
+from windlass.views.words import one_line
 
 
 def read_plan(project: Project, typed: str, *, dialect: str | None = None) -> Plan:
@@ -94,7 +95,7 @@ def _by_id(project: Project, typed: str, dialect: str | None) -> Plan:
     if state is None:
         known = ", ".join(project.plans())
         hint = f"plans run here: {known}" if known else "name a Markdown file with tasks"
-        raise PlanError("no such file or plan", path=typed, hint=hint)
+        raise PlanError("no such file or plan", path=one_line(typed, 200), hint=hint)
     shown = state.plan.path
     path = project.root / shown
     if not path.exists():

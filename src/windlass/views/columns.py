@@ -37,17 +37,16 @@ def cut(line: str, width: int) -> str:
 
 def wrapped(parts: Iterable[str], width: int, *, between: str = " ") -> Iterator[str]:
     """The parts on as few lines as they fit on; `between` also ends a line that goes on below."""
-    line = ""
+    end = between.rstrip()
+    room = width - len(end)
+    line: str | None = None
     for part in parts:
-        short = fitted(part, width)
-        if not line:
-            line = short
-        elif columns(line + between + short) + len(between.rstrip()) <= width:
-            line += between + short
-        else:
-            yield line + between.rstrip()
-            line = short
-    yield line
+        short = fitted(part, room)
+        if line is not None and columns(line + between + short) > room:
+            yield line + end
+            line = None
+        line = short if line is None else line + between + short
+    yield line or ""
 
 
 def _columns(char: str) -> int:

@@ -4,11 +4,11 @@ Every task has a place in a column, from which a rail runs down to the last task
 A task's own line reaches to the rails of all it waits for: those it ends, those it only touches.
 A rail that a line crosses without touching stays whole. Where several tasks wait for the same
 several, the rails meet on a line of their own first, and one goes on from there.
+So what is drawn says exactly what the plan says, and can be read back.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -22,9 +22,12 @@ MAX_ROWS = 100
 MAX_RAILS = 12
 _ID_COLUMNS = 16
 _DASH = "╌"
-FIRST, LATER = "○", "●"
+_ENDS_HERE = frozenset({"○", "●"})
+"""A task of which no rail goes on; what stands right below it would seem to wait for it."""
+FIRST, LATER, MEETING = "○", "●", "◇"
 RAILS = f"{FIRST} starts at once · {LATER} waits for all that its line leads up to"
 STAGES = f"{FIRST} starts with its stage · {LATER} waits for all that its line leads up to"
+MEETINGS = f" · {MEETING} lines meet"
 STEPS = "what stands on a line can be done at once, when all above it is done"
 
 
@@ -54,6 +57,7 @@ def picture(plan: Plan, width: int) -> Picture:
             lines.append(cut(f"{filled}  {one_line(row.stage, width)}", width).rstrip())
     drawn = sum(row.task is not None for row in shown)
     legend = STAGES if plan.stages else RAILS
+    legend += MEETINGS if any(row.key and not row.task for row in shown) else ""
     return Picture(legend=legend, lines=(*lines, *_left_out(len(plan.tasks) - drawn)))
 
 
@@ -70,18 +74,18 @@ class _Row(NamedTuple):
 
 def _rows(plan: Plan) -> list[_Row]:
     """Every task after what it waits for, and stage by stage where that is possible."""
-    tasks = by_stage(plan)
+    tasks, grouped = by_stage(plan)
     waits = {task.id: tuple(dict.fromkeys(task.depends_on)) for task in tasks}
     alike = Counter(frozenset(deps) for deps in waits.values())
     meetings: dict[frozenset[str], str] = {}
     rows: list[_Row] = []
     barriers = {stage.name for stage in plan.stages[1:]}
-    stages = [task.stage for task in tasks]
-    staged = any(stages) and len(list(groupby(stages))) == len(set(stages))
+    staged = grouped and any(task.stage for task in tasks)
     for before, task in zip((None, *tasks), tasks, strict=False):
         if staged and (before is None or before.stage != task.stage):
+            barrier = task.stage in barriers
             named = f"stage {task.stage}" if task.stage else "no stage"
-            rows.append(_Row(stage=named, barrier=task.stage in barriers))
+            rows.append(_Row(stage=f"then {named}" if barrier else named, barrier=barrier))
         deps = waits[task.id]
         together = frozenset(deps)
         count = alike[together]
@@ -94,8 +98,11 @@ def _rows(plan: Plan) -> list[_Row]:
     return rows
 
 
-def by_stage(plan: Plan) -> Sequence[Task]:
-    """The tasks in an order they can be done in, one stage after the other if at all possible."""
+def by_stage(plan: Plan) -> tuple[Sequence[Task], bool]:
+    """The tasks in an order they can be done in, and whether it goes stage by stage.
+
+    It does unless stages and dependencies contradict each other.
+    """
     tasks = ordered(plan)
     names = [*(stage.name for stage in plan.stages), *(task.stage for task in tasks)]
     place = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -103,9 +110,9 @@ def by_stage(plan: Plan) -> Sequence[Task]:
     done: set[str] = set()
     for task in grouped:
         if not done.issuperset(task.depends_on):
-            return tasks
+            return tasks, False
         done.add(task.id)
-    return grouped
+    return grouped, True
 
 
 class _Rails:
@@ -140,11 +147,10 @@ class _Rails:
         span = range(min((*touched, own)), max((*touched, own)))
         cells: list[str] = []
         for at in range(len(self._rails)):
-            up, down = at in touched, at == own or (at in touched and at not in ended)
-            if at == own and row.task is not None:
-                cell = LATER if row.waits else FIRST
-            elif up or down:
-                cell = _CORNERS[at > span.start, at in span, up, down]
+            if at == own:
+                cell = MEETING if row.task is None else LATER if row.waits else FIRST
+            elif at in touched:
+                cell = _CORNERS[at > span.start, at in span, at not in ended]
             elif self._rails[at] is not None:
                 cell = "│"
             else:
@@ -160,24 +166,21 @@ class _Rails:
         """A column for a row that goes on from no rail that ends here."""
         for at, source in enumerate(self._rails):
             above = self._above[2 * at : 2 * at + 1]
-            if source is None and (not row.waits or above not in {FIRST, LATER}):
+            if source is None and (not row.waits or above not in _ENDS_HERE):
                 return at
         self._rails.append(None)
         return len(self._rails) - 1
 
 
 _CORNERS = {
-    (False, True, True, True): "├",
-    (True, False, True, True): "┤",
-    (True, True, True, True): "┼",
-    (False, True, True, False): "└",
-    (True, False, True, False): "┘",
-    (True, True, True, False): "┴",
-    (True, True, False, True): "┬",
-    (True, False, False, True): "┐",
-    (False, True, False, True): "┌",
+    (False, True, True): "├",
+    (True, False, True): "┤",
+    (True, True, True): "┼",
+    (False, True, False): "└",
+    (True, False, False): "┘",
+    (True, True, False): "┴",
 }
-"""What stands where lines meet: whether one goes left, right, up and down from there."""
+"""Where a line touches a rail: whether it goes left and right from there, and the rail on."""
 
 
 def _in_steps(plan: Plan, width: int) -> Iterable[str]:

@@ -26,7 +26,7 @@ def understanding(plan: Plan, *, width: int, verbose: bool = False) -> list[str]
     """
     wide = max(width, MIN_WIDTH)
     lines = [*_head(plan, wide)]
-    tasks = by_stage(plan)
+    tasks, _ = by_stage(plan)
     at = _MARGIN + min(max(len(task.id) for task in tasks), _ID_COLUMNS) + 2
     for before, task in zip((None, *tasks), tasks, strict=False):
         if task.stage and (before is None or before.stage != task.stage):
@@ -34,7 +34,8 @@ def understanding(plan: Plan, *, width: int, verbose: bool = False) -> list[str]
         lines += ["", *_task(plan, task, wide, at, verbose=verbose)]
     if len(tasks) > 1:
         drawn = picture(plan, wide - _MARGIN)
-        lines += ["", "Order", *_indented([drawn.legend, "", *drawn.lines])]
+        legend = wrapped(drawn.legend.split(" · "), wide - _MARGIN, between=" · ")
+        lines += ["", "Order", *_indented([*legend, "", *drawn.lines])]
         lines += ["", *_path(plan, wide)]
     lines += _end(plan, wide)
     return [*lines, *_passed_over(plan, wide, verbose=verbose)]
