@@ -27,11 +27,8 @@ def cut(line: str, width: int) -> str:
         return line
     kept = ""
     room = width - 1
-    for char in line:
-        room -= _columns(char)
-        if room < 0:
-            break
-        kept += char
+    while (room := room - _columns(line[len(kept)])) >= 0:
+        kept += line[len(kept)]
     return kept.rstrip() + "…"
 
 
