@@ -1,6 +1,8 @@
 """What was understood of a plan, for people: its tasks, their order, and what was passed over."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from windlass.plan import Note, Plan, Task, critical_path
 from windlass.views.columns import columns, cut, fitted, wrapped
@@ -28,9 +30,14 @@ def understanding(plan: Plan, *, width: int, verbose: bool = False) -> list[str]
     lines = [*_head(plan, wide)]
     tasks, _ = by_stage(plan)
     at = _MARGIN + min(max(len(task.id) for task in tasks), _ID_COLUMNS) + 2
+    counts = Counter(task.stage for task in tasks)
+    befores = {later.name: earlier.name for earlier, later in pairwise(plan.stages)}
+    gates = {stage.name: stage.checks for stage in plan.stages}
     for before, task in zip((None, *tasks), tasks, strict=False):
         if task.stage and (before is None or before.stage != task.stage):
-            lines += ["", *_stage(plan, task.stage, wide)]
+            name = task.stage
+            stage = _stage(name, counts[name], befores.get(name), gates.get(name, ()), wide)
+            lines += ["", *stage]
         lines += ["", *_task(plan, task, wide, at, verbose=verbose)]
     if len(tasks) > 1:
         drawn = picture(plan, wide - _MARGIN)
@@ -59,14 +66,12 @@ def criteria(count: int) -> str:
     return f"{count or 'no'} {'criterion' if count == 1 else 'criteria'}"
 
 
-def _stage(plan: Plan, name: str, width: int) -> Iterator[str]:
-    count = plural(sum(task.stage == name for task in plan.tasks), "task")
-    yield fitted(f"Stage {name}", width - 20) + f" · {count}"
-    names = [stage.name for stage in plan.stages]
-    if name in names[1:]:
-        before = names[names.index(name) - 1]
+def _stage(
+    name: str, count: int, before: str | None, gates: Sequence[str], width: int
+) -> Iterator[str]:
+    yield fitted(f"Stage {name}", width - 20) + f" · {plural(count, 'task')}"
+    if before is not None:
         yield fitted(f"begins when stage {before} is done", width)
-    gates = [check for stage in plan.stages if stage.name == name for check in stage.checks]
     yield from _labelled("gate", gates, width, at=0)
 
 
