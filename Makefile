@@ -23,7 +23,7 @@ test: setup core ## Run all tests but the long sweeps
 
 core: setup ## Test the pure core; every branch of it must be reached
 	@rm -f .coverage .coverage.*
-	$(BIN)/python -m coverage run -m pytest -n auto tests/core tests/simulation tests/runner -q
+	$(BIN)/python -m coverage run -m pytest -n auto -m "not sweep" tests/core tests/simulation tests/runner -q
 	@$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --include='$(CORE)' --fail-under=100 --skip-covered
 

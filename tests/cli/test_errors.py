@@ -107,9 +107,11 @@ class TestPlans:
             "nope.md: no such file or plan; name a Markdown file with tasks"
         )
 
-    def test_a_folder_is_refused(self, desk: Desk):
+    def test_a_folder_that_is_no_plan_is_refused(self, desk: Desk):
         desk.write("docs/plan.md", tasks(task("a")))
-        assert refused(desk, "run", "docs") == "docs is a folder; name the plan's file in it"
+        assert refused(desk, "run", "docs") == (
+            "docs: the folder as a whole is no plan; name a file in it: docs/plan.md"
+        )
 
     def test_a_file_that_cannot_be_read_is_refused(self, desk: Desk):
         desk.write("bad.md", "x")

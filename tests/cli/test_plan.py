@@ -39,17 +39,27 @@ def test_what_people_read(desk: Desk):
     answer = desk.call("plan", "plan.md")
     assert (answer.code, answer.err) == (0, "")
     assert answer.out == snapshot("""\
-Health check (plan, milestone): 2 tasks
+Health check
+  plan.md
+  dialect milestone · id plan
+  2 tasks · 3 criteria
 
   1.1  Add the endpoint
-      plan.md:3 · first · 2 criteria
-      files: src/health.py
-      checks: python3 -m pytest -q
+       waits for none · 2 criteria · complexity 3 · line 3
+       files   src/health.py
+       checks  python3 -m pytest -q
 
   1.2  Document it
-      plan.md:13 · after 1.1 · 1 criterion
+       after 1.1 · 1 criterion · line 13
 
-The longest way through is 2 tasks.
+Order
+  ○ starts at once · ● waits for all that its line leads up to
+
+  ○  1.1  Add the endpoint
+  ●  1.2  Document it
+
+Critical path: 2 of 2 tasks, one after the other
+  1.1 → 1.2
 """)
 
 
@@ -58,19 +68,40 @@ def test_notes_stages_and_checks_of_the_plan(desk: Desk):
     answer = desk.call("plan", "docs/orders.md")
     assert (answer.code, answer.err) == (0, "")
     assert answer.out == snapshot("""\
-Orders (orders, milestone): 2 tasks
+Orders
+  docs/orders.md
+  dialect milestone · id orders
+  2 tasks · 2 stages · 1 criterion
+
+Stage 1 · 1 task
 
   2.1  Store orders
-      docs/orders.md:5 · first · 1 criterion
-      files: src/store.py, tests/test_store.py
+       waits for none · 1 criterion · line 5
+       files   src/store.py, tests/test_store.py
 
-  2.2  Show orders with a title so long that nobody would want to read all o…
-      docs/orders.md:13 · after 2.1 · 0 criteria
+Stage 2 · 1 task
 
-The longest way through is 2 tasks.
-Every task: make test
+  2.2  Show orders with a title so long that nobody would want to read all of i…
+       after 2.1 · no criteria · at most 2 turns · line 13
+
+Order
+  ○ starts at once · ● waits for all that its line leads up to
+
+     stage 1
+  ○  2.1  Store orders
+  │  stage 2
+  ●  2.2  Show orders with a title so long that nobody would want to read all o…
+
+Critical path: 2 of 2 tasks, one after the other
+  2.1 → 2.2
+
+Every task must pass
+  make test
+
 It has an E2E scenario, which is tried with --e2e.
-docs/orders.md:19: passed over: only a bold label is a field: write '**Depends on:**'
+
+Passed over
+  docs/orders.md:19: only a bold label is a field: write '**Depends on:**'
 """)
 
 
@@ -136,14 +167,14 @@ def test_a_dry_run_is_the_same(desk: Desk, more: list[str]):
 def test_a_plan_is_named_from_where_one_stands_and_shown_from_the_root(desk: Desk):
     desk.write("docs/orders.md", STAGED)
     desk.directory = desk.repo / "docs"
-    assert "\n      docs/orders.md:5 · first" in desk.call("plan", "orders.md").out
+    assert "\n  docs/orders.md\n" in desk.call("plan", "orders.md").out
 
 
 def test_a_plan_outside_of_the_repository(desk: Desk):
     (desk.root / "orders.md").write_text(STAGED)
     answer = desk.call("plan", str(desk.root / "orders.md"))
     assert answer.code == 0
-    assert f"{desk.root}/orders.md:5" in answer.out
+    assert f"\n  {desk.root}/orders.md:19:\n" in answer.out
 
 
 def test_another_repository_can_be_named(desk: Desk):
@@ -185,3 +216,46 @@ def test_a_plans_text_cannot_move_the_cursor(desk: Desk):
     answer = desk.call("plan", "bad.md")
     assert answer.code == 0
     assert not set(answer.out) & {"\x1b", "\x07", "\x9b"}
+
+
+def test_every_criterion_is_shown_where_asked_for(desk: Desk):
+    told = desk.call("plan", "plan.md", "--verbose").out
+    assert "  1. GET /health answers 200\n       2. The answer is JSON\n" in told
+    assert desk.call("run", "plan.md", "--dry-run", "--verbose").out == told
+
+
+class TestDialect:
+    def test_it_can_be_named(self, desk: Desk):
+        desk.write("both.md", "---\nid: T-1\nstatus: backlog\n---\n\n## Task 1: One\n")
+        assert "dialect milestone · id both" in desk.call("plan", "both.md").out
+        named = desk.call("plan", "both.md", "--dialect", "taskfile")
+        assert "dialect taskfile · id T-1" in named.out
+
+    @pytest.mark.parametrize("command", ["plan", "run"])
+    def test_one_that_nobody_speaks_is_refused(self, desk: Desk, command: str):
+        answer = desk.call(command, "plan.md", "--dialect", "klingon")
+        assert answer.code == 2
+        assert answer.err.startswith(
+            "windlass: plan.md: there is no dialect 'klingon'; the dialects are "
+        )
+
+
+class TestFolders:
+    """What a folder's plan is, the dialects say; here is what they are given of it."""
+
+    def test_a_folder_that_is_no_plan_names_the_plans_in_it(self, desk: Desk):
+        desk.write("docs/orders.md", STAGED)
+        desk.write("docs/notes.md", "# Notes\n\nNothing to do.\n")
+        answer = desk.call("plan", "docs")
+        assert answer == (
+            2,
+            "",
+            "windlass: docs: the folder as a whole is no plan; name a file in it: docs/orders.md\n",
+        )
+
+    def test_a_folder_without_any(self, desk: Desk):
+        desk.write("docs/logo.png", b"\x89PNG")
+        assert desk.call("plan", "docs").err == (
+            "windlass: docs: no file in this folder can be a plan;"
+            " a plan's files end in .md, .markdown, .xml, .yaml, .yml\n"
+        )

@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 from windlass.errors import PlanError
 from windlass.plan import (
     Plan,
+    Stage,
     Task,
     critical_lengths,
+    critical_path,
     ordered,
+    steps,
     transitive_dependents,
     validated,
 )
@@ -199,3 +202,49 @@ def test_a_plan_knows_its_tasks_by_id():
     known = plan(a="", b="a")
 
     assert known.task("b") is known.tasks[1]
+
+
+def staged(stages: str, **tasks: str) -> Plan:
+    """Each task 'stage: dependencies', and the stages that have barriers."""
+    made = [(task, *value.split(":")) for task, value in tasks.items()]
+    return Plan(
+        id="p",
+        title="p",
+        dialect="x",
+        path="p.md",
+        tasks=tuple(
+            Task(id=task, title=task, stage=stage or None, depends_on=tuple(deps.split()))
+            for task, stage, deps in made
+        ),
+        stages=tuple(Stage(name=name) for name in stages.split()),
+    )
+
+
+class TestCriticalPath:
+    def test_it_is_the_longest_chain(self):
+        assert critical_path(plan(a="", b="a", c="", d="b c", e="c")) == ("a", "b", "d")
+
+    def test_of_equals_the_first_counts(self):
+        assert critical_path(plan(a="", b="", c="a b")) == ("a", "c")
+
+    def test_a_plan_without_tasks_has_none(self):
+        assert critical_path(plan()) == ()
+
+    def test_a_barrier_counts(self):
+        barred = staged("1 2 3", a="1:", b="1:a", c="2:", d="3:", e="3:a")
+        assert critical_path(barred) == ("a", "b", "c", "d")
+        assert steps(barred) == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 4}
+
+    def test_a_stage_without_tasks_lets_all_pass(self):
+        assert critical_path(staged("1 2 3", a="1:", b="3:")) == ("a", "b")
+
+    def test_a_task_of_no_stage_waits_for_its_dependencies_only(self):
+        assert steps(staged("1 2", a="1:", b="2:", c=":")) == {"a": 1, "b": 2, "c": 1}
+
+    def test_stages_that_contradict_the_dependencies_are_left_out(self):
+        assert critical_path(staged("1 2", a="1:b", b="2:")) == ("b", "a")
+
+    @given(acyclic())
+    def test_without_barriers_it_is_as_long_as_the_scheduler_thinks(self, any_plan: Plan):
+        lengths = critical_lengths(any_plan, {})
+        assert len(critical_path(any_plan)) == max(lengths.values(), default=0)

@@ -190,7 +190,7 @@ def test_a_folder_with_one_list_at_its_top():
         plan = load(path, texts)
         assert (plan.id, plan.path, len(plan.tasks)) == ("001-photo-albums", PATH, 6)
     assert load(".", {"tasks.md": TASKS}).id == "plan"
-    with pytest.raises(PlanError, match=r"specs: no tasks found"):
+    with pytest.raises(PlanError, match=r"specs: the folder as a whole is no plan; name a file"):
         load("specs", texts)
     with pytest.raises(PlanError, match=r"has not one tasks\.md"):
         load("specs", texts, dialect="speckit")

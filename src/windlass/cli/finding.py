@@ -1,46 +1,49 @@
-"""From what a person typed to a plan: a file, or the id of a plan that was run here."""
+"""From what a person typed to a plan: a file, a folder, or the id of a plan that was run here."""
 
 import hashlib
+import os
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from windlass.cli.wiring import Project, newest
-from windlass.dialects import load
-from windlass.errors import BadInput, PlanError
+from windlass.dialects import load, refers_to
+from windlass.errors import BadInput, PlanError, WindlassError
 from windlass.plan import Plan
 from windlass.state import RunState
 from windlass.views.outcome import is_finished, run_status
+from windlass.views.words import one_line
 
-MAX_BYTES = 10_000_000
 
-
-def read_plan(project: Project, typed: str) -> Plan:
-    """The plan that is meant, read from its file as it is now."""
-    path = Path(typed)
-    if not path.is_absolute():
-        path = project.directory / path
-    if path.is_dir():
-        raise BadInput(f"{typed} is a folder", hint="name the plan's file in it")
+def read_plan(project: Project, typed: str, *, dialect: str | None = None) -> Plan:
+    """The plan that is meant, read from its files as they are now."""
+    path = project.directory / typed
+    if not os.path.lexists(path):
+        return _by_id(project, typed, dialect)
     if not path.exists():
-        return _by_id(project, typed)
+        raise PlanError("the link leads nowhere", path=typed, hint="name the plan's file")
     shown = _shown(project, path)
     if not shown.isprintable():
         # It would be recorded with the run, and shown; surrogates cannot even be written.
         raise PlanError("the file's name is not plain text", path=shown, hint="rename it")
-    plan = load(shown, _text(path, typed))
+    plan = _loaded(project, path, shown, dialect)
     return replace(plan, id=_own_id(project, plan))
 
 
 def plan_to_resume(project: Project, typed: str) -> Plan:
-    """The plan whose run is to go on: its file as it is now, or as recorded where that is gone."""
+    """The plan whose run is to go on: its file as it is now, or as recorded where that is gone.
+
+    It is read in the dialect that its run was started with.
+    """
+    recorded = _recorded(project, typed)
+    dialect = recorded.plan.dialect if recorded is not None else None
     try:
-        return read_plan(project, typed)
+        return read_plan(project, typed, dialect=dialect)
     except PlanError:
-        state = newest(project.entries(typed)) if typed in project.plans() else None
-        if state is None:
+        if recorded is None or recorded.plan.id != typed:
             raise
-        return state.plan
+        return recorded.plan
 
 
 def plan_id_of(project: Project, typed: str | None) -> str:
@@ -49,6 +52,8 @@ def plan_id_of(project: Project, typed: str | None) -> str:
         return _only_unfinished(project)
     if typed in project.plans():
         return typed
+    if (recorded := _recorded(project, typed)) is not None:
+        return recorded.plan.id
     return read_plan(project, typed).id
 
 
@@ -84,27 +89,44 @@ def find_task(project: Project, typed: str) -> tuple[RunState, str]:
     raise BadInput(f"several plans have a task {task_id!r}", hint=f"say which: {listed}")
 
 
-def _by_id(project: Project, typed: str) -> Plan:
-    """The plan of that id, from the file its last run was started with."""
+def _by_id(project: Project, typed: str, dialect: str | None) -> Plan:
+    """The plan of that id, from the file or folder its last run was started with."""
     state = newest(project.entries(typed)) if typed in project.plans() else None
     if state is None:
         known = ", ".join(project.plans())
         hint = f"plans run here: {known}" if known else "name a Markdown file with tasks"
-        raise PlanError("no such file or plan", path=typed, hint=hint)
-    path = project.root / state.plan.path
+        raise PlanError("no such file or plan", path=one_line(typed, 200), hint=hint)
+    shown = state.plan.path
+    path = project.root / shown
     if not path.exists():
-        raise PlanError("the plan's file is gone", path=state.plan.path, hint="put it back")
-    return replace(load(state.plan.path, _text(path, state.plan.path)), id=state.plan.id)
+        raise PlanError("the plan's file is gone", path=shown, hint="put it back")
+    plan = _loaded(project, path, shown, dialect or state.plan.dialect)
+    return replace(plan, id=state.plan.id)
 
 
-def _text(path: Path, typed: str) -> str:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise PlanError(f"more than {MAX_BYTES // 1_000_000} MB", path=typed)
-        # What is not UTF-8 is said by the dialects, with its line.
-        return path.read_bytes().decode("utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise PlanError(error.strerror or str(error), path=typed) from None
+def _recorded(project: Project, typed: str) -> RunState | None:
+    """The last run of the plan that has this id, or that alone was read from this path."""
+    if typed in project.plans():
+        return newest(project.entries(typed))
+    path = project.directory / typed
+    if not os.path.exists(path):  # noqa: PTH110  which is also true of a name that is too long
+        return None
+    shown = _shown(project, path)
+    having: list[RunState] = []
+    for plan_id in project.plans():
+        # A journal that cannot be read is said where its own plan is asked for.
+        with suppress(WindlassError):
+            state = newest(project.entries(plan_id))
+            having += [state] if state is not None and state.plan.path == shown else []
+    return having[0] if len(having) == 1 else None
+
+
+def _loaded(project: Project, path: Path, shown: str, dialect: str | None) -> Plan:
+    files = project.plan_files()
+    files.read(path, shown)
+    files.read_also(refers_to(shown, files.texts, dialect=dialect))
+    plan = load(shown, files.texts, dialect=dialect)
+    return replace(plan, notes=(*plan.notes, *files.notes))
 
 
 def _shown(project: Project, path: Path) -> str:

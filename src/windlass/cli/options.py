@@ -24,6 +24,13 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs")(command)
 
 
+def dialect_option(command: F) -> F:
+    """`--dialect NAME`."""
+    return click.option(
+        "--dialect", metavar="NAME", help="Read it as this format  [default: as recognised]"
+    )(command)
+
+
 def run_options(command: F) -> F:
     """What `run` and `resume` have in common."""
     options = [

@@ -8,19 +8,27 @@ import click
 
 from windlass.cli.finding import read_plan
 from windlass.cli.hauling import Request, start_or_resume
-from windlass.cli.options import run_options
+from windlass.cli.options import dialect_option, run_options
 from windlass.cli.plan import show_plan
 from windlass.cli.wiring import Project
 
 
 @click.command("run", short_help="Run a plan to verified, merged commits")
 @click.argument("plan")
+@dialect_option
 @click.option("--resume", "choice", flag_value="resume", help="Go on with an unfinished run")
 @click.option("--restart", "choice", flag_value="restart", help="Leave it, and begin anew")
 @click.option("--dry-run", is_flag=True, help="Show what was understood, and do nothing")
 @run_options
-def command(plan: str, choice: str | None, dry_run: bool, repo: Path, **options: Any) -> int:  # noqa: FBT001
-    """Run PLAN, a Markdown file with tasks, to verified, merged commits.
+def command(
+    plan: str,
+    dialect: str | None,
+    choice: str | None,
+    dry_run: bool,  # noqa: FBT001
+    repo: Path,
+    **options: Any,
+) -> int:
+    """Run PLAN, a file or a folder with tasks, to verified, merged commits.
 
     Each task is played by a fresh agent in a checkout of its own, committed by Windlass, proven by
     the project's checks on exactly that commit, and merged onto the branch
@@ -32,7 +40,8 @@ def command(plan: str, choice: str | None, dry_run: bool, repo: Path, **options:
     windlass run docs/plan.md --dry-run
     """  # noqa: D301
     project = Project(repo.resolve(), dict(os.environ))
-    understood = read_plan(project, plan)
+    understood = read_plan(project, plan, dialect=dialect)
     if dry_run:
-        return show_plan(project, understood, as_json=bool(options["as_json"]))
+        as_json, verbose = bool(options["as_json"]), bool(options["verbose"])
+        return show_plan(project, understood, as_json=as_json, verbose=verbose)
     return start_or_resume(project, understood, Request(typed=plan, options=options, choice=choice))

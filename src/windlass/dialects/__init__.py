@@ -6,6 +6,7 @@ a PlanError that says where and how to mend it. A dialect is one file here, and 
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -22,12 +23,18 @@ from windlass.dialects.speckit import SPECKIT
 from windlass.dialects.taskfile import TASKFILE
 from windlass.dialects.taskfolder import TASKFOLDER
 from windlass.errors import PlanError
-from windlass.plan import Plan, validated
+from windlass.plan import MAX_TASKS, Plan, validated
 from windlass.state import RunState
 
 _MAX_TEXT = 10_000_000
 _MAX_LINE = 1_000_000
+_MAX_LINES = 100_000
+"""Of one file. Reading takes its time by the line, and nobody writes as many."""
+_MAX_LINES_IN_ALL = 500_000
 _MAX_ID = 64
+_SHORT = 200_000
+"""Characters of a file that is looked at for a hint only."""
+_SOME = 50
 
 _NOT_UNICODE = re.compile("[\ud800-\udfff]")  # what decoding leaves of bytes that are not UTF-8
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]", re.MULTILINE)
@@ -56,24 +63,23 @@ def load(path: str, text: str | Mapping[str, str], *, dialect: str | None = None
 
     The path names the plan and stands in messages.
     """
-    texts = {path: text} if isinstance(text, str) else text
-    for name, each in texts.items():
-        _refuse_unreadable(name, each)
-        if name == path and not each.removeprefix("\ufeff").strip():
-            _refuse(path, 0, "empty")
-    source = Source(path=path, texts=texts)
+    source = _readable(path, {path: text} if isinstance(text, str) else text)
     plan = _chosen(source, dialect).parse(source)
     if not plan.tasks and plan.notes:
         note = plan.notes[0]
         raise PlanError("no tasks found", path=path, line=note.line, hint=f"this line {note.text}")
-    safe = plan_id(path, plan.id or None)
+    # A folder's name has no suffix to take away: 'v1.2' is all of it.
+    folder = re.split(r"[/\\]", path.rstrip("/\\"))[-1] if source.text is None else None
+    safe = plan_id(path, plan.id or folder)
     return validated(replace(plan, id=safe, title=plan.title or safe))
 
 
-def refers_to(path: str, texts: Mapping[str, str]) -> tuple[str, ...]:
+def refers_to(
+    path: str, texts: Mapping[str, str], *, dialect: str | None = None
+) -> tuple[str, ...]:
     """Other files below the repository that belong to the plan, by what its own text says."""
-    source = Source(path=path, texts=texts)
-    found = _recognised(source)
+    source = _readable(path, texts)
+    found = _recognised(source) if dialect is None else _named(dialect, path)
     return found.refers_to(source) if found is not None else ()
 
 
@@ -101,6 +107,9 @@ def _chosen(source: Source, name: str | None) -> Dialect:
         found = _recognised(source)
         if found is not None:
             return found
+        if source.text is None and (alone := _alone(source)):
+            cure = f"name a file in it: {', '.join(alone)}"
+            raise PlanError("the folder as a whole is no plan", path=source.path, hint=cure)
         if source.text is None:
             raise PlanError("no tasks found", path=source.path, hint=_A_FOLDER)
         if not _HEADING.search(source.text):
@@ -108,6 +117,13 @@ def _chosen(source: Source, name: str | None) -> Dialect:
         # Its own reading says best what was seen and not taken for a task.
         return MILESTONE
     return _named(name, source.path)
+
+
+def _alone(source: Source) -> list[str]:
+    """The first of a folder's files that are plans by themselves."""
+    short = [path for path, text in source.texts.items() if len(text) <= _SHORT]
+    singles = (Source(path=path, texts={path: source.texts[path]}) for path in short[:_SOME])
+    return list(islice((each.path for each in singles if _recognised(each)), 3))
 
 
 def _named(name: str, path: str) -> Dialect:
@@ -121,17 +137,42 @@ def _named(name: str, path: str) -> Dialect:
     )
 
 
-def _refuse_unreadable(path: str, text: str) -> None:
-    """Refuse what no dialect could make sense of, before anyone spends time on it."""
+def _readable(path: str, texts: Mapping[str, str]) -> Source:
+    """The source, once every text of it can be made sense of in reasonable time."""
+    lines = sum(_refuse_unreadable(name, text) for name, text in texts.items())
+    if lines > _MAX_LINES_IN_ALL:
+        cure = "make several plans of it"
+        raise PlanError(f"more than {_MAX_LINES_IN_ALL:,} lines in all", path=path, hint=cure)
+    if path in texts and not texts[path].removeprefix("\ufeff").strip():
+        _refuse(path, 0, "empty")
+    return Source(path=path, texts=texts)
+
+
+def _refuse_unreadable(path: str, text: str) -> int:
+    """Refuse what no dialect could make sense of, before anyone spends time on it.
+
+    The number of its lines.
+    """
     if len(text) > _MAX_TEXT:
         _refuse(path, 0, f"too long: it has more than {_MAX_TEXT:,} characters")
     if (at := text.find("\0")) >= 0:
         _refuse(path, _line_of(text, at), "not text: it has a NUL byte")
     if found := _NOT_UNICODE.search(text):
         _refuse(path, _line_of(text, found.start()), "not UTF-8 text")
-    for number, line in enumerate(markdown.split_lines(text), 1):
+    return _refuse_long(path, text)
+
+
+def _refuse_long(path: str, text: str) -> int:
+    """Refuse what would take too long to read; the number of lines of what does not."""
+    lines = markdown.split_lines(text)
+    for number, line in enumerate(lines, 1):
         if len(line) > _MAX_LINE:
             _refuse(path, number, f"no plan: a line has more than {_MAX_LINE:,} characters")
+    if len(lines) > _MAX_LINES:
+        _refuse(path, 0, f"too long: it has more than {_MAX_LINES:,} lines")
+    if len(_HEADING.findall(text)) > MAX_TASKS:
+        _refuse(path, 0, f"too long: it has more than {MAX_TASKS:,} headings")
+    return len(lines)
 
 
 def _line_of(text: str, at: int) -> int:

@@ -6,6 +6,7 @@ replaces the lines of its own keys only; every other byte of the text is as it w
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from msgspec import Struct
 from windlass.dialects import yaml_events
 from windlass.dialects.yaml_events import Data, Keys
 from windlass.dialects.yaml_lines import Value, is_nested, lines_of, scalar
+from windlass.errors import PlanError
 
 _BOM = "\ufeff"
 _WHAT = "the frontmatter"
@@ -64,6 +66,22 @@ class Frontmatter(Struct, frozen=True, kw_only=True):
 
 def read(path: str, text: str) -> Frontmatter | None:
     """The text's frontmatter, or None where it has none; the path stands in messages."""
+    found = _outcome(path, text)
+    if isinstance(found, PlanError):
+        raise found
+    return found
+
+
+@lru_cache(maxsize=2)
+def _outcome(path: str, text: str) -> Frontmatter | PlanError | None:
+    """One dialect after another asks for the same text, and YAML takes its time, refused or not."""
+    try:
+        return _read(path, text)
+    except PlanError as error:
+        return error
+
+
+def _read(path: str, text: str) -> Frontmatter | None:
     bounds = _bounds(text)
     if bounds is None:
         return None

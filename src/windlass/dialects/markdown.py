@@ -7,6 +7,7 @@ ends alone are made equal). Each function takes time in proportion to the text i
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -153,8 +154,12 @@ def split_lines(text: str) -> list[str]:
     return _NEWLINE.split(text)
 
 
+@lru_cache(maxsize=2)
 def parse(text: str) -> Document:
-    """The text's blocks. Frontmatter and a byte order mark are no Markdown."""
+    """The text's blocks. Frontmatter and a byte order mark are no Markdown.
+
+    Remembered for a while, because every dialect that is asked whether it knows a text parses it.
+    """
     lines = split_lines(text.removeprefix("\ufeff"))
     skipped = _frontmatter(lines)
     tokens = _BLOCKS.parse("\n".join([""] * skipped + lines[skipped:]))

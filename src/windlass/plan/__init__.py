@@ -4,7 +4,9 @@ from windlass.plan.edits import Edits, compare, same_meaning
 from windlass.plan.graph import (
     MAX_TASKS,
     critical_lengths,
+    critical_path,
     ordered,
+    steps,
     transitive_dependents,
     validated,
 )
@@ -20,8 +22,10 @@ __all__ = [
     "Task",
     "compare",
     "critical_lengths",
+    "critical_path",
     "ordered",
     "same_meaning",
+    "steps",
     "transitive_dependents",
     "validated",
     "with_scenario",

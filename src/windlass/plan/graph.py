@@ -2,6 +2,9 @@
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
+
+from msgspec.structs import replace
 
 from windlass.errors import PlanError
 from windlass.plan.model import Plan, Task
@@ -9,6 +12,8 @@ from windlass.plan.model import Plan, Task
 _SAFE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 MAX_TASKS = 10_000
 """More than anyone plans; what has more is no plan, and would take its time."""
+_BARRIER = "\0"
+"""What the name of a barrier begins with, and no task's id."""
 _ID_RULE = (
     "an id is letters, digits, '.', '_' and '-', at most 64 of them, "
     "begins with none of '-' and '.', has no '..' and does not end in '.' or '.lock'"
@@ -76,6 +81,70 @@ def transitive_dependents(plan: Plan, task_id: str) -> frozenset[str]:
         if reached.intersection(task.depends_on):
             reached.add(task.id)
     return frozenset(reached - {task_id})
+
+
+def steps(plan: Plan) -> dict[str, int]:
+    """For each task how many come one after the other up to it, counting itself.
+
+    Where the plan asks for barriers, a stage comes after all of the stages before it.
+    """
+    return {task: length for task, (length, _) in _farthest(plan).items()}
+
+
+def critical_path(plan: Plan) -> tuple[str, ...]:
+    """The longest chain of tasks that must be done one after the other; the first of equals."""
+    farthest = _farthest(plan)
+    here: str | None = max(farthest, key=lambda task: farthest[task][0], default=None)
+    path: list[str] = []
+    while here is not None:
+        path.append(here)
+        here = farthest[here][1]
+    return tuple(reversed(path))
+
+
+def _farthest(plan: Plan) -> dict[str, tuple[int, str | None]]:
+    """For each task the length of the longest chain that ends with it, and the task before it."""
+    waits = _waits(plan)
+    found: dict[str, tuple[int, str | None]] = {}
+    for node in _sorted(waits) or _sorted(_waits(replace(plan, stages=()))):
+        length, before = 0, None
+        for dep in waits[node]:
+            reached, earlier = found.get(dep, (0, None))
+            if reached > length:
+                length, before = reached, earlier if dep.startswith(_BARRIER) else dep
+        found[node] = (length, before) if node.startswith(_BARRIER) else (length + 1, before)
+    return {task.id: found[task.id] for task in plan.tasks}
+
+
+def _waits(plan: Plan) -> dict[str, list[str]]:
+    """What each task waits for; a barrier is one more node, or its edges would be too many."""
+    waits = {task.id: list(task.depends_on) for task in plan.tasks}
+    members: dict[str, list[str]] = {stage.name: [] for stage in plan.stages}
+    for task in plan.tasks:
+        if task.stage in members:
+            members[task.stage].append(task.id)
+    for number, (before, name) in enumerate(pairwise(members)):
+        barrier, last = f"{_BARRIER}{number + 1}", f"{_BARRIER}{number}"
+        waits[barrier] = [*members[before], *([last] if number else [])]
+        for task_id in members[name]:
+            waits[task_id].append(barrier)
+    return waits
+
+
+def _sorted(waits: Mapping[str, list[str]]) -> list[str]:
+    """Each after all it waits for; nothing where that cannot be, as stages may contradict ids."""
+    missing = {node: len(deps) for node, deps in waits.items()}
+    dependents: dict[str, list[str]] = {node: [] for node in waits}
+    for node, deps in waits.items():
+        for dep in deps:
+            dependents[dep].append(node)
+    free = [node for node, count in missing.items() if not count]
+    for node in free:
+        for dependent in dependents[node]:
+            missing[dependent] -= 1
+            if not missing[dependent]:
+                free.append(dependent)
+    return free if len(free) == len(waits) else []
 
 
 def _at(plan: Plan, first: Task, second: Task) -> str:

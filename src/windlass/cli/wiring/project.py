@@ -15,6 +15,7 @@ from windlass.adapters.git.store import Origin
 from windlass.adapters.inbox import send
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.lock import PlanLock, holder
+from windlass.adapters.plan_files import PlanFiles
 from windlass.adapters.sandbox import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.choose import choose
@@ -134,6 +135,10 @@ class Project:
     def write(self, name: str, text: str) -> None:
         """Put a file at the root of the user's checkout, which only happens at their word."""
         write_durably(self.root / name, text)
+
+    def plan_files(self) -> PlanFiles:
+        """One reading of a plan's files."""
+        return PlanFiles(self.root)
 
     def make_home(self) -> None:
         """Windlass's own folder, which the user's git is not to see."""

@@ -1,0 +1,224 @@
+"""What a person named as a plan, read into texts: a file, or a folder with the files in it.
+
+Every bound holds before anything is parsed: bytes, files, depth. Only plain files are opened, and
+none through a link that leads out of both the folder and the repository.
+
+In a folder, a file that may hold tasks and cannot be read is refused: passing it over might lose a
+task. Other JSON than a manifest holds none, so there a file that is no text is noted, and the plan
+goes on without it; so it does without a file that is empty.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from windlass.errors import PlanError
+from windlass.plan import Note
+
+MAX_FILE = 10_000_000
+"""Bytes of one file."""
+MAX_TOTAL = 20_000_000
+"""Bytes of all files together."""
+MAX_ASIDE = 1_000_000
+"""Bytes of a JSON file that holds no tasks; what is longer is nobody's manifest."""
+MAX_FILES = 5_000
+MAX_ENTRIES = 100_000
+"""Whatever lies in the folder, of any kind: more than this is not even listed."""
+MAX_DEPTH = 16
+
+KINDS = (".md", ".markdown", ".xml", ".yaml", ".yml")
+"""What a file of a folder ends in that may hold tasks."""
+_ASIDE = (".json",)
+_MANIFEST = "manifest.json"
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
+"""Folders of others, beside all whose names begin with a dot."""
+_NEVER = frozenset({".git", ".windlass"})
+_SMALLER = "name the plan's own file, or the folder that holds nothing else"
+
+
+class PlanFiles:
+    """One reading: texts by their paths, and notes on what was passed over."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._read: set[str] = set()
+        self._bytes = 0
+        self.texts: dict[str, str] = {}
+        """Relative to the repository where they lie inside. Bytes that are not UTF-8 are kept as
+        surrogates, so that the dialects can say on which line they stand."""
+        self.notes: list[Note] = []
+
+    def read(self, path: Path, shown: str) -> None:
+        """Read what was named; `shown` is its path in messages and in the plan."""
+        if not path.is_dir():
+            self._keep(shown, _bytes(path, shown, MAX_FILE))
+            return
+        real = Path(os.path.realpath(path))
+        links: list[tuple[Path, str]] = []
+        for found, name in sorted(_listed(real, shown)):
+            if found.is_symlink():
+                links.append((found, name))
+            else:
+                self._take(found, name)
+        for link, name in links:
+            self._follow(link, name, real)
+        if not self.texts:
+            cure = f"a plan's files end in {', '.join(KINDS)}"
+            raise PlanError("no file in this folder can be a plan", path=shown, hint=cure)
+
+    def read_also(self, names: Iterable[str]) -> None:
+        """Read further files, which the plan names below the repository, where they are there.
+
+        One that may not be read by that name is as good as not there, and the dialect says so.
+        """
+        for name in dict.fromkeys(names):
+            parts = name.split("/")
+            fit = name.lower().endswith(KINDS) and name.isprintable() and _NEVER.isdisjoint(parts)
+            if not fit or {"", ".", ".."} & set(parts) or name in self.texts:
+                continue
+            real = Path(os.path.realpath(self._root / name))
+            if not real.is_relative_to(self._root):
+                raise _leads_out(name)
+            # Not as a Path's own question, which has no answer for a name that is too long.
+            if os.path.exists(real) and not real.is_dir():  # noqa: PTH110
+                self._keep(name, _bytes(real, name, MAX_FILE))
+
+    def _take(self, path: Path, name: str) -> None:
+        """Keep a file of a folder, refuse it, or note why it is passed over."""
+        if _may_hold_tasks(name):
+            data = _bytes(path, name, MAX_FILE)
+            if data.strip():
+                self._keep(name, data)
+            else:
+                self._note(name, "the file is empty")
+            self._read.add(os.path.realpath(path))
+            return
+        try:
+            data = _bytes(path, name, MAX_ASIDE)
+            data.decode()
+        except PlanError as error:
+            self._note(name, error.message.removeprefix(f"{name}: "))
+        except UnicodeDecodeError:
+            self._note(name, "the file is not UTF-8 text")
+        else:
+            if b"\0" in data:
+                self._note(name, "the file is not text: it has a NUL byte")
+            elif data.strip():
+                self._keep(name, data)
+
+    def _follow(self, link: Path, name: str, folder: Path) -> None:
+        """Keep the file that a link leads to, unless it is read where it lies."""
+        try:
+            target = self._leads_to(link, name, folder)
+        except PlanError as error:
+            if _may_hold_tasks(name):
+                raise
+            self._note(name, error.message.removeprefix(f"{name}: "))
+            return
+        if target is not None and target.is_dir():
+            self._note(name, "a link to a folder is not followed; it might lead in circles")
+        elif target is not None and str(target) not in self._read:
+            self._take(target, name)
+
+    def _leads_to(self, link: Path, name: str, folder: Path) -> Path | None:
+        """The file or folder behind a link; None where a link of no interest leads nowhere."""
+        try:
+            target = Path(os.path.realpath(link, strict=True))
+        except OSError:
+            if not name.lower().endswith((*KINDS, *_ASIDE)):
+                return None
+            cure = "put the file itself there, or remove the link"
+            raise PlanError("the link leads nowhere", path=name, hint=cure) from None
+        if target.is_dir() or any(map(target.is_relative_to, (folder, self._root))):
+            return target
+        raise _leads_out(name)
+
+    def _keep(self, name: str, data: bytes) -> None:
+        self._bytes += len(data)
+        if self._bytes > MAX_TOTAL:
+            raise PlanError(_more_than(MAX_TOTAL, "in all"), path=name, hint=_SMALLER)
+        _refuse_beyond(len(self.texts) + 1, MAX_FILES, "files", name)
+        self.texts[name] = data.decode("utf-8", errors="surrogateescape")
+
+    def _note(self, name: str, why: str) -> None:
+        self.notes.append(Note(line=0, text=why, path=name))
+
+
+def _listed(folder: Path, shown: str) -> Iterator[tuple[Path, str]]:
+    """The files below the folder that may matter, each with its name for people."""
+    below = [(folder, "" if shown == "." else f"{shown}/", 1)]
+    files = entries = 0
+    while below:
+        here, prefix, depth = below.pop()
+        _refuse_beyond(depth, MAX_DEPTH, "folders within each other", shown)
+        for entry in _entries(here, prefix or shown):
+            entries += 1
+            _refuse_beyond(entries, MAX_ENTRIES, "files and folders", shown)
+            name = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                below.append((Path(entry.path), f"{name}/", depth + 1))
+            elif _is_of_interest(entry):
+                files += 1
+                _refuse_beyond(files, MAX_FILES, "files", shown)
+                _refuse_odd(name)
+                yield Path(entry.path), name
+
+
+def _entries(folder: Path, shown: str) -> Iterator[os.DirEntry[str]]:
+    """What lies in the folder, but for what is hidden or others' own."""
+    try:
+        with os.scandir(folder) as scanned:
+            for entry in scanned:
+                if not entry.name.startswith(".") and entry.name not in _SKIPPED:
+                    yield entry
+    except OSError as error:
+        raise PlanError(error.strerror or str(error), path=shown) from None
+
+
+def _refuse_beyond(count: int, most: int, what: str, shown: str) -> None:
+    if count > most:
+        raise PlanError(f"more than {most:,} {what}", path=shown, hint=_SMALLER)
+
+
+def _is_of_interest(entry: os.DirEntry[str]) -> bool:
+    if entry.name.lower().endswith((*KINDS, *_ASIDE)):
+        return True
+    return entry.is_symlink() and entry.is_dir()  # it is said that it is not followed
+
+
+def _may_hold_tasks(name: str) -> bool:
+    return name.lower().endswith(KINDS) or name.rpartition("/")[2] == _MANIFEST
+
+
+def _leads_out(name: str) -> PlanError:
+    cure = "put the file itself there"
+    return PlanError("the link leads out of the repository", path=name, hint=cure)
+
+
+def _refuse_odd(name: str) -> None:
+    if not name.isprintable():
+        # It would be recorded with the run, and shown; surrogates cannot even be written.
+        raise PlanError("the file's name is not plain text", path=name, hint="rename it")
+
+
+def _bytes(path: Path, shown: str, most: int) -> bytes:
+    """What a plain file holds, up to a bound."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise PlanError("not a plain file", path=shown, hint="name a file or a folder")
+        # Between the two it may have become a pipe, and opening one would wait for a writer.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            # What a file says it holds may be wrong; what is read is not.
+            big = os.fstat(fd).st_size > most
+            data = b"" if big else file.read(most + 1)
+    except OSError as error:
+        raise PlanError(error.strerror or str(error), path=shown) from None
+    if big or len(data) > most:
+        raise PlanError(_more_than(most), path=shown, hint="no plan is as long as that")
+    return data
+
+
+def _more_than(count: int, where: str = "") -> str:
+    return f"more than {count // 1_000_000} MB {where}".rstrip()
