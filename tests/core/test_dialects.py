@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from windlass.dialects import load, project, refers_to, writes
+from windlass.dialects import load, project, refers_to, shares, writes
 from windlass.errors import PlanError
 from windlass.plan import Task
 from worlds import World, plan_of
@@ -20,6 +20,25 @@ def test_what_nobody_recognises_refers_to_nothing():
 def test_a_folder_that_nobody_recognises_is_no_plan():
     with pytest.raises(PlanError, match="no tasks found"):
         load("notes", {"notes/a.md": "hello\n"})
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "shared"),
+    [
+        ("p.md", "## Task 1: a\n", ()),
+        ("T.md", "---\nid: T\nstatus: x\n---\n# T\n", ("T.md",)),
+        (
+            "S.md",
+            "---\nid: SPEC-1\n---\n# S\n\n### Task Groups\n\n| Group | Tasks | Dependencies |\n"
+            "|---|---|---|\n| G1 | a | - |\n",
+            (".specflow/STATE.md",),
+        ),
+    ],
+)
+def test_what_is_the_users_own_is_told_from_what_windlass_makes(path, text, shared):
+    plan = load(path, text)
+    assert shares(plan) == shared
+    assert set(shared) <= set(writes(plan))
 
 
 def test_a_dialect_of_a_newer_version_is_left_alone():

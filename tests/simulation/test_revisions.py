@@ -13,6 +13,7 @@ from windlass.state.transitions import REVISED, TASK_TRANSITIONS
 from windlass.views.closing import closing
 from windlass.views.cost import run_cost
 from windlass.views.edits import edit_lines
+from windlass.views.story import Line, line_of
 from worlds import World, plan_of, writes
 
 A = Task(id="a", title="First", text="do a", line=1)
@@ -80,6 +81,7 @@ def test_a_merged_task_that_changed_is_stale_until_a_person_asks_for_it_again():
 
     again = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
     assert again is not None
+    assert line_of(again, made.state) == Line("AGAIN", "a First · asked for by a person")
     made.journal.append([again], expected=len(made.events))
     assert made.state.ended is e.RunEnd.STOPPED
     assert made.state.done == ("b", "c")
@@ -110,6 +112,10 @@ def test_what_is_removed_and_merged_stays_for_its_work_is_in_the_tip():
     go_on(made, edited)
     assert made.state.done == ("a", "b", "c")
     assert edit_lines(made.state, edited) == []
+    revision = next(ev for ev in made.events if isinstance(ev, e.PlanRevised))
+    told = line_of(revision, made.state)
+    assert told is not None
+    assert told.word == "PLAN"
 
 
 def test_what_is_withdrawn_keeps_its_cost_and_comes_back_where_it_was():
