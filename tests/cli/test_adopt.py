@@ -74,6 +74,22 @@ def test_without_a_commit_only_the_persons_word_counts(desk):
     assert "is stopped" in err
 
 
+def test_the_marks_in_a_plan_are_claims_too(desk):  # B10
+    folder = desk.repo / "specs/001-albums"
+    folder.mkdir(parents=True)
+    lines = "- [x] T001 Make src/a.py\n- [ ] T002 Make src/b.py\n"
+    (folder / "tasks.md").write_text(f"# Tasks: Albums\n\n## Phase 1: Setup\n\n{lines}")
+    code, out, err = desk.call("adopt", "specs/001-albums/tasks.md", "--unverified", "--yes")
+    assert code == 0, err
+    assert "done   T001" in out
+    assert "to do  T002" in out
+    told = json.loads(desk.call("status", "001-albums", "--json")[1])
+    assert {id_: task["status"] for id_, task in told["tasks"].items()} == {
+        "T001": "completed",
+        "T002": "pending",
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

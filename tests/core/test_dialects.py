@@ -22,17 +22,26 @@ def test_a_folder_that_nobody_recognises_is_no_plan():
         load("notes", {"notes/a.md": "hello\n"})
 
 
+SPEC = """\
+---
+id: SPEC-1
+---
+# S
+
+### Task Groups
+
+| Group | Tasks | Dependencies |
+|---|---|---|
+| G1 | a | - |
+"""
+
+
 @pytest.mark.parametrize(
     ("path", "text", "shared"),
     [
         ("p.md", "## Task 1: a\n", ()),
         ("T.md", "---\nid: T\nstatus: x\n---\n# T\n", ("T.md",)),
-        (
-            "S.md",
-            "---\nid: SPEC-1\n---\n# S\n\n### Task Groups\n\n| Group | Tasks | Dependencies |\n"
-            "|---|---|---|\n| G1 | a | - |\n",
-            (".specflow/STATE.md",),
-        ),
+        ("S.md", SPEC, (".specflow/STATE.md",)),
     ],
 )
 def test_what_is_the_users_own_is_told_from_what_windlass_makes(path, text, shared):

@@ -262,7 +262,7 @@ Every task must pass
 It has an E2E scenario, which is tried with --e2e.
 
 1 of 2 tasks marked as done by another tool.
-That is a claim; a run begins with none done.
+A run begins with none; `windlass adopt` takes them over.
 
 Passed over
   plans/full/1.md:4: not understood

@@ -15,7 +15,7 @@ from windlass.cli.wiring.facts import new_run_id
 from windlass.cli.wiring.project import Base
 from windlass.dialects import claims as claims_of
 from windlass.dialects.claims import Claim, Claims
-from windlass.errors import BadInput, Unanswered
+from windlass.errors import BadInput, PlanError, Unanswered
 from windlass.events import model as e
 from windlass.plan import Plan
 from windlass.views.outcome import is_finished, run_status
@@ -41,7 +41,11 @@ class Judged(Struct, frozen=True, kw_only=True):
 @click.option("--yes", is_flag=True, help="Do not ask")
 @repo_option
 def command(file: str, plan: str | None, unverified: bool, yes: bool, repo: Path) -> int:  # noqa: FBT001
-    """Take over what another tool has done: FILE is its state file, or a task file.
+    """Take over what another tool has done: FILE is its state file, or a plan that marks tasks.
+
+    State files that are known: state/<milestone>_state.json, .specflow/execution/SPEC-…-state.json,
+    execute-state.json of a folder of layers, a task file's frontmatter; and the marks in a plan
+    itself, such as the ticked boxes of spec-kit's tasks.md or the statuses of a FEAT-*.yaml.
 
     Every commit it names is looked for in git: a task is taken as done only if the base holds its
     commits. What is taken and what is not, and why, is shown first; then it is recorded as a new
@@ -89,12 +93,20 @@ def _claims(project: Project, file: str) -> tuple[Claims, str]:
     inside = whole.is_relative_to(project.root.resolve())
     shown = str(whole.relative_to(project.root.resolve()) if inside else whole)
     told = claims_of(shown, path.read_bytes().decode(errors="replace"))
-    if told is None:
+    return told or _marks(project, file), shown
+
+
+def _marks(project: Project, file: str) -> Claims:
+    """What a plan itself marks as done: ticked boxes, statuses."""
+    try:
+        plan = read_plan(project, file)
+    except PlanError as error:
         raise BadInput(
-            f"{file} is no state file that Windlass knows",
+            f"{file} is no state file that Windlass knows, and no plan: {error.message}",
             hint="`windlass adopt --help` names those it knows",
-        )
-    return told, shown
+        ) from None
+    marked = Claim(status="marked as done", done=True)
+    return Claims(plan=file, tasks={t.id: marked for t in plan.tasks if t.marked_done})
 
 
 def _plan_named(told: Claims, shown: str) -> str:

@@ -142,8 +142,20 @@ class _Hauling:
             self._screen.say("SANDBOX", told)
         if self._settings.e2e.run and not self._plan.e2e:
             self._screen.say("WARNING", "the plan has no E2E scenario; there is none to try")
+        if before is None:
+            self._tell_of_plan()
         for warning in (*self._base.warnings, *(self._differences(before) if before else ())):
             self._screen.say("WARNING", warning)
+
+    def _tell_of_plan(self) -> None:
+        """What a person would want to know of the plan before it is paid for."""
+        marked = sum(task.marked_done for task in self._plan.tasks)
+        if marked:
+            told = f"{plural(marked, 'task')} marked as done by another tool, and done again"
+            self._screen.say("WARNING", f"{told}; `windlass adopt` takes them over instead")
+        if self._plan.notes:
+            told = f"{plural(len(self._plan.notes), 'note')} on what was passed over"
+            self._screen.say("NOTE", f"{told}: windlass plan {self._request.typed}")
 
     def _differences(self, before: RunState) -> Iterator[str]:
         """What is not as it was when the run began, and what that means for it."""

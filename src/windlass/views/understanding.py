@@ -158,7 +158,7 @@ def _end(plan: Plan, width: int) -> Iterator[str]:
     if done := [task.id for task in plan.tasks if task.marked_done]:
         yield ""
         yield f"{len(done):,} of {plural(len(plan.tasks), 'task')} marked as done by another tool."
-        yield "That is a claim; a run begins with none done."
+        yield "A run begins with none; `windlass adopt` takes them over."
 
 
 def _passed_over(plan: Plan, width: int, *, verbose: bool) -> Iterator[str]:
