@@ -25,12 +25,17 @@ ENVIRONMENT = {
 
 
 def quick_run(
-    repo: Path, agent: Agent, *, run: str = "r1", settings: Settings | None = None
+    repo: Path,
+    agent: Agent,
+    *,
+    plan_path: str = "plan.md",
+    run: str = "r1",
+    settings: Settings | None = None,
 ) -> RunState:
-    """Start the plan `plan.md` of the repository, or go on with it."""
+    """Start that plan of the repository, or go on with it."""
     settings = settings or Settings()
     project = Project(repo, ENVIRONMENT)
-    plan = read_plan(project, "plan.md")
+    plan = read_plan(project, plan_path)
     with project.holding(plan.id) as journal:
         before = newest(list(journal.read()))
         world = World(project, plan.id, run, settings, journal, agent=agent)
