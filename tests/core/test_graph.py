@@ -179,7 +179,7 @@ class TestCriticalLengths:
     def test_the_longest_way_counts(self):
         lengths = critical_lengths(plan(a="", b="a", c="a", d="b c"), {"b": 5.0, "c": 2.0})
 
-        assert lengths == {"a": 7.0, "b": 6.0, "c": 3.0, "d": 1.0}
+        assert lengths == {"a": 12.0, "b": 8.5, "c": 5.5, "d": 3.5}
 
     @given(acyclic())
     def test_a_task_is_farther_from_the_end_than_its_dependents(self, any_plan: Plan):

@@ -17,8 +17,9 @@ from windlass.dialects import writes as writes_of
 from windlass.errors import BadInput, ConfigError, Unanswered
 from windlass.events.model import RunEnd
 from windlass.plan import Plan
+from windlass.scheduler.estimates import learnt
 from windlass.settings import Level, Settings
-from windlass.state import RunState
+from windlass.state import RunState, runs
 from windlass.ui.jsonl import JsonScreen
 from windlass.ui.plain import PlainScreen
 from windlass.views.closing import closing
@@ -92,6 +93,7 @@ class _Hauling:
                 self._base,
                 world.sandbox.level,
                 metered=world.metered,
+                estimates=learnt(runs(entry.event for entry in journal.read()), self._plan),
             )
         else:
             first = resumed(

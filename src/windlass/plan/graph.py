@@ -65,10 +65,14 @@ def ordered(plan: Plan) -> tuple[Task, ...]:
 
 
 def critical_lengths(plan: Plan, estimates: Mapping[str, float]) -> dict[str, float]:
-    """For each task the longest way from its start to the plan's end; a task unknown counts 1."""
+    """For each task the longest way from its start to the plan's end.
+
+    A task without an estimate counts as much as those with one do on the average, or 1.
+    """
+    usual = sum(estimates.values()) / len(estimates) if estimates else 1.0
     longest = {task.id: 0.0 for task in plan.tasks}
     for task in reversed(ordered(plan)):
-        longest[task.id] += estimates.get(task.id, 1.0)
+        longest[task.id] += estimates.get(task.id, usual)
         for dep in task.depends_on:
             longest[dep] = max(longest[dep], longest[task.id])
     return longest

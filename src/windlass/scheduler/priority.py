@@ -1,11 +1,17 @@
 """Who gets an agent next: critical path first, among the tasks that are ready for one."""
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from windlass.events import model as e
 from windlass.scheduler import ending, failures, quota, retry, reviews, stages, turns
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.transitions import WITH_AGENT
+
+MEETING = 0.5
+"""What it costs to meet another task over a file, in terms of the task's own length."""
+
+_IDLE = frozenset({Phase.PENDING, Phase.MERGED, Phase.ABANDONED})
 
 COMPLEX = 7
 """From this complexity on a person says whether a task may start."""
@@ -26,15 +32,30 @@ def starts(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     ]
     if free <= 0 or not ready:
         return ()
-    # What is nearest its end comes first: a review frees a dependent, a begun task a workspace.
-    ready.sort(
-        key=lambda task: (
-            not turns.is_ready_for_coach(state, task),
-            not task.attempts,
-            -state.urgency[task.id],
-        )
-    )
-    return tuple(_start(state, task, at) for task in ready[:free])
+    return tuple(_start(state, task, at) for task in _chosen(state, ready, free))
+
+
+def _chosen(state: RunState, ready: list[TaskState], free: int) -> Iterator[TaskState]:
+    """The most urgent, one after another, for each one chosen may make another less welcome."""
+    begun = (task.id for task in state.tasks.values() if task.phase not in _IDLE)
+    touched = {path for id_ in begun for path in state.specs[id_].files}
+    for _ in range(min(free, len(ready))):
+        best = min(ready, key=lambda task: _rank(state, task, touched))
+        ready.remove(best)
+        touched |= set(state.specs[best.id].files)
+        yield best
+
+
+def _rank(state: RunState, task: TaskState, touched: set[str]) -> tuple[bool, bool, float]:
+    """What is nearest its end comes first: a review frees a dependent, a begun task a workspace.
+
+    Two tasks that are about the same files had better not meet in the merge queue: of tasks about
+    equally urgent the one goes first that meets nobody.
+    """
+    meets = not task.attempts and not touched.isdisjoint(state.specs[task.id].files)
+    cost = MEETING * state.estimates.get(task.id, 1.0) if meets else 0.0
+    coach = turns.is_ready_for_coach(state, task)
+    return not coach, not task.attempts, cost - state.urgency[task.id]
 
 
 def _checkpoints(state: RunState, at: datetime) -> tuple[e.Event, ...]:

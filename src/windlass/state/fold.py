@@ -59,7 +59,8 @@ def _started(event: e.RunStarted) -> RunState:
         started_at=event.at,
         at=event.at,
         tip=event.base,
-        urgency=critical_lengths(plan, {}),
+        estimates=event.estimates,
+        urgency=critical_lengths(plan, event.estimates),
         tasks={task.id: TaskState(id=task.id) for task in plan.tasks},
         specs={task.id: task for task in plan.tasks},
     )
@@ -101,7 +102,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         at=event.at,
         plan=plan,
         specs={**state.specs, **{task.id: task for task in plan.tasks}},
-        urgency=critical_lengths(plan, {}),
+        urgency=critical_lengths(plan, state.estimates),
         settings=event.settings,
         sandbox=event.sandbox,
         metered=event.metered,

@@ -161,6 +161,7 @@ class RunState(Struct, frozen=True, kw_only=True):
     tasks: Mapping[str, TaskState]
     specs: Mapping[str, Task]
     """Tasks by id: the plan's, and those it had before."""
+    estimates: Mapping[str, float] = {}
     urgency: Mapping[str, float] = {}
     """For each task the longest way from its start to the plan's end."""
     withdrawn: Mapping[str, TaskState] = {}

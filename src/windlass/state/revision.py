@@ -38,7 +38,7 @@ def revised(state: RunState, event: PlanRevised) -> RunState:
         at=event.at,
         plan=plan,
         specs={**state.specs, **{task.id: task for task in plan.tasks}},
-        urgency=critical_lengths(plan, {}),
+        urgency=critical_lengths(plan, state.estimates),
         tasks=tasks,
         withdrawn=_withdrawn(known, plan),
         queue=tuple(id_ for id_ in state.queue if _is_queued(tasks.get(id_))),

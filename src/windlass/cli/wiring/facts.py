@@ -1,7 +1,9 @@
 """Facts that commands record, stamped here because the core keeps no time and rolls no dice."""
 
 import secrets
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 import msgspec
 
@@ -45,6 +47,7 @@ def started(
     level: Level,
     *,
     metered: bool = False,
+    estimates: Mapping[str, float] = MappingProxyType({}),
 ) -> e.RunStarted:
     """The first fact of a new run."""
     return e.RunStarted(
@@ -57,6 +60,7 @@ def started(
         sandbox=level,
         version=__version__,
         metered=metered,
+        estimates=dict(estimates),
     )
 
 

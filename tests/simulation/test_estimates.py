@@ -1,0 +1,86 @@
+"""Who goes first: the longest way to the end, by what past runs took, and few meetings on files."""
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from windlass.events import model as e
+from windlass.plan import Task, critical_lengths
+from windlass.scheduler.estimates import learnt, seconds
+from windlass.settings import Settings
+from windlass.state import RunState, apply
+from worlds import World, plan_of, writes
+
+A = Task(id="a", title="a", complexity=2)
+B = Task(id="b", title="b", complexity=5)
+
+
+def ran() -> RunState:
+    world = World(plan_of(A, B), {"a": writes("a", "1"), "b": writes("b", "1")})
+    world.go()
+    return world.state
+
+
+def lasting(state: RunState, **minutes: float) -> RunState:
+    """The run, had its Players worked that long and its Coaches not at all."""
+    tasks = dict(state.tasks)
+    for id_, amount in minutes.items():
+        first = tasks[id_].attempts[0]
+        end = first.started_at + timedelta(minutes=amount)
+        attempt = replace(first, finished_at=end, coachings=())
+        tasks[id_] = replace(tasks[id_], attempts=(attempt,))
+    return replace(state, tasks=tasks)
+
+
+def test_a_task_takes_what_it_took_and_a_new_one_what_its_like_took():  # B3
+    past = lasting(ran(), a=1, b=9)
+    c, d = Task(id="c", title="c", complexity=5), Task(id="d", title="d", complexity=1)
+    told = learnt([past], plan_of(A, B, c, d))
+    assert told == {"a": 60, "b": 540, "c": 540, "d": 300}
+    assert learnt([], plan_of(A)) == {}
+    unfinished = apply(None, World(plan_of(A), {}).first(None, None))
+    assert learnt([unfinished], plan_of(A)) == {}
+
+
+def test_reviews_are_work_too():
+    task = ran().tasks["a"]
+    review = replace(
+        task.last.coachings[0],
+        started_at=task.last.started_at,
+        finished_at=task.last.started_at + timedelta(seconds=7),
+    )
+    attempt = replace(task.last, finished_at=None, coachings=(review,))
+    assert seconds(replace(task, attempts=(attempt,))) == 7
+
+
+def test_what_has_no_estimate_counts_as_much_as_the_others():
+    plan = plan_of(A, B, Task(id="c", title="c", depends_on=("a",)))
+    assert critical_lengths(plan, {"a": 10.0, "b": 30.0}) == {"a": 30.0, "b": 30.0, "c": 20.0}
+
+
+def started(world: World, **estimates: float) -> list[str]:
+    """Run, and tell in which order Players began."""
+    first = replace(world.first(None, None), estimates=estimates)
+    world.first = lambda _state, _settings: first  # type: ignore[method-assign]
+    world.go()
+    return [ev.task for ev in world.events if isinstance(ev, e.PlayerStarted)]
+
+
+def test_the_longest_goes_first_where_estimates_say_so():
+    plays = {"a": writes("a", "1"), "b": writes("b", "1")}
+    one = Settings(checks=("test",), agents=1)
+    assert started(World(plan_of(A, B), plays, settings=one), a=5.0, b=50.0) == ["b", "a"]
+    assert started(World(plan_of(A, B), plays, settings=one)) == ["a", "b"]
+
+
+def test_two_about_the_same_file_do_not_begin_together_where_another_may():
+    tasks = (
+        Task(id="a", title="a", files=("x",)),
+        Task(id="b", title="b", files=("x",)),
+        Task(id="c", title="c", files=("y",)),
+    )
+    plays = {id_: writes(id_, "1") for id_ in "abc"}
+    world = World(plan_of(*tasks), plays, settings=Settings(checks=("test",), agents=2))
+    assert started(world)[:2] == ["a", "c"]
+    urgent = World(plan_of(*tasks), plays, settings=Settings(checks=("test",), agents=2))
+    assert started(urgent, a=90.0, b=60.0, c=20.0)[:2] == ["a", "b"], "a preference, no fence"
