@@ -59,26 +59,24 @@ def holds_back(state: RunState) -> bool:
 def stop(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """End a stopping run once everything that must not be cut short is done."""
     waits_for = UNDER_WAY - _CANCELLED_BY_STOP
-    if any(task.phase in waits_for for task in state.tasks.values()):
+    if any(task.phase in waits_for for task in state.live):
         return ()
     return (e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason=f"stopped by {state.stopping}"),)
 
 
 def end(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """End the run when nothing is under way and nothing can be started."""
-    tasks = state.tasks.values()
-    if any(task.phase in UNDER_WAY for task in tasks) or state.phase is RunPhase.VERIFYING:
+    if any(task.phase in UNDER_WAY for task in state.live) or state.phase is RunPhase.VERIFYING:
         return ()
-    if all(task.phase is Phase.MERGED for task in tasks):
+    if state.index.merged == len(state.tasks):
         return _last_look(state, at)
     if (limit := _limit(state)) is not None:
         return (e.RunEnded(at=at, status=e.RunEnd.LIMIT, reason=limit),)
-    helpless = [task.id for task in tasks if task.phase in HELPLESS]
+    helpless = [task.id for task in state.live if task.phase in HELPLESS]
     if helpless:
         reason = f"{', '.join(helpless)} cannot go on without you"
         return (e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason),)
-    abandoned = [task.id for task in tasks if task.phase is Phase.ABANDONED]
-    reason = f"{', '.join(abandoned)} abandoned"
+    reason = f"{', '.join(state.index.abandoned)} abandoned"
     return (e.RunEnded(at=at, status=e.RunEnd.FAILED, reason=reason),)
 
 
@@ -114,7 +112,7 @@ def _word(result: e.CheckResult) -> str:
 
 def _limit(state: RunState) -> str | None:
     """Why no agent can work for now, if so."""
-    for task in state.tasks.values():
+    for task in state.live:
         if task.phase in _PLAYER_GONE:
             ended = task.last
         elif task.phase is Phase.UNREVIEWED:
@@ -129,4 +127,4 @@ def _limit(state: RunState) -> str | None:
 def _stops_on_failure(state: RunState) -> bool:
     policy = state.settings.policy.on_failure
     stops = policy == "stop" or (policy == "dialect" and state.plan.dialect in _STOP_ON_FAILURE)
-    return stops and any(task.phase is Phase.ABANDONED for task in state.tasks.values())
+    return stops and bool(state.index.abandoned)

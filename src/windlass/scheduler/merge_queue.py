@@ -26,10 +26,10 @@ _RED_MERGE = (
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """The next step of the queue: at most one, for it is a queue."""
-    conflicted = [task for task in state.tasks.values() if task.phase is Phase.CONFLICTED]
+    conflicted = [task for task in state.live if task.phase is Phase.CONFLICTED]
     if conflicted:
         return tuple(_conflict_returned(task, at) for task in conflicted)
-    head = next((task for task in state.tasks.values() if task.phase in IN_MERGE), None)
+    head = next((task for task in state.live if task.phase in IN_MERGE), None)
     if head is not None:
         return _judge(state, head, at) if head.phase is Phase.BUILT else ()
     if not state.queue:

@@ -11,8 +11,6 @@ from windlass.state.transitions import WITH_AGENT
 MEETING = 0.5
 """What it costs to meet another task over a file, in terms of the task's own length."""
 
-_IDLE = frozenset({Phase.PENDING, Phase.MERGED, Phase.ABANDONED})
-
 COMPLEX = 7
 """From this complexity on a person says whether a task may start."""
 
@@ -23,22 +21,18 @@ def starts(state: RunState, at: datetime) -> tuple[e.Event, ...]:
         return ()
     if checkpoints := _checkpoints(state, at):
         return checkpoints
-    free = state.settings.agents - sum(t.phase in WITH_AGENT for t in state.tasks.values())
+    free = state.settings.agents - sum(task.phase in WITH_AGENT for task in state.live)
     limited = quota.limited_models(state)
-    ready = [
-        task
-        for task in state.tasks.values()
-        if _is_ready(state, task) and _model(state, task) not in limited
-    ]
-    if free <= 0 or not ready:
+    if free <= 0:
         return ()
+    waiting = (*(task for task in state.live if _goes_on(state, task)), *_startable(state))
+    ready = [task for task in waiting if _model(state, task) not in limited]
     return tuple(_start(state, task, at) for task in _chosen(state, ready, free))
 
 
 def _chosen(state: RunState, ready: list[TaskState], free: int) -> Iterator[TaskState]:
     """The most urgent, one after another, for each one chosen may make another less welcome."""
-    begun = (task.id for task in state.tasks.values() if task.phase not in _IDLE)
-    touched = {path for id_ in begun for path in state.specs[id_].files}
+    touched = {path for id_ in state.index.live for path in state.specs[id_].files}
     for _ in range(min(free, len(ready))):
         best = min(ready, key=lambda task: _rank(state, task, touched))
         ready.remove(best)
@@ -61,10 +55,10 @@ def _rank(state: RunState, task: TaskState, touched: set[str]) -> tuple[bool, bo
 def _checkpoints(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Complex tasks wait for a person's word before their first turn, or for `--yes`."""
     passing = state.settings.policy.checkpoint == "pass"
-    waiting = [t for t in state.tasks.values() if t.phase is Phase.HELP_TO_START]
+    waiting = [t for t in state.live if t.phase is Phase.HELP_TO_START]
     if passing and waiting:
         return tuple(e.CheckpointPassed(at=at, task=t.id, by="policy") for t in waiting)
-    due = [t for t in state.tasks.values() if not passing and _needs_a_word(state, t)]
+    due = [t for t in _startable(state) if _needs_a_word(state, t)] if not passing else []
     return tuple(
         e.HelpNeeded(
             at=at,
@@ -76,27 +70,22 @@ def _checkpoints(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 
 def _needs_a_word(state: RunState, task: TaskState) -> bool:
-    complexity = state.specs[task.id].complexity or 0
-    return complexity >= COMPLEX and not task.released and _is_pending_and_free(state, task)
+    return (state.specs[task.id].complexity or 0) >= COMPLEX and not task.released
 
 
-def _is_pending_and_free(state: RunState, task: TaskState) -> bool:
-    if task.phase is not Phase.PENDING:
-        return False
-    needed = state.specs[task.id].depends_on
-    return all(state.tasks[dep].phase is Phase.MERGED for dep in needed) and stages.is_open(
-        state, task
-    )
+def _startable(state: RunState) -> list[TaskState]:
+    """Tasks that wait for nothing: no other task, and no barrier."""
+    closed = stages.closed(state)
+    return [task for task in state.free if state.specs[task.id].stage not in closed]
 
 
-def _is_ready(state: RunState, task: TaskState) -> bool:
+def _goes_on(state: RunState, task: TaskState) -> bool:
+    """Whether a begun task is ready for its next agent."""
     match task.phase:
         case Phase.RETURNED:
             return True
         case Phase.FAILED:
             return failures.retry_of(task, task.last).then is retry.Then.AGAIN
-        case Phase.PENDING:
-            return _is_pending_and_free(state, task)
         case _:
             return turns.is_ready_for_coach(state, task)
 

@@ -20,7 +20,7 @@ def coach_model(state: RunState) -> str:
 
 def limited_models(state: RunState) -> frozenset[str]:
     """The models whose usage limit some task waits for."""
-    waits = (_waits_for(state, task) for task in state.tasks.values())
+    waits = (_waits_for(state, task) for task in state.live)
     return frozenset(model for model in waits if model is not None)
 
 

@@ -6,15 +6,10 @@ reach because what it needs was given up. What waits for a person is not settled
 
 from collections.abc import Iterator
 
-from windlass.state import Phase, RunState, TaskState
+from windlass.state import Phase, RunState
 from windlass.state.reach import blocked
 
 _SETTLED = frozenset({Phase.MERGED, Phase.ABANDONED})
-
-
-def is_open(state: RunState, task: TaskState) -> bool:
-    """Whether no barrier stands before the task."""
-    return state.specs[task.id].stage not in _closed(state)
 
 
 def checks_before(state: RunState, stage: str | None) -> Iterator[str]:
@@ -25,7 +20,7 @@ def checks_before(state: RunState, stage: str | None) -> Iterator[str]:
         yield from each.checks
 
 
-def _closed(state: RunState) -> frozenset[str]:
+def closed(state: RunState) -> frozenset[str]:
     """The stages that may not begin yet."""
     names = [stage.name for stage in state.plan.stages]
     if not names:

@@ -19,13 +19,14 @@ _NOTHING_CHANGED = (
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Every step of a turn that is due, over all tasks."""
-    due = (_step(state, task, at) for task in state.tasks.values())
+    scenarios = (task for task in state.free if state.specs[task.id].scenario)
+    due = (_step(state, task, at) for task in (*state.live, *scenarios))
     return tuple(event for event in due if event is not None)
 
 
 def keep_what_is_left(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """The snapshots that are due even while the run stops: no work is lost."""
-    unsaved = (t for t in state.tasks.values() if t.phase in {Phase.PLAYED, Phase.LEFT})
+    unsaved = (t for t in state.live if t.phase in {Phase.PLAYED, Phase.LEFT})
     return tuple(_save(task, at) for task in unsaved)
 
 
@@ -54,11 +55,8 @@ def _begins_with_tip(state: RunState, task: TaskState) -> bool:
     return state.specs[task.id].scenario and (task.phase is Phase.PENDING or task.turn == 0)
 
 
-def _take_tip(state: RunState, task: TaskState, at: datetime) -> e.TipTaken | None:
-    """A scenario begins with the tip, once everything else is in it."""
-    others = (other for other in state.tasks.values() if other.id != task.id)
-    if not all(other.phase is Phase.MERGED for other in others):
-        return None
+def _take_tip(state: RunState, task: TaskState, at: datetime) -> e.TipTaken:
+    """A scenario begins with the tip; it waits for all others, so everything is in it."""
     n = len(task.attempts) + 1
     return e.TipTaken(at=at, task=task.id, n=n, commit=state.tip, tree=state.tip_tree or "")
 

@@ -9,9 +9,13 @@ from windlass.errors import IllegalEvent
 from windlass.events import model as e
 from windlass.plan import critical_lengths, with_scenario
 from windlass.state import revision
-from windlass.state.model import RunState, TaskState
+from windlass.state.index import index_of, moved
+from windlass.state.model import Phases, RunState, TaskState
 from windlass.state.task_fold import interrupted, task_changes
 from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
+
+_PAID = (e.PlayerFinished, e.PlayerFailed, e.CoachAnswered, e.CoachFailed)
+"""Facts that tell what an agent has used up by its own account."""
 
 
 def fold(events: Iterable[e.Event]) -> RunState | None:
@@ -48,6 +52,7 @@ def apply(state: RunState | None, event: e.Event) -> RunState:
 
 def _started(event: e.RunStarted) -> RunState:
     plan = with_scenario(event.plan) if event.settings.e2e.run else event.plan
+    tasks = {task.id: TaskState(id=task.id) for task in plan.tasks}
     return RunState(
         run=event.run,
         plan=plan,
@@ -61,7 +66,8 @@ def _started(event: e.RunStarted) -> RunState:
         tip=event.base,
         estimates=event.estimates,
         urgency=critical_lengths(plan, event.estimates),
-        tasks={task.id: TaskState(id=task.id) for task in plan.tasks},
+        tasks=tasks,
+        index=index_of(plan, Phases(tasks)),
         specs={task.id: task for task in plan.tasks},
     )
 
@@ -79,7 +85,7 @@ def _apply_to_run(state: RunState, event: e.RunEvent) -> RunState:
                 state, at=event.at, ended=event.status, reason=event.reason, ended_at=event.at
             )
         case e.SpendReserved() | e.SpendSettled():
-            return replace(state, at=event.at, tasks=_with_spending(state, event))
+            return _with_spending(state, event)
         case e.BaselineFinished():
             changes: dict[str, Any] = {"baseline": event.results}
         case e.VerificationFinished():
@@ -97,6 +103,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
     known = state.metered
     tasks = {id_: interrupted(task, event, known=known) for id_, task in state.tasks.items()}
     plan = with_scenario(state.plan) if event.settings.e2e.run else state.plan
+    tasks = {task.id: tasks.get(task.id) or TaskState(id=task.id) for task in plan.tasks}
     return replace(
         state,
         at=event.at,
@@ -107,7 +114,8 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         sandbox=event.sandbox,
         metered=event.metered,
         phase=RUN_TRANSITIONS[state.phase].get(e.RunResumed, state.phase),
-        tasks={task.id: tasks.get(task.id) or TaskState(id=task.id) for task in plan.tasks},
+        tasks=tasks,
+        index=index_of(plan, Phases(tasks)),
         queue=_requeued(state.queue, tasks),
         stopping=None,
         ended=None,
@@ -124,32 +132,34 @@ def _requeued(queue: tuple[str, ...], tasks: Mapping[str, TaskState]) -> tuple[s
     return (*queue, *(id_ for id_ in back if id_ not in queue))
 
 
-def _with_spending(
-    state: RunState, event: e.SpendReserved | e.SpendSettled
-) -> Mapping[str, TaskState]:
+def _with_spending(state: RunState, event: e.SpendReserved | e.SpendSettled) -> RunState:
     """Money has no phase: it may be spent, and settled, whatever the task does meanwhile."""
     task = state.tasks[event.task]
     if isinstance(event, e.SpendReserved):
         task = replace(task, reserved={**task.reserved, event.id: event.usd})
+        held, spent = {**state.held, event.id: event.usd}, state.spent
     else:
         left = {id_: usd for id_, usd in task.reserved.items() if id_ != event.id}
         task = replace(task, reserved=left, spent=task.spent + event.usage)
-    return {**state.tasks, task.id: task}
+        held = {id_: usd for id_, usd in state.held.items() if id_ != event.id}
+        spent = state.spent + event.usage
+    tasks = {**state.tasks, task.id: task}
+    return replace(state, at=event.at, tasks=tasks, held=held, spent=spent)
 
 
 def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
     if event.task not in state.tasks:
         raise IllegalEvent(f"there is no task {event.task!r} in plan {state.plan.id!r}")
-    task = state.tasks[event.task]
-    task = replace(
-        task,
-        phase=next_phase(task.id, task.phase, event),
-        **task_changes(state, task, event),
-    )
+    before = state.tasks[event.task]
+    phase = next_phase(before.id, before.phase, event)
+    task = replace(before, phase=phase, **task_changes(state, before, event))
+    tasks = {**state.tasks, task.id: task}
     return replace(
         state,
         at=event.at,
-        tasks={**state.tasks, task.id: task},
+        tasks=tasks,
+        index=moved(state.index, state.plan, Phases(tasks), task.id, before.phase),
+        spent=state.spent + event.usage if isinstance(event, _PAID) else state.spent,
         **_run_changes(state, event),
     )
 

@@ -1,6 +1,6 @@
 """The shape of a run's state: frozen values, nothing that another field already says."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -10,6 +10,7 @@ from windlass.events.review import Review
 from windlass.events.values import Absence, CheckResult, Failure, Outcome, RunEnd, Usage
 from windlass.plan import Plan, Task, same_meaning
 from windlass.settings import Level, Settings
+from windlass.state.index import Index
 from windlass.state.transitions import STATUS, Phase, RunPhase
 
 __all__ = ["Attempt", "Coaching", "Phase", "RunPhase", "RunState", "TaskState", "stands_in_the_way"]
@@ -140,6 +141,25 @@ class TaskState(Struct, frozen=True, kw_only=True):
         return self.spent.cost_usd + sum(self.reserved.values())
 
 
+class Phases(Mapping[str, Phase]):
+    """Tasks seen by their phases alone."""
+
+    def __init__(self, tasks: Mapping[str, TaskState]) -> None:
+        self._tasks = tasks
+
+    def __getitem__(self, id_: str) -> Phase:
+        """The phase of that task."""
+        return self._tasks[id_].phase
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids."""
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._tasks)
+
+
 class RunState(Struct, frozen=True, kw_only=True):
     """Everything that is true of a run."""
 
@@ -164,6 +184,12 @@ class RunState(Struct, frozen=True, kw_only=True):
     estimates: Mapping[str, float] = {}
     urgency: Mapping[str, float] = {}
     """For each task the longest way from its start to the plan's end."""
+    index: Index = Index()
+    """Where to look among the tasks."""
+    spent: Usage = Usage()
+    """What all agents have used up, those of tasks included that the plan has no more."""
+    held: Mapping[str, float] = {}
+    """Requests under way, each at the most it can cost."""
     withdrawn: Mapping[str, TaskState] = {}
     """Tasks that were begun and that the plan has no more; what they cost stays spent."""
     queue: tuple[str, ...] = ()
@@ -205,11 +231,21 @@ class RunState(Struct, frozen=True, kw_only=True):
         return done_as is not None and not same_meaning(done_as, self.specs[task_id])
 
     @property
+    def live(self) -> tuple[TaskState, ...]:
+        """The tasks that were begun and are not done, in the plan's order."""
+        return tuple(self.tasks[id_] for id_ in self.index.live)
+
+    @property
+    def free(self) -> tuple[TaskState, ...]:
+        """The tasks that wait for no other, and were not begun."""
+        return tuple(self.tasks[id_] for id_ in self.index.free)
+
+    @property
     def spent_usd(self) -> float:
-        """What the run has cost so far, over all restarts."""
-        return sum(task.cost_usd for task in self.all_tasks)
+        """What the run has cost so far, over all restarts; what is under way at its worst."""
+        return self.spent.cost_usd + sum(self.held.values())
 
     @property
     def spent_tokens(self) -> int:
         """What the run has read and written so far, over all restarts; what is cached counts."""
-        return sum(task.spent.tokens for task in self.all_tasks)
+        return self.spent.tokens

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from windlass.events.run import PlanRevised
 from windlass.plan import Plan, Task, critical_lengths, same_meaning, with_scenario
-from windlass.state.model import RunState, TaskState
+from windlass.state.index import index_of
+from windlass.state.model import Phases, RunState, TaskState
 from windlass.state.task_fold import revised as revised_task
 from windlass.state.transitions import Phase
 
@@ -40,6 +41,7 @@ def revised(state: RunState, event: PlanRevised) -> RunState:
         specs={**state.specs, **{task.id: task for task in plan.tasks}},
         urgency=critical_lengths(plan, state.estimates),
         tasks=tasks,
+        index=index_of(plan, Phases(tasks)),
         withdrawn=_withdrawn(known, plan),
         queue=tuple(id_ for id_ in state.queue if _is_queued(tasks.get(id_))),
     )
