@@ -38,6 +38,7 @@ bench: setup ## Measure; each figure beside the floor it stands on
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/dialects.py
+	$(BIN)/python bench/makespan.py
 
 sweep: setup ## Run the long sweeps as a whole
 	$(BIN)/python -m pytest -n auto -m sweep

@@ -170,7 +170,7 @@ def first_come(case: Case) -> float:
 
 
 def main() -> int:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 6
     ways: dict[str, Callable[[Case], float]] = {
         "windlass": windlass,
         "first come": first_come,
