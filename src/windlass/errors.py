@@ -19,6 +19,9 @@ WindlassError
 
 from typing import ClassVar
 
+_HEAD, _TAIL = 300, 150
+"""Of a message that quotes more than anyone reads; its cure must stay in sight."""
+
 
 class WindlassError(Exception):
     """Something Windlass cannot go on from; `hint` is the cure."""
@@ -45,6 +48,8 @@ class PlanError(BadInput):
 
     def __init__(self, message: str, *, path: str = "", line: int = 0, hint: str = "") -> None:
         where = f"{path}:{line}: " if path and line else f"{path}: " if path else ""
+        if len(message) > _HEAD + _TAIL:
+            message = f"{message[:_HEAD]} … {message[-_TAIL:]}"
         super().__init__(where + message, hint=hint)
         self.path = path
         self.line = line

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from textwrap import dedent
-from time import perf_counter
+from time import perf_counter, process_time
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,6 +16,7 @@ from windlass.errors import PlanError
 from windlass.plan import Plan, Task
 
 FRAGMENTS = [
+    "# [x] Task 4 (d): e",
     "# Task 1: a", "## Task b - c", "Task 3: u", "# E2E", "# M", "---", "===", "```", "~~~x", "> ",
     "- ", "  - ", "1. ", "\t", "    ", "<!--", "-->", "**Depends on:**", "**Checks:** ",
     "**Files:** ", "**Acceptance Criteria:**", "### Acceptance Criteria", "**Stage:** 1",
@@ -53,7 +54,7 @@ class TestHeadings:
 
         assert [(each.id, each.title, each.line) for each in found.tasks] == [("1.1", "Do it", 1)]
 
-    @pytest.mark.parametrize("separator", [":", " : ", ": ", " - ", " – ", " — ", "  -  "])  # noqa: RUF001
+    @pytest.mark.parametrize("separator", [":", " : ", ": ", " - ", " – ", " — ", "  -  ", "："])  # noqa: RUF001
     def test_the_title_follows_a_colon_or_a_dash(self, separator: str):
         (found,) = plan(f"## Task T-04{separator}Do it").tasks
 
@@ -82,9 +83,32 @@ class TestHeadings:
         assert (found.id, found.title) == ("1.1", title)
 
     @pytest.mark.parametrize(
-        "heading",
-        ["## Task Groups", "## Task Summary: all", "## Task: x", "## Tasks 1: x", "## Task"],
+        ("heading", "title", "done"),
+        [
+            ("## Task 1.1 (REVISED): Do it", "Do it (REVISED)", False),
+            ("## Task 1.1(api) - Do it", "Do it (api)", False),
+            ("## Task 1.1 [P]: Do it", "Do it [P]", False),
+            ("## Task 1.1 [x]: Do it", "Do it [x]", True),
+            ("## [ ] Task 1.1: Do it", "Do it", False),
+            ("## [x] Task 1.1: Do it", "Do it", True),
+            ("## [X] **Task 1.1: Do it**", "Do it", True),
+            ("## ✅ Task 1.1: Do it", "Do it", True),
+            ("## ⚠️ Task 1.1", "", False),
+            ("[x] Task 1.1: Do it\r---", "Do it", True),
+        ],
     )
+    def test_marks_and_asides_hide_no_task(self, heading: str, title: str, *, done: bool):
+        (found,) = plan(heading).tasks
+
+        assert (found.id, found.title, found.marked_done) == ("1.1", title, done)
+
+    @pytest.mark.parametrize(
+        "heading",
+        [
+            "## Task Groups", "## Task Summary: all", "## Task: x", "## Tasks 1: x", "## Task",
+            "## Task Context: TASK-001", "## 🎯 Task Goals: all", "## Task Force (new): x",
+        ],
+    )  # fmt: skip
     def test_a_heading_about_tasks_is_no_task(self, heading: str):
         found = plan(f"{heading}\n\n## Task 1.1: Real\n")
 
@@ -92,13 +116,19 @@ class TestHeadings:
         assert found.notes == ()
 
     @pytest.mark.parametrize(
-        "heading", ["## Task 1.2 Missing", "## Task 1.2. Dot", "## ✅ Task 1.2: x"]
+        "heading", ["## Task 1.2 Missing", "## Task 1.2. Dot", "## Task 1.2 (aside)"]
     )
     def test_what_is_nearly_a_task_is_noted(self, heading: str):
         found = plan(f"## Task 1.1: Real\n{heading}\n")
 
         assert [each.id for each in found.tasks] == ["1.1"]
         assert "looks like a task, but no ':'" in notes(found)[2]
+
+    def test_a_task_that_is_struck_out_is_none(self):
+        found = plan("## Task 1.1: Real\n## ~~Task 1.2: Gone~~ → Task 2.4\n")
+
+        assert [each.id for each in found.tasks] == ["1.1"]
+        assert notes(found) == {2: "looks like a task, but is struck out"}
 
     @pytest.mark.parametrize("name", ["../../x", "-rf", "a/b", "x.lock", "."])
     def test_an_unsafe_id_is_refused_with_its_line(self, name: str):
@@ -502,8 +532,12 @@ class TestScalars:
         assert found == Task(id="1.1", title="First", text="**Type:** CODING", line=1)
 
     @pytest.mark.parametrize(
-        "value", ["7", "7/10", "7 / 10", "7 (many files)", "7.", "\n7", "7\nprose"]
-    )
+        "value",
+        [
+            "7", "7/10", "7 / 10", "7 (many files)", "7.", "\n7", "7\nprose", "High (7)",
+            "Medium-high (7/10)",
+        ],
+    )  # fmt: skip
     def test_complexity_is_a_number_of_ten(self, value: str):
         assert task(f"**Complexity:** {value}").complexity == 7
 
@@ -513,6 +547,7 @@ class TestScalars:
             ("Complexity:** banana", "a number from 0 to 10"),
             ("Complexity:** 11", "a number from 0 to 10"),
             ("Complexity:** 7/8", "a number from 0 to 10"),
+            ("Complexity:** Medium (8-16 hours)", "a number from 0 to 10"),
             ("Complexity:** -1", "a number from 0 to 10"),
             ("Complexity:** \u0667", "a number from 0 to 10"),
             ("Complexity:**", "a number from 0 to 10"),
@@ -555,6 +590,7 @@ class TestCriteria:
         [
             "**Acceptance Criteria:**",
             "**Acceptance criteria**:",
+            "**Acceptance Criteria**：",  # noqa: RUF001
             "### Acceptance Criteria",
             "### Acceptance Criteria:\n",
         ],
@@ -651,6 +687,23 @@ class TestCriteria:
 
         assert found.tasks[0].acceptance_criteria == ()
         assert sorted(notes(found)) == [2, 7]
+
+    def test_criteria_behind_the_end_of_a_task_are_noted_with_where_it_ends(self):
+        found = plan("""\
+            **Acceptance Criteria:**
+            - early
+            ### Task 1.1: First
+            ## Not deeper than the task
+            **Acceptance Criteria:**
+            - late
+            ### Task 1.2: Second
+            """)
+
+        assert [each.acceptance_criteria for each in found.tasks] == [(), ()]
+        assert notes(found) == {
+            1: "'Acceptance Criteria' are read in tasks only",
+            5: "'Acceptance Criteria' are read in tasks only; task 1.1 ends at line 4",
+        }
 
 
 class TestPlan:
@@ -768,6 +821,21 @@ class TestLoad:
     def test_what_is_no_text_is_refused_before_it_is_read(self, text: str, said: str):
         assert refusal(text).startswith(said)
 
+    def test_a_quotation_that_is_too_long_leaves_the_cure_in_sight(self):
+        said = refusal(f"## Task {'x' * 1000}: a")
+
+        assert said.startswith("plans/m1.md:1: task id 'xxx")
+        assert " … " in said
+        assert "xxx' cannot name a ref and a folder; an id is letters" in said
+        assert len(said) < 700
+
+    def test_a_long_list_that_is_no_plan_is_refused_without_parsing_it(self):
+        began = process_time()
+        said = refusal("- [ ] item\n" * 99_000)
+
+        assert said.startswith("plans/m1.md: no tasks found")
+        assert process_time() - began < 2
+
     def test_a_line_of_a_million_characters_is_read(self):
         assert task("x" * 1_000_000).text == "x" * 1_000_000
 
@@ -791,6 +859,7 @@ class TestLoad:
             found = load("p.md", text)
         except PlanError:
             return
+        assert milestone.has_task(text)
         lines = markdown.split_lines(text)
         for each in found.tasks:
             assert 1 <= each.line <= len(lines)

@@ -132,6 +132,17 @@ def test_what_is_not_there_or_not_clear_is_one_line(stage):  # G1
     assert "there is nothing to resume" in err
 
 
+def test_steps_that_are_called_tasks_are_no_plan_of_their_own(stage):  # G1
+    steps = f"{TASK}\n### Task 1: Write it\n\n### Task 2: Look at it\n"
+    play = stage({**FILES, FILE: steps}, book(reviewing()))
+    code, _, err = play.run("feature-build", "TASK-1")
+    assert code == 0, err
+    data = frontmatter.read(FILE, (play.repo / FILE).read_text(encoding="utf-8"))
+    assert data is not None
+    assert data.data["status"] == "in_review"
+    assert play.git("show", "windlass/TASK-1/integration:a.txt") == "by a\n"
+
+
 def test_a_file_that_goes_away_is_not_written_again(stage):  # G9
     play = stage(
         FILES,

@@ -11,6 +11,7 @@ from windlass.cli.hauling import Request, start_or_resume
 from windlass.cli.options import run_options
 from windlass.cli.wiring import Project
 from windlass.dialects import taskfile
+from windlass.dialects.task_text import is_meant
 from windlass.errors import BadInput
 from windlass.plan import Plan
 
@@ -50,7 +51,9 @@ def _plan(project: Project, task_id: str, *, resuming: bool) -> Plan:
         named = ", ".join(str(path.relative_to(project.root)) for path in files)
         cure = "name one of them: windlass run FILE"
         raise BadInput(f"several files may be task {task_id!r}: {named}", hint=cure)
-    return read_plan(project, str(files[0]))
+    # It was asked for by its id: its own steps may be called tasks too, and are no plan of theirs.
+    own = is_meant(str(files[0]), _text(files[0]))
+    return read_plan(project, str(files[0]), dialect=taskfile.name if own else None)
 
 
 def _files(project: Project, task_id: str) -> list[Path]:
@@ -66,6 +69,10 @@ def _files(project: Project, task_id: str) -> list[Path]:
 
 
 def _id(path: Path) -> str | None:
-    text = path.read_bytes().decode("utf-8", errors="surrogateescape")
+    text = _text(path)
     # A file whose frontmatter is broken still has its name.
     return taskfile.declared_id(str(path), text) or (path.stem if text.startswith("---") else None)
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", errors="surrogateescape")

@@ -43,8 +43,8 @@ _RULE = re.compile(r"[ \t]*([-*_])[ \t]*(?:\1[ \t]*){2,}")
 _MARKER = re.compile(r"(?P<bare>[ \t]*(?:[-*+]|[0-9]{1,9}[.)])?)[ \t]*")
 _CHECKBOX = re.compile(r"\A\[[ xX~]?\](?:\s+|\Z)")
 _LABEL = re.compile(
-    r"(?P<mark>\*\*|__)(?P<label>[^*:]+?)"
-    r"(?::(?P<inside>[^*]*?)(?P=mark)|(?P=mark)[ \t]*(?:\([^()]*\))?[ \t]*:)(?P<rest>.*)"
+    r"(?P<mark>\*\*|__)(?P<label>[^*:：]+?)"  # noqa: RUF001
+    r"(?:[:：](?P<inside>[^*]*?)(?P=mark)|(?P=mark)[ \t]*(?:\([^()]*\))?[ \t]*[:：])(?P<rest>.*)"  # noqa: RUF001
 )
 _NUMBERING = re.compile(r"\A[0-9]+(?:\.[0-9]+)*[.)]?\s+(?=\S)")
 _ASIDE = re.compile(r"\([^()]*\)[\s:]*$")
@@ -190,7 +190,7 @@ def fields(blocks: Iterable[Block]) -> list[Field]:
 
 def label_of(text: str) -> str:
     """A label in the one spelling that is compared: `File(s)`, `depends_on` and `Depends On:`."""
-    words = _ASIDE.sub("", text).replace("_", " ").replace("-", " ").rstrip(": ").casefold()
+    words = _ASIDE.sub("", text).replace("_", " ").replace("-", " ").rstrip(":： ").casefold()  # noqa: RUF001
     return " ".join(words.split())
 
 

@@ -1,4 +1,4 @@
-"""The milestone dialect, which is also Windlass's own: every rule about its words is in this file.
+"""The milestone dialect, which is also Windlass's own: every rule about its fields is in this file.
 
 A task is what Markdown itself takes for a top-level heading `Task <id>: <title>`, and its fields
 are read from its own section only. What looks meant and cannot be used is an error where it would
@@ -16,10 +16,20 @@ from msgspec.structs import replace
 from windlass.dialects import markdown, milestone_state
 from windlass.dialects.dialect import Dialect, Source
 from windlass.dialects.markdown import Block, Field, Section
+from windlass.dialects.milestone_heading import (
+    is_ticked,
+    may_have_task,
+    task_in,
+    title_of,
+    why_none,
+)
+from windlass.dialects.task_text import MAX_COMPLEXITY, complexity_in
 from windlass.errors import PlanError
 from windlass.plan import Note, Plan, Task
 
 name: Final = "milestone"
+
+_MAX_TURNS = 100
 
 _Fields = dict[str, list[Field]]
 _Draft = tuple[Task, tuple[str, ...] | None]
@@ -28,11 +38,6 @@ _Draft = tuple[Task, tuple[str, ...] | None]
 _CRITERIA = "acceptance criteria"
 _SYNONYMS = {"files": "file", "check": "checks"}
 
-_TASK = re.compile(
-    r"Task\s+(?P<id>\S+?)(?P<separator>\s*:\s*|\s+[-–—]\s+|$)(?P<title>.*)",  # noqa: RUF001
-    re.IGNORECASE,
-)
-_NEARLY_TASK = re.compile(r"\W*Task\s+\S*[0-9]", re.IGNORECASE)
 _HEADING_LINE = re.compile(r"[ \t>*+\-0-9.)]*#{1,6}[ \t](?P<text>.*)")
 _INNER_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*\w")
 _E2E = re.compile(r"(?:E2E|End[- ]to[- ]End)\b", re.IGNORECASE)
@@ -41,7 +46,7 @@ _PLAIN_DEPENDS = re.compile(r"Depends[ \t]+on[ \t]*:", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[,;&]|\b(?:and|or)\b", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]*\)")
 _TASK_WORD = re.compile(r"Tasks?\s+", re.IGNORECASE)
-_NUMBER = re.compile(r"(?P<number>[0-9]{1,3})(?:\s*/\s*(?P<of>[0-9]+))?(?:\s*\([^()]*\))?\.?")
+_NUMBER = re.compile(r"(?P<number>[0-9]{1,3})(?:\s*\([^()]*\))?\.?")
 _ANYTHING = re.compile(r".+")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*")
 _SKIP = re.compile(r"skip", re.IGNORECASE)
@@ -49,12 +54,6 @@ _DASH = re.compile(r"\s[-–—]\s")  # noqa: RUF001
 
 _NOTHING = frozenset({"none", "nothing", "n/a", "na", "-", "–", "—"})  # noqa: RUF001
 _NOT_A_PATH = _NOTHING | {"tbd", "etc", "various", "multiple", "several", "new"}
-# 'Task Summary: …' speaks of tasks; it is no task called Summary.
-_NOT_AN_ID = frozenset({
-    "breakdown", "categories", "complete", "completed", "completion", "dependencies", "details",
-    "graph", "group", "groups", "index", "list", "notes", "order", "overview", "progress",
-    "sequence", "status", "summary", "table", "template",
-})  # fmt: skip
 _WHERE = {
     "fence": "code block", "code": "indented code", "html": "HTML", "quote": "quotation",
     "list": "list", "paragraph": "paragraph", "underlined": "paragraph",
@@ -69,7 +68,9 @@ def recognises(source: Source) -> bool:
 
 def has_task(text: str) -> bool:
     """Whether there is a task's heading outside code."""
-    return any(_task(each.heading.text) for each in markdown.parse(text).sections(_task))
+    if not may_have_task(text):
+        return False
+    return any(task_in(each.heading.text) for each in markdown.parse(text).sections(task_in))
 
 
 def parse(source: Source) -> Plan:
@@ -83,8 +84,8 @@ class _Reader:
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.document = markdown.parse(text)
-        self.sections = self.document.sections(_task)
-        tasks = ((section, _task(section.heading.text)) for section in self.sections)
+        self.sections = self.document.sections(task_in)
+        tasks = ((section, task_in(section.heading.text)) for section in self.sections)
         self.tasks = [(section, found) for section, found in tasks if found]
         self.ids = {found["id"].casefold(): found["id"] for _, found in self.tasks}
         self.notes: list[Note] = []
@@ -113,16 +114,17 @@ class _Reader:
         self.note_plain_depends(blocks)
         task = Task(
             id=found["id"],
-            title=found["title"],
+            title=title_of(found),
             text=self.document.body(section),
             acceptance_criteria=self.criteria(fields),
             files=self.files(fields["file"]),
             checks=self.checks(fields["checks"]),
             skip_absent=self.word(fields, "absent checks", _SKIP, "'skip'") is not None,
-            complexity=self.number(fields, "complexity", 0, 10),
+            complexity=self.complexity(fields),
             stage=self.word(fields, "stage", _ANYTHING, "a name, such as '2'"),
             model=self.word(fields, "model", _MODEL, "a model's name"),
-            max_turns=self.number(fields, "max turns", 1, 100),
+            max_turns=self.max_turns(fields),
+            marked_done=is_ticked(found),
             line=section.heading.first,
         )
         return task, self.depends_on(fields["depends on"])
@@ -163,15 +165,24 @@ class _Reader:
             self.refuse(field, "each command in backticks, on the line or as a list, or 'none'")
         return found
 
-    def number(self, fields: _Fields, label: str, low: int, high: int) -> int | None:
-        wanted = f"a number from {low} to {high}"
-        value = self.word(fields, label, _NUMBER, wanted)
+    def complexity(self, fields: _Fields) -> int | None:
+        wanted = f"a number from 0 to {MAX_COMPLEXITY}"
+        value = self.word(fields, "complexity", _ANYTHING, wanted)
         if value is None:
             return None
-        found = next(_NUMBER.finditer(value))
-        number = int(found["number"])
-        if not low <= number <= high or found["of"] not in (None, str(high)):
-            self.refuse(fields[label][0], wanted)
+        number = complexity_in(value.rstrip("."))
+        if number is None:
+            self.refuse(fields["complexity"][0], wanted)
+        return number
+
+    def max_turns(self, fields: _Fields) -> int | None:
+        wanted = f"a number from 1 to {_MAX_TURNS}"
+        value = self.word(fields, "max turns", _NUMBER, wanted)
+        if value is None:
+            return None
+        number = int(next(_NUMBER.finditer(value))["number"])
+        if not 1 <= number <= _MAX_TURNS:
+            self.refuse(fields["max turns"][0], wanted)
         return number
 
     def word(
@@ -263,7 +274,7 @@ class _Reader:
         found: list[Section] = []
         owned = scenario = 0  # where the last task's section ends, and the last scenario
         for section in self.sections:
-            if _task(section.heading.text):
+            if task_in(section.heading.text):
                 owned = section.stop
             elif not _E2E.match(section.heading.text) or section.start <= scenario:
                 continue
@@ -287,8 +298,13 @@ class _Reader:
         late = _by_label(block for index, block in free.items() if index >= first)
         for field in (*early["depends on"], *late["depends on"]):
             self.note(field.line, "'Depends on' is read in tasks only; no plan waits for another")
-        for field in (*early[_CRITERIA], *late[_CRITERIA]):
+        for field in early[_CRITERIA]:
             self.note(field.line, "'Acceptance Criteria' are read in tasks only")
+        begins = [section.heading.first for section, _ in self.tasks]
+        for field in late[_CRITERIA]:
+            section, task = self.tasks[bisect_right(begins, field.line) - 1]
+            ended = f"task {task['id']} ends at line {self.document.blocks[section.stop].first}"
+            self.note(field.line, f"'Acceptance Criteria' are read in tasks only; {ended}")
         for field in late["checks"]:
             self.note(field.line, "'Checks' are read in tasks and before the first task only")
         return self.checks(early["checks"])
@@ -307,12 +323,12 @@ class _Reader:
                 continue
             block = blocks[bisect_right(firsts, number) - 1]
             text = found["text"].strip()
-            if block.kind in _WHERE and _task(text):
+            if block.kind in _WHERE and task_in(text):
                 if block.first not in whys:
                     whys[block.first] = self.why_hidden(block)
                 self.note(number, whys[block.first])
-            elif block.kind == "heading" and _NEARLY_TASK.match(text):
-                self.note(number, "looks like a task, but no ':' or ' - ' follows its id")
+            elif block.kind == "heading" and (why := why_none(text)):
+                self.note(number, f"looks like a task, but {why}")
 
     def why_hidden(self, block: Block) -> str:
         where = f"the {_WHERE[block.kind]} that begins on line {block.first}"
@@ -336,15 +352,6 @@ class _Reader:
         said = " ".join(field.text).strip()
         what = f"{field.label!r} cannot be {said!r}" if said else f"{field.label!r} has no value"
         raise PlanError(what, path=self.path, line=field.line, hint=f"write {wanted}")
-
-
-def _task(text: str) -> re.Match[str] | None:
-    """The heading's text as a task's, if it is one; it may be bold as a whole."""
-    found = _TASK.fullmatch(text.replace("**", "") if text.startswith("**") else text)
-    if found is None or found["id"].casefold() in _NOT_AN_ID:
-        return None
-    # Without a title only a number tells 'Task 3' from 'Task Force'.
-    return found if found["separator"] or re.search("[0-9]", found["id"]) else None
 
 
 def _by_label(blocks: Iterable[Block]) -> _Fields:

@@ -39,11 +39,6 @@ _Sections = Mapping[str, Sequence[tuple[Section, str]]]
 _DONE = frozenset({"done", "complete", "completed"})
 _PREFIX = re.compile(r"\ASPEC(?:-[\w.-]+)?\s*[:–—]\s*(?=\S)", re.IGNORECASE)  # noqa: RUF001
 _LOOKS_LIKE_GROUP = re.compile(r"(?:(?:Task )?Group )?G[0-9]+[a-z]?\s*[:–—-]", re.IGNORECASE)  # noqa: RUF001
-_TASK_LINE = re.compile(
-    r"^ {0,3}(?:#{1,6}[ \t]+)?\**Task[ \t]+(?:\S*[0-9:]|\S+[ \t]+[-–—:])",  # noqa: RUF001
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Without such a line there is no heading of a task either, and nothing to parse for it."""
 _WAVE_LINE = re.compile(r"\W*Wave\s*(?P<wave>[0-9]{1,4})\b(?P<rest>.*)", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _WORD = re.compile(r"[\w.-]+")
@@ -55,7 +50,7 @@ def recognises(source: Source) -> bool:
     text = source.text
     if text is None or not spec_head.has_head(text):
         return False
-    if not _TASK_LINE.search(text) or not milestone.has_task(text):
+    if not milestone.has_task(text):
         return True
     # Groups are a spec's own; without them, headings of tasks are a milestone's.
     return bool(SpecDocument(spec_head.without(text)).groups)

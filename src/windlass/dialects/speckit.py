@@ -38,7 +38,6 @@ name: Final = "speckit"
 _TITLE = re.compile(r"(?:[\w ]{0,40}\b)?Tasks?(?: List| Breakdown)?\s*[:—–-]\s*", re.IGNORECASE)  # noqa: RUF001
 _ABOUT_TASKS = re.compile(r"\btasks?\b", re.IGNORECASE)
 _MAY_BE = re.compile(r"T[-_]?[0-9]")
-_MILESTONE = re.compile(r"^ {0,3}#{1,6}[ \t]+\**Task[ \t]", re.MULTILINE | re.IGNORECASE)
 _STORY = re.compile(r"\[(?:P|US[0-9]+)\]")
 _FILE = "tasks.md"
 _DOCUMENTS = ("spec.md", "plan.md", "research.md", "data-model.md", "quickstart.md")
@@ -101,7 +100,7 @@ def _folder(path: str) -> str:
 def _is_meant(path: str, text: str) -> bool:
     if not _MAY_BE.search(text) or taskfile.is_meant(path, text):
         return False
-    if _MILESTONE.search(text) and milestone.has_task(text):
+    if milestone.has_task(text):
         return False
     if many(text, MAX_TASKS):
         return True  # and will be refused, without the time that reading it would take

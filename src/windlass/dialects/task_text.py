@@ -29,7 +29,10 @@ _WAVE = re.compile(
 )
 _FILES = ("files", "files_to_create", "files_to_modify")
 _DEPENDS = ("dependencies", "depends_on", "blocked_by")
-_COMPLEXITY = re.compile(r"(?P<number>[0-9]{1,3})(?:\s*/\s*10)?(?:\s*\(.*\))?")
+_COMPLEXITY = re.compile(
+    r"(?P<number>[0-9]{1,3})(?:\s*/\s*10)?(?:\s*\(.*\))?"
+    r"|[A-Za-z][A-Za-z -]*\((?P<inside>[0-9]{1,3})(?:\s*/\s*10)?\)"
+)
 _NO_CHECKS = frozenset({"none", "n/a", "-"})
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "nothing", "tbd"})
 _SEPARATED = re.compile(r"\s*[,;]\s*")
@@ -100,9 +103,9 @@ def wave_in(value: Data) -> str | None:
 
 
 def complexity_in(value: str) -> int | None:
-    """The number in '5', '5/10' and '5 (medium)', if it is one from 0 to 10."""
+    """The number in '5', '5/10', '5 (medium)' and 'Medium (5/10)', if it is one from 0 to 10."""
     found = _COMPLEXITY.fullmatch(value)
-    number = int(found["number"]) if found else MAX_COMPLEXITY + 1
+    number = int(found["number"] or found["inside"]) if found else MAX_COMPLEXITY + 1
     return number if number <= MAX_COMPLEXITY else None
 
 
