@@ -243,7 +243,7 @@ def test_criteria_and_work_by_hand_in_the_yaml_itself():
         ("id: FEAT-1\ntasks: none\n", "f.yaml:2: 'tasks' is no list"),
         ("id: FEAT-1\ntasks: []\n", "no tasks found"),
         (yaml("- {id: A, complexity: 11}\n"), "f.yaml:4: 'complexity' is not a number"),
-        (yaml("- {id: A, complexity: high}\n"), "'complexity' is not a number from 0 to 10"),
+        (yaml("- {id: A, complexity: much}\n"), "'complexity' is not a number from 0 to 10"),
         (yaml("- id: A\n", "waves: [[A, Z]]\n"), "f.yaml:5: wave 1 has 'Z', which is no task"),
         (yaml("- id: A\n", "waves: [[A], [A]]\n"), "task 'A' is in waves 1 and 2"),
         (

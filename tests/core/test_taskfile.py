@@ -94,6 +94,7 @@ def test_what_else_the_frontmatter_says():
     front = "files_to_create: [a.py, '', b.py]\nfiles_to_modify: [a.py]\nfiles: none\nname: N\n"
     task = load("t.md", one(f"{front}complexity: 5/10 (medium)\n")).tasks[0]
     assert (task.title, task.files, task.complexity) == ("N", ("a.py", "b.py"), 5)
+    assert load("t.md", one("complexity: High\n")).tasks[0].complexity == 8
     assert not task.marked_done
     done = load("t.md", one().replace("backlog", "Completed")).tasks[0]
     assert done.marked_done, "a claim, which nobody but adopt looks at"
@@ -122,7 +123,7 @@ def test_one_dependency_may_be_a_word():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (one("complexity: high\n"), "t.md:4: 'complexity' is not a number from 0 to 10"),
+        (one("complexity: much\n"), "t.md:4: 'complexity' is not a number from 0 to 10"),
         (one("complexity: 11\n"), "t.md:4: 'complexity' is not"),
         (one("title: [a]\n"), "t.md:4: 'title' is not one word"),
         (one("id: T-2\n"), "t.md:4: the frontmatter has the key 'id' twice"),

@@ -29,6 +29,11 @@ _WAVE = re.compile(
 )
 _FILES = ("files", "files_to_create", "files_to_modify")
 _DEPENDS = ("dependencies", "depends_on", "blocked_by")
+_COMPLEXITY_WORDS = {
+    "trivial": 1, "simple": 2, "low": 2, "small": 2, "medium": 5, "moderate": 5,
+    "high": 8, "large": 8, "complex": 8,
+}  # fmt: skip
+"""The middle of GuardKit's bands: 1 to 3, 4 to 6, and from 7 on a person is asked first."""
 _COMPLEXITY = re.compile(
     r"(?P<number>[0-9]{1,3})(?:\s*/\s*10)?(?:\s*\(.*\))?"
     r"|[A-Za-z][A-Za-z -]*\((?P<inside>[0-9]{1,3})(?:\s*/\s*10)?\)"
@@ -103,7 +108,9 @@ def wave_in(value: Data) -> str | None:
 
 
 def complexity_in(value: str) -> int | None:
-    """The number in '5', '5/10', '5 (medium)' and 'Medium (5/10)', if it is one from 0 to 10."""
+    """The number in '5', '5/10', '5 (medium)', 'Medium (5/10)' and 'medium', from 0 to 10."""
+    if (word := value.strip().casefold()) in _COMPLEXITY_WORDS:
+        return _COMPLEXITY_WORDS[word]
     found = _COMPLEXITY.fullmatch(value)
     number = int(found["number"] or found["inside"]) if found else MAX_COMPLEXITY + 1
     return number if number <= MAX_COMPLEXITY else None
