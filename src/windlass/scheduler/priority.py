@@ -71,7 +71,7 @@ def _is_pending_and_free(state: RunState, task: TaskState) -> bool:
 def _is_ready(state: RunState, task: TaskState) -> bool:
     match task.phase:
         case Phase.RETURNED:
-            return True
+            return not turns.begins_with_tip(state, task)
         case Phase.FAILED:
             return failures.retry_of(task, task.last).then is retry.Then.AGAIN
         case Phase.PENDING:

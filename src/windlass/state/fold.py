@@ -11,7 +11,8 @@ from windlass.plan import critical_lengths, with_scenario
 from windlass.state import revision
 from windlass.state.model import RunState, TaskState
 from windlass.state.task_fold import interrupted, task_changes
-from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
+from windlass.state.transitions import RUN_TRANSITIONS, next_phase, next_run_phase
+from windlass.state.trials import tried_again
 
 
 def fold(events: Iterable[e.Event]) -> RunState | None:
@@ -95,19 +96,15 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
     """Nothing is under way any more; every phase that had an effect goes back to before it."""
     known = state.metered
     tasks = {id_: interrupted(task, event, known=known) for id_, task in state.tasks.items()}
-    plan = with_scenario(state.plan) if event.settings.e2e.run else state.plan
-    return replace(
+    after = replace(
         state,
         at=event.at,
-        plan=plan,
-        specs={**state.specs, **{task.id: task for task in plan.tasks}},
-        urgency=critical_lengths(plan, {}),
         settings=event.settings,
         sandbox=event.sandbox,
         metered=event.metered,
         phase=RUN_TRANSITIONS[state.phase].get(e.RunResumed, state.phase),
-        tasks={task.id: tasks.get(task.id) or TaskState(id=task.id) for task in plan.tasks},
-        queue=_requeued(state.queue, tasks),
+        tasks=tasks,
+        queue=revision.requeued(state.queue, tasks),
         stopping=None,
         ended=None,
         reason="",
@@ -115,12 +112,10 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         resumes=state.resumes + 1,
         base_moved_to=event.base_moved_to,
     )
-
-
-def _requeued(queue: tuple[str, ...], tasks: Mapping[str, TaskState]) -> tuple[str, ...]:
-    """The queue with the approved tasks that had left it for a person."""
-    back = (id_ for id_, task in tasks.items() if task.phase is Phase.APPROVED)
-    return (*queue, *(id_ for id_ in back if id_ not in queue))
+    if event.settings.e2e.run and with_scenario(state.plan) is not state.plan:
+        # A scenario that is asked for only now comes into the plan as by an edit.
+        return revision.revised(after, e.PlanRevised(at=event.at, plan=state.plan))
+    return after
 
 
 def _with_spending(
@@ -145,12 +140,15 @@ def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
         phase=next_phase(task.id, task.phase, event),
         **task_changes(state, task, event),
     )
-    return replace(
+    after = replace(
         state,
         at=event.at,
         tasks={**state.tasks, task.id: task},
         **_run_changes(state, event),
     )
+    if isinstance(event, e.TaskMerged | e.TaskReopened):
+        return replace(after, tasks=tried_again(after.plan, after.tasks, after.tip_tree))
+    return after
 
 
 def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:
