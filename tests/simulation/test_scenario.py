@@ -9,7 +9,7 @@ from windlass.dialects import project
 from windlass.events import model as e
 from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
 from windlass.plan import Task, with_scenario
-from windlass.ports import Message
+from windlass.ports import Message, Report
 from windlass.runner import loop
 from windlass.settings import E2ESettings, Settings
 from windlass.state import Phase
@@ -216,6 +216,25 @@ def test_a_trial_counts_for_its_own_tip_only(monkeypatch, turns):
     assert run.state.ended is e.RunEnd.COMPLETED
     assert len(tried(run)) > 1
     assert run.state.tasks["e2e"].last.tree == run.state.tip_tree
+
+
+def test_a_trial_that_ends_when_its_tip_has_moved_is_made_again(monkeypatch):
+    """Whoever tries it cannot go on until the task that was asked for again is merged."""
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+
+    def coach(task: str, turn: int, files: dict[str, str]) -> Review | Report | None:
+        if task == "e2e" and len(run.runner.state.merged) < 3:
+            return Report(failure=e.Failure.TRANSIENT, message="not yet")
+        return mended_in(0)(task, turn, files)
+
+    inbox = Reopening()
+    plays = {**PLAYS, "1.1": lambda n, _turn, files: files.update(a=str(n)), "e2e": mend}
+    run = World(PLAN, plays, coach=coach, settings=E2E, inbox=inbox)
+    inbox.run = run
+    run.go()
+    assert run.state.ended is e.RunEnd.COMPLETED
+    assert "has moved since" in (run.state.tasks["e2e"].attempts[0].feedback or "")
+    assert tried(run)[1:] == [run.state.tip]
 
 
 def test_a_tip_that_nobody_has_tried_yet_is_left_when_there_is_more_to_merge():
