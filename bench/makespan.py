@@ -109,7 +109,7 @@ def windlass(case: Case, *, barriers: bool = False) -> float:
         base_branch="main",
         sandbox="none",
         version="0",
-        estimates=case.estimates,
+        estimates=tuple(e.Estimate(task=t, seconds=s) for t, s in case.estimates.items()),
     )
     state = apply(None, first)
     due: list[tuple[datetime, int, e.Event]] = []

@@ -1,5 +1,6 @@
 """Files for other programs: the newest state, in time, and nobody's edit lost unsaid."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -134,3 +135,25 @@ async def test_a_new_status_is_written_at_once_and_the_rest_in_its_time(tmp_path
             while desk.texts != [1, 3]:
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
+
+
+async def test_what_cannot_be_written_is_said_once_and_the_run_goes_on(tmp_path, state):
+    desk = Desk(tmp_path)
+    desk.file.parent.write_text("a file where the folder should be")
+    projections = desk.projections()
+    for seq in (1, 2):
+        projections.show(state, seq)
+        projections.flush()
+    [notice] = desk.notices
+    assert notice.startswith("state.json cannot be written from here on: ")
+
+
+async def test_an_edit_that_cannot_be_put_aside_is_not_written_over(tmp_path, state):
+    desk = Desk(tmp_path)
+    desk.write(state, 1)
+    desk.file.write_text("mine\n")
+    name = f"state.json.edited-{hashlib.sha256(b'mine' + bytes([10])).hexdigest()[:8]}"
+    (desk.file.parent / name).mkdir()
+    desk.write(state, 2)
+    assert desk.file.read_text() == "mine\n"
+    assert len(desk.notices) == 1

@@ -60,6 +60,27 @@ def test_commits_that_the_base_holds_are_taken_and_the_run_goes_on_with_the_rest
     assert "ADOPTED" in desk.call("log", "plan")[1]
 
 
+@pytest.mark.parametrize("name", ["HEAD", "main", "a\0b", "\x1b[31mred", "--help", "ab"])
+def test_only_a_hash_names_a_commit(desk, name):
+    state_file(desk, "1.1", commits={"1.1": name})
+    code, out, err = desk.call("adopt", "old_state.json", "--yes")
+    assert (code, "nothing to adopt" in err) == (2, True)
+    assert "what is named there is no commit's hash" in out
+
+
+def test_a_branch_that_looks_like_a_hash_is_none(desk):
+    desk.git("branch", "feed")
+    state_file(desk, "1.1", commits={"1.1": "feed"})
+    assert "git knows no commit feed" in desk.call("adopt", "old_state.json").out
+
+
+def test_of_what_the_plan_does_not_have_a_few_are_enough(desk):
+    state_file(desk, *(f"9.{number}" for number in range(60_000)))
+    code, out, _ = desk.call("adopt", "old_state.json")
+    assert code == 2
+    assert "and 59980 tasks more like these" in out
+
+
 def test_without_a_commit_only_the_persons_word_counts(desk):
     state_file(desk, "1.1", "1.2")
     code, out, err = desk.call("adopt", "old_state.json", "--yes")

@@ -8,6 +8,8 @@ import pytest
 import plans
 from desk import Desk
 from quick import quick_run
+from windlass.errors import PlanError
+from windlass.settings import E2ESettings, Settings
 from windlass.state import RunState
 from windlass.testing.agents import ScriptedAgent
 
@@ -60,3 +62,36 @@ def test_a_plan_that_was_never_run_has_nothing_to_compare_with(desk):
     code, _, err = desk.call("plan", "plan.md", "--diff")
     assert code == 2
     assert "was never run here" in err
+
+
+def test_a_plan_goes_on_without_a_task_that_was_begun_as_often_as_one_likes(desk):
+    """What was withdrawn keeps its pins, and they are no sign of a journal that forgot."""
+    once = Settings(max_turns=1)
+    quick_run(desk.repo, parts(**{"1.1": "one\n"}), settings=once)
+    (desk.repo / "plan.md").write_text(plans.plan_text({"1.1": (), "1.3": ("1.1",)}))
+    assert quick_run(desk.repo, parts(), settings=once).reason == "1.3 abandoned"
+    assert desk.call("retry", "plan:1.3").code == 0
+    state = quick_run(desk.repo, parts(**{"1.3": "three\n"}), settings=once)
+    assert state.done == ("1.1", "1.3")
+    assert list(state.withdrawn) == ["1.2"]
+
+
+def test_a_plan_that_cannot_be_read_any_more_is_said_and_not_passed_over(desk):
+    quick_run(desk.repo, parts(), settings=Settings(max_turns=1))
+    code, _, err = desk.call("retry", "plan:1.2")
+    assert (code, "it is blocked" in err) == (2, True)
+    (desk.repo / "plan.md").write_text("- [ ] T001 Another format\n")
+    for args in (("resume", "plan"), ("resume",), ("resume", "plan.md")):
+        code, _, err = desk.call(*args)
+        assert code == 2
+        assert "plan.md: no tasks found" in err
+
+
+def test_a_task_cannot_take_the_name_of_the_scenario(desk):
+    plan = desk.repo / "plan.md"
+    plan.write_text(plan.read_text() + "\n## E2E Scenario\n\nTry it.\n")
+    e2e = Settings(max_turns=1, e2e=E2ESettings(run=True))
+    assert "e2e" in quick_run(desk.repo, parts(), settings=e2e).tasks
+    plan.write_text(plan.read_text().replace("Task 1.2", "Task e2e"))
+    with pytest.raises(PlanError, match="'e2e' has the name that this run gave"):
+        quick_run(desk.repo, parts(), settings=e2e)

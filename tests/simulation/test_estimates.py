@@ -60,7 +60,8 @@ def test_what_has_no_estimate_counts_as_much_as_the_others():
 
 def started(world: World, **estimates: float) -> list[str]:
     """Run, and tell in which order Players began."""
-    first = replace(world.first(None, None), estimates=estimates)
+    told = tuple(e.Estimate(task=id_, seconds=amount) for id_, amount in estimates.items())
+    first = replace(world.first(None, None), estimates=told)
     world.first = lambda _state, _settings: first  # type: ignore[method-assign]
     world.go()
     return [ev.task for ev in world.events if isinstance(ev, e.PlayerStarted)]

@@ -4,12 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from windlass.events import model as e
-from windlass.plan import Plan, Task, compare
+from windlass.plan import Plan, Stage, Task, compare
 from windlass.ports import Message, Report
+from windlass.runner import loop
 from windlass.scheduler.people import spoken
 from windlass.settings import E2ESettings, Settings
-from windlass.state import Phase
+from windlass.state import Phase, RunPhase
 from windlass.state.transitions import REVISED, TASK_TRANSITIONS
+from windlass.testing.memory import MemoryInbox
 from windlass.views.closing import closing
 from windlass.views.cost import run_cost
 from windlass.views.edits import edit_lines
@@ -19,6 +21,7 @@ from worlds import World, plan_of, writes
 A = Task(id="a", title="First", text="do a", line=1)
 B = Task(id="b", title="Second", text="do b", depends_on=("a",), line=5)
 C = Task(id="c", title="Third", text="do c", depends_on=("b",), line=9)
+C2 = replace(C, depends_on=())
 PLAN = plan_of(A, B, C)
 CHEAP = Settings(checks=("test",), max_cost=0.015)
 """Enough for one task, with its review; the next does not start."""
@@ -271,3 +274,142 @@ def test_killed_anywhere_after_an_edit_it_ends_the_same():  # B4
         assert made.state.ended is e.RunEnd.COMPLETED
         assert made.repository.files(made.state.tip) == whole.repository.files(whole.state.tip)
         assert set(made.state.done) == {"a", "d", "c"}
+
+
+def say(made: World, command: str, task: str) -> None:
+    """As a person says it to a run that is stopped."""
+    fact = spoken(Message(command=command, task=task), made.state, made.clock.now())
+    assert fact is not None
+    made.journal.append([fact], expected=len(made.events))
+
+
+def killed_at(plan: Plan, name: str, *, last: bool = False, **more) -> World:
+    """A run that died at the first, or the last, place of that name."""
+    names = World(plan, PLAYS, **more).go().names
+    at = len(names) - names[::-1].index(name) if last else names.index(name) + 1
+    made = World(plan, PLAYS, **more)
+    made.go(crash_at=at)
+    return made
+
+
+def test_who_begins_anew_settles_no_conflict_and_has_to_change_something():
+    made = World(plan_of(A), PLAYS)
+    made.go()
+    say(made, "retry", "a")
+    made.agent.plays = {"a": lambda *_: None}
+    made.go(settings=Settings(checks=("test",), max_turns=1))
+    assert made.state.tasks["a"].last.onto is None
+    assert made.state.ended is e.RunEnd.FAILED
+    assert "Nothing was changed" in (made.state.tasks["a"].question or "")
+
+
+def test_who_begins_anew_has_nothing_of_the_old_workspace():
+    """The process that merged it died before it let the workspace go."""
+    made = World(plan_of(A, replace(B, depends_on=("a",))), PLAYS)
+    made.go()
+    made.repository.workspaces["a"] = {"README": "hello", "a": "1"}
+    say(made, "retry", "a")
+    made.agent.plays = {"a": writes("a", "2")}
+    made.go()
+    assert made.repository.files(made.state.tip) == {"README": "hello", "a": "2", "b": "1"}
+
+
+def test_what_comes_back_is_merged_onto_the_tip_of_today():
+    """It was withdrawn with its merge built; another was merged meanwhile."""
+    made = killed_at(plan_of(A), "merge:after")
+    task = made.state.tasks["a"]
+    built = made.repository.pins["candidate/1"]
+    tree = made.repository.commits[built].tree
+    fact = e.MergeBuilt(
+        at=made.clock.now(), task="a", candidate=task.candidate or 0, commit=built, tree=tree
+    )
+    made.journal.append([fact], expected=len(made.events))
+    made.go(revised=plan_of(C2))
+    assert made.state.done == ("c",)
+    made.go(revised=plan_of(A, C2))
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert made.repository.files(made.state.tip) == {"README": "hello", "a": "1", "c": "1"}
+
+
+def test_what_is_withdrawn_when_approved_goes_on_when_it_is_back():
+    made = killed_at(plan_of(A), "merge:after")
+    assert made.state.tasks["a"].phase is Phase.MERGING
+    made.go(revised=plan_of(C2))
+    assert made.state.done == ("c",)
+    assert made.state.withdrawn["a"].phase is Phase.APPROVED
+    made.go(revised=plan_of(A, C2))
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert made.repository.files(made.state.tip) == {"README": "hello", "a": "1", "c": "1"}
+
+
+def test_a_merge_that_git_may_have_made_is_finished_as_what_it_was_judged_for():
+    for edited in (plan_of(replace(A, text="other"), C2), plan_of(C2)):
+        made = killed_at(plan_of(A), "move_tip:after")
+        assert made.repository.tip != made.state.tip
+        made.go(revised=edited, settings=Settings(checks=("test", "more")))
+        assert made.state.ended is e.RunEnd.COMPLETED
+        assert made.state.done == ("a", "c")
+        assert made.repository.tip == made.state.tip
+        assert made.state.is_stale("a") == ("a" in {task.id for task in edited.tasks})
+        assert len(made.agent.reviews) == 2
+
+
+def test_a_task_asked_for_again_may_be_taken_out_of_the_plan():
+    made = world()
+    say(made, "retry", "a")
+    go_on(made, plan_of(replace(B, depends_on=())))
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert made.state.done == ("b",)
+    assert list(made.state.withdrawn) == ["a"]
+
+
+def test_what_stays_though_it_is_gone_waits_for_nothing_that_is_gone_too():
+    made = world()
+    hard = Task(id="x", title="x", complexity=9)
+    made.go(revised=plan_of(hard, replace(A, depends_on=("x",)), replace(B, depends_on=())))
+    go_on(made, plan_of(replace(B, depends_on=())))
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert made.state.plan.task("a").depends_on == ()
+
+
+def test_what_a_stale_task_would_have_to_show_holds_nobody_up():
+    made = World(plan_of(A, replace(B, depends_on=())), PLAYS, rule=lambda c, _f: c != "unmet")
+    made.go(crash_at=killing_after_first_merge())
+    assert made.state.done
+    merged = made.state.done[0]
+    spec = made.state.specs[merged]
+    others = [task for task in made.state.plan.tasks if task.id != merged]
+    made.go(revised=plan_of(replace(spec, checks=("unmet",)), *others))
+    assert made.state.ended is e.RunEnd.COMPLETED
+    assert made.state.is_stale(merged)
+
+
+def killing_after_first_merge() -> int:
+    whole = World(plan_of(A, replace(B, depends_on=())), PLAYS)
+    names = whole.go().names
+    return names.index("move_tip:after") + 3
+
+
+def test_what_is_asked_for_again_while_the_tip_is_looked_at_is_looked_at_too(monkeypatch):
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+
+    class Late(MemoryInbox):
+        def take(self):
+            if made.runner.state.phase is RunPhase.VERIFYING and not made.state.resumes:
+                self.messages = [Message(command="retry", task="a")] * (len(told) < 1)
+                told.extend(self.messages)
+            return super().take()
+
+    told: list[Message] = []
+    stage = Stage(name="1", checks=("smoke",))
+    plan = replace(plan_of(replace(A, stage="1")), stages=(stage,))
+
+    def play(n: int, _turn: int, files: dict[str, str]) -> None:
+        files["a"] = str(n)
+
+    made = World(plan, {"a": play}, inbox=Late())
+    made.go()
+    assert told
+    assert made.state.ended is e.RunEnd.COMPLETED, made.state.reason
+    assert made.repository.files(made.state.tip)["a"] == "2"
+    assert len([ev for ev in made.events if isinstance(ev, e.VerificationStarted)]) == 2

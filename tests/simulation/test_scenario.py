@@ -9,8 +9,11 @@ from windlass.dialects import project
 from windlass.events import model as e
 from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
 from windlass.plan import Task, with_scenario
+from windlass.ports import Message, Report
+from windlass.runner import loop
 from windlass.settings import E2ESettings, Settings
 from windlass.state import Phase
+from windlass.testing.memory import MemoryInbox
 from worlds import World, plan_of, writes
 
 PLAN = replace(
@@ -166,3 +169,137 @@ def test_a_plan_without_a_scenario_stays_as_it_is():
 def test_its_name_is_one_that_no_task_has():
     taken = replace(PLAN, tasks=(Task(id="E2E", title="x"), Task(id="e2e-2", title="y")))
     assert [task.id for task in with_scenario(taken).tasks] == ["E2E", "e2e-2", "e2e-3"]
+
+
+def test_what_is_merged_after_a_trial_is_tried_too():
+    """A task is asked for again when all is done: what held of the old tip says nothing."""
+    run = world(mended_in(0))
+    run.go()
+    again = e.TaskReopened(at=run.clock.now(), task="1.1", by="a person")
+    run.journal.append([again], expected=len(run.events))
+    assert run.state.tasks["e2e"].phase is Phase.PENDING
+    run.agent.plays = {**run.agent.plays, "1.1": writes("a", "2")}
+    run.go()
+    assert run.state.ended is e.RunEnd.COMPLETED
+    assert tried(run)[1:] == [run.state.tip]
+
+
+def tried(run: World) -> list[str]:
+    return [event.commit for event in run.events if isinstance(event, e.TipTaken)]
+
+
+class Reopening(MemoryInbox):
+    """Somebody who wants the first task again while the scenario is tried."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run: World | None = None
+
+    def take(self):
+        if self.run is not None:
+            now = self.run.runner.state.tasks.get("e2e")
+            if now is not None and now.phase is Phase.REVIEWING:
+                self.run = None
+                self.messages.append(Message(command="retry", task="1.1"))
+        return super().take()
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_trial_counts_for_its_own_tip_only(monkeypatch, turns):
+    """A task is asked for again while somebody tries the scenario."""
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+    inbox = Reopening()
+    plays = {**PLAYS, "1.1": lambda n, _turn, files: files.update(a=str(n)), "e2e": mend}
+    run = World(PLAN, plays, coach=mended_in(turns), settings=E2E, inbox=inbox)
+    inbox.run = run
+    run.go()
+    assert run.state.ended is e.RunEnd.COMPLETED
+    assert len(tried(run)) > 1
+    assert run.state.tasks["e2e"].last.tree == run.state.tip_tree
+
+
+def test_a_trial_that_ends_when_its_tip_has_moved_is_made_again(monkeypatch):
+    """Whoever tries it cannot go on until the task that was asked for again is merged."""
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+
+    def coach(task: str, turn: int, files: dict[str, str]) -> Review | Report | None:
+        if task == "e2e" and len(run.runner.state.merged) < 3:
+            return Report(failure=e.Failure.TRANSIENT, message="not yet")
+        return mended_in(0)(task, turn, files)
+
+    inbox = Reopening()
+    plays = {**PLAYS, "1.1": lambda n, _turn, files: files.update(a=str(n)), "e2e": mend}
+    run = World(PLAN, plays, coach=coach, settings=E2E, inbox=inbox)
+    inbox.run = run
+    run.go()
+    assert run.state.ended is e.RunEnd.COMPLETED
+    assert "has moved since" in (run.state.tasks["e2e"].attempts[0].feedback or "")
+    assert tried(run)[1:] == [run.state.tip]
+
+
+def test_a_tip_that_nobody_has_tried_yet_is_left_when_there_is_more_to_merge():
+    run = world(mended_in(0))
+    run.go(settings=replace(E2E, max_cost=0.03))
+    assert run.state.tasks["e2e"].phase is Phase.SAVED
+    more = Task(id="1.3", title="c", depends_on=("1.2",))
+    run.agent.plays = {**run.agent.plays, "1.3": writes("c", "1")}
+    run.go(revised=replace(PLAN, tasks=(*PLAN.tasks, more)))
+    assert run.state.ended is e.RunEnd.COMPLETED
+    assert [task for task, _ in run.agent.reviews] == ["1.1", "1.2", "1.3", "e2e"]
+
+
+def test_what_is_answered_waits_until_there_is_a_tip_to_try():
+    asked = replace(says(passed=False), question="which greeting?")
+    run = world(lambda task, *_: asked if task == "e2e" else None)
+    run.go()
+    said = e.Answered(at=run.clock.now(), task="e2e", text="hello", by="a person")
+    run.journal.append([said], expected=len(run.events))
+    run.agent.coach = mended_in(0)
+    run.agent.plays = {**run.agent.plays, "1.3": writes("c", "1")}
+    run.go(revised=replace(PLAN, tasks=(*PLAN.tasks, Task(id="1.3", title="c"))))
+    assert run.state.ended is e.RunEnd.COMPLETED
+    assert [a.turn for a in run.state.tasks["e2e"].attempts] == [0, 0]
+
+
+def test_a_repair_of_another_trial_is_no_change_of_this_one():
+    run = world(mended_in(1))
+    run.go()
+    assert run.repository.files(run.state.tip)["hello"] == "1"
+    again = e.TaskReopened(at=run.clock.now(), task="e2e", by="a person")
+    run.journal.append([again], expected=len(run.events))
+    run.agent.coach = mended_in(None)
+    run.agent.plays = {"e2e": lambda *_: None}
+    run.go(settings=replace(E2E, max_turns=1))
+    assert run.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert "Nothing was changed" in (run.state.tasks["e2e"].feedback or "")
+
+
+def test_a_scenario_that_is_new_in_the_plan_is_tried():
+    run = World(replace(PLAN, e2e=None), {**PLAYS, "e2e": mend}, coach=mended_in(0), settings=E2E)
+    run.go(settings=replace(E2E, max_cost=0.001))
+    run.go(revised=PLAN)
+    assert run.state.done == ("1.1", "1.2", "e2e")
+
+
+def test_a_scenario_that_was_taken_out_goes_on_counting_when_it_is_back():
+    run = world(mended_in(0))
+    run.go()
+    stopped = e.RunEnded(at=run.clock.now(), status=e.RunEnd.STOPPED)
+    run.journal.append([stopped], expected=len(run.events))
+    run.go(revised=replace(PLAN, e2e=None), settings=replace(E2E, e2e=E2ESettings()))
+    assert list(run.state.withdrawn) == ["e2e"]
+    run.journal.append(
+        [e.PlanRevised(at=run.clock.now(), plan=PLAN), stopped], expected=len(run.events)
+    )
+    run.go()
+    assert run.state.ended is e.RunEnd.COMPLETED
+    assert run.state.withdrawn == {}
+    assert len(run.state.tasks["e2e"].attempts) == 1, "it held of this very tip"
+
+
+def test_it_keeps_its_name_and_takes_nobody_elses():
+    old = with_scenario(replace(PLAN, tasks=(Task(id="e2e", title="x"),)))
+    assert [task.id for task in with_scenario(PLAN, old.tasks).tasks][-1] == "e2e-2"
+    assert [task.id for task in with_scenario(PLAN, (Task(id="e2e", title="x"),)).tasks][
+        -1
+    ] == "e2e-2"

@@ -4,14 +4,14 @@ Rule 1: the newest state wins; what was not written before the next change came 
 all. Rule 2: at most once a second, but at once when a status changes. Rule 3: nothing here is ever
 read back as state. Rule 4: what somebody else wrote into such a file since is noticed and said; a
 file that is all ours is put aside before it is written over, and in one that is the user's own only
-Windlass's part is written.
+Windlass's part is written. Rule 5: what cannot be written is said once, and the run goes on.
 
 What was written is remembered by its hash, on disk, so that an edit is noticed over restarts too.
 """
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 import anyio
@@ -48,6 +48,8 @@ class Projections:
         self._memory = memory
         self._notice = notice
         self._hashes = _read(memory)
+        self._unwritable: set[Path] = set()
+        """Files that are left alone until the next process tries again."""
         self._newest: tuple[RunState, int] | None = None
         self._statuses: object = None
         self._changed = anyio.Event()
@@ -79,16 +81,29 @@ class Projections:
         due: dict[Path, Shown] = {}
         for path, shown in self._render(*newest).items():
             there = _bytes(path)
-            self._look_for_edit(path, there, shared=shown.shared)
-            if there != (None if shown.text is None else shown.text.encode()):
+            with self._going_on_without(path):
+                self._look_for_edit(path, there, shared=shown.shared)
+            if path not in self._unwritable and there != (
+                None if shown.text is None else shown.text.encode()
+            ):
                 due[path] = shown
         self._remember(due)
         for path, shown in due.items():
-            if shown.text is None:
-                remove_durably(path)
-            else:
-                make_folder(path.parent)
-                write_durably(path, shown.text)
+            with self._going_on_without(path):
+                if shown.text is None:
+                    remove_durably(path)
+                else:
+                    make_folder(path.parent)
+                    write_durably(path, shown.text)
+
+    @contextlib.contextmanager
+    def _going_on_without(self, path: Path) -> Generator[None]:
+        """No run is lost for a file that only tells of it; what cannot be written is said."""
+        try:
+            yield
+        except OSError as error:
+            self._unwritable.add(path)
+            self._notice(f"{path.name} cannot be written from here on: {error.strerror}")
 
     def _look_for_edit(self, path: Path, there: bytes | None, *, shared: bool) -> None:
         ours = self._hashes.get(str(path))

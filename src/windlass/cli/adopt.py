@@ -22,6 +22,8 @@ from windlass.views.outcome import is_finished, run_status
 from windlass.views.words import one_line, plural
 
 MAX_BYTES = 10_000_000
+MAX_UNKNOWN = 20
+"""Tasks that the plan does not have, and that are listed all the same."""
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -142,9 +144,11 @@ def _show(plan: Plan, told: Claims, judged: list[Judged]) -> None:
         word = "done" if each.taken else "to do"
         click.echo(f"  {word:<6} {each.id} {one_line(each.title, 50)} · {each.why}")
     known = {each.id for each in judged}
-    for id_ in told.tasks:
-        if id_ not in known:
-            click.echo(f"  ?      {one_line(id_, 60)} · the plan has no such task")
+    unknown = [id_ for id_ in told.tasks if id_ not in known]
+    for id_ in unknown[:MAX_UNKNOWN]:
+        click.echo(f"  ?      {one_line(id_, 60)} · the plan has no such task")
+    if len(unknown) > MAX_UNKNOWN:
+        click.echo(f"  ?      and {plural(len(unknown) - MAX_UNKNOWN, 'task')} more like these")
 
 
 def _confirm(command_line: str, *, yes: bool) -> None:

@@ -41,9 +41,14 @@ def plan_to_resume(project: Project, typed: str) -> Plan:
     try:
         return read_plan(project, typed, dialect=dialect)
     except PlanError:
-        if recorded is None or recorded.plan.id != typed:
+        # One that is there and cannot be read is somebody's edit, which must not go unheeded.
+        if recorded is None or recorded.plan.id != typed or _is_there(project, recorded.plan):
             raise
         return recorded.plan
+
+
+def _is_there(project: Project, plan: Plan) -> bool:
+    return os.path.lexists(project.root / plan.path)
 
 
 def plan_id_of(project: Project, typed: str | None) -> str:

@@ -8,6 +8,7 @@ from windlass.errors import BadInput, Busy
 from windlass.ports import Message
 from windlass.scheduler.people import spoken
 from windlass.state import RunState
+from windlass.views.outcome import task_statuses
 
 
 def say(project: Project, typed: str, command: str, text: str = "") -> int:
@@ -39,7 +40,7 @@ def _record(project: Project, plan_id: str, message: Message) -> int:
 
 def _refuse_useless(message: Message, state: RunState) -> None:
     if spoken(message, state, now()) is None:
-        status = state.tasks[message.task].status
+        status = task_statuses(state)[message.task]
         raise BadInput(
             f"task {message.task!r} does not wait for that: it is {status}",
             hint="`windlass status` shows what waits for you",

@@ -97,7 +97,7 @@ def claims(_path: str, text: str) -> Claims | None:
         tasks={
             id_: Claim(
                 status=word,
-                done=id_ in done,
+                done=word == "completed",
                 # The milestone tool itself names no commit; Windlass does.
                 commits=tuple(filter(None, [as_text(mapping(results.get(id_)).get("commit"))])),
             )

@@ -52,9 +52,10 @@ from windlass.events.turn import (
     TurnReturned,
     WaitStarted,
 )
-from windlass.events.values import Absence, CheckResult, Failure, Outcome, RunEnd, Usage
+from windlass.events.values import Absence, CheckResult, Estimate, Failure, Outcome, RunEnd, Usage
 
-__all__ = ["Absence", "CheckResult", "Failure", "Outcome", "RunEnd", "Usage"]  # said here as well
+# Said here as well.
+__all__ = ["Absence", "CheckResult", "Estimate", "Failure", "Outcome", "RunEnd", "Usage"]
 
 TaskEvent: TypeAlias = (
     TipTaken

@@ -1,9 +1,7 @@
 """Facts about a run as a whole: its beginning, its money, its end."""
 
-from collections.abc import Mapping
-
 from windlass.events.fact import Fact
-from windlass.events.values import CheckResult, RunEnd, Usage
+from windlass.events.values import CheckResult, Estimate, RunEnd, Usage
 from windlass.plan import Plan
 from windlass.settings import Level, Settings
 
@@ -20,8 +18,8 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     version: str
     metered: bool = False
     """Whether every request of an agent passes the meter; then its own account counts nothing."""
-    estimates: Mapping[str, float] = {}
-    """How many seconds of work each task is thought to need, where past runs say."""
+    estimates: tuple[Estimate, ...] = ()
+    """How long tasks are thought to take, where past runs say."""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):

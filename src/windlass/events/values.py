@@ -58,6 +58,13 @@ class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of what it printed; the whole is in the run's logs."""
 
 
+class Estimate(Struct, frozen=True, kw_only=True):
+    """How many seconds of work a task is thought to need."""
+
+    task: str
+    seconds: float
+
+
 class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an agent used up."""
 

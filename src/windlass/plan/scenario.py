@@ -5,8 +5,8 @@ changed; where it does not, what failed is feedback, and from there on it is a t
 Player, snapshot, checks, another try on that snapshot, gate, merge queue.
 """
 
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Iterable, Iterator
+from itertools import chain, count
 
 from msgspec.structs import replace
 
@@ -16,13 +16,19 @@ HOLDS = "the scenario holds, from its first step to its last"
 """What there is to show."""
 
 
-def with_scenario(plan: Plan) -> Plan:
-    """The plan with its scenario as the last task; the plan itself where it has none to add."""
+def with_scenario(plan: Plan, known: Iterable[Task] = ()) -> Plan:
+    """The plan with its scenario as the last task; the plan itself where it has none to add.
+
+    `known` are the tasks a run has seen: its scenario keeps its name, and takes nobody else's.
+    """
     if not plan.e2e or any(task.scenario for task in plan.tasks):
         return plan
-    taken = {task.id.lower() for task in plan.tasks}
+    seen = tuple(known)
+    ours = (task.id for task in seen if task.scenario)
+    others = (*plan.tasks, *(task for task in seen if not task.scenario))
+    taken = {task.id.lower() for task in others}
     scenario = Task(
-        id=next(name for name in _names() if name not in taken),
+        id=next(name for name in chain(ours, _names()) if name not in taken),
         title="E2E scenario",
         text=plan.e2e,
         acceptance_criteria=(HOLDS,),

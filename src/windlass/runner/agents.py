@@ -20,6 +20,9 @@ class Agents:
 
     async def play(self, intent: e.PlayerStarted, state: RunState) -> e.Event:
         """Let a Player work in the task's workspace."""
+        if state.tasks[intent.task].is_begun_anew:
+            # It begins from the tip: what an earlier process had no time to let go is in the way.
+            await self._ports.repository.release(intent.task)
         try:
             workspace = await self._ports.repository.prepare(
                 intent.task, intent.n, intent.start, intent.onto

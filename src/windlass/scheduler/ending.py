@@ -90,7 +90,7 @@ def _last_look(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     )
     if not missing:
         return (e.RunEnded(at=at, status=e.RunEnd.COMPLETED),)
-    if state.phase is RunPhase.OPEN:
+    if state.phase is RunPhase.OPEN or any(check not in said for check in missing):
         return (e.VerificationStarted(at=at, commit=state.tip, tree=tree, checks=missing),)
     red = [result for result in state.verification or () if stands_in_the_way(result)]
     reason = f"the tip does not pass: {_summary(red)}"

@@ -19,15 +19,21 @@ def task_checks(state: RunState, task_id: str) -> tuple[str, ...]:
 def merge_checks(state: RunState, task_id: str) -> tuple[str, ...]:
     """What must hold of a merge: also what was merged since the task started, and stages done."""
     since = state.merged[state.tasks[task_id].merged_before :]
-    others = (check for other in since for check in state.specs[other].checks)
+    others = (check for other in since for check in _merged_checks(state, other))
     done = stages.checks_before(state, state.specs[task_id].stage)
     return _distinct((*task_checks(state, task_id), *others, *done))
 
 
 def tip_checks(state: RunState) -> tuple[str, ...]:
     """What must hold of the tip at the end: everything any merged task was asked."""
-    own = (check for task_id in state.merged for check in state.specs[task_id].checks)
+    own = (check for task_id in state.merged for check in _merged_checks(state, task_id))
     return _distinct((*project_checks(state), *own, *stages.checks_before(state, None)))
+
+
+def _merged_checks(state: RunState, task_id: str) -> tuple[str, ...]:
+    """What a task was asked for that is in the tip, whatever the plan asks of it by now."""
+    task = state.tasks.get(task_id) or state.withdrawn.get(task_id)
+    return task.merged_as.checks if task is not None and task.merged_as is not None else ()
 
 
 def criteria(state: RunState, task_id: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ _RED_MERGE = (
     "Your work passes alone, but not together with what others merged meanwhile. Their work was "
     "merged into your workspace; mend what fails there without undoing theirs.\n\n"
 )
+_OTHER_TIP = "It holds of a tip that has moved since; it is to be tried on what is there now."
 
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
@@ -35,8 +36,8 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     if not state.queue:
         return ()
     task = state.tasks[state.queue[0]]
-    if task.last.is_tip and task.last.commit == state.tip:
-        return (e.TaskMerged(at=at, task=task.id, candidate=0, commit=state.tip),)
+    if task.last.is_tip:
+        return (_tip_approved(state, task, at),)
     return (
         e.MergeStarted(
             at=at,
@@ -48,12 +49,24 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     )
 
 
+def _tip_approved(state: RunState, task: TaskState, at: datetime) -> e.Event:
+    """There is nothing to merge; but what held of another tip says nothing of this one."""
+    if task.last.commit == state.tip:
+        return e.TaskMerged(at=at, task=task.id, candidate=0, commit=state.tip)
+    return e.TurnReturned(at=at, task=task.id, cause="conflict", feedback=_OTHER_TIP)
+
+
 def _conflict_returned(task: TaskState, at: datetime) -> e.TurnReturned:
     return e.TurnReturned(at=at, task=task.id, cause="conflict", feedback=_CONFLICT + task.conflict)
 
 
 def _judge(state: RunState, task: TaskState, at: datetime) -> tuple[e.Event, ...]:
     commit, tree = task.candidate_commit or "", task.candidate_tree or ""
+    move = e.TipMoveStarted(
+        at=at, task=task.id, candidate=task.candidate or 0, commit=commit, tip=state.tip
+    )
+    if task.moving_as is not None:
+        return (move,)  # git may have moved the tip already, and there is no way back
     verdict = evidence.verdict(state, task, tree, evidence.merge_checks(state, task.id))
     match verdict.judgement:
         case Judgement.RUN:
@@ -68,14 +81,6 @@ def _judge(state: RunState, task: TaskState, at: datetime) -> tuple[e.Event, ...
         case Judgement.ASK:
             return (e.HelpNeeded(at=at, task=task.id, question=verdict.reason),)
         case Judgement.PASS:
-            return (
-                e.TipMoveStarted(
-                    at=at,
-                    task=task.id,
-                    candidate=task.candidate or 0,
-                    commit=commit,
-                    tip=state.tip,
-                ),
-            )
+            return (move,)
         case _:
             assert_never(verdict.judgement)

@@ -83,7 +83,7 @@ def _goes_on(state: RunState, task: TaskState) -> bool:
     """Whether a begun task is ready for its next agent."""
     match task.phase:
         case Phase.RETURNED:
-            return True
+            return not turns.begins_with_tip(state, task)
         case Phase.FAILED:
             return failures.retry_of(task, task.last).then is retry.Then.AGAIN
         case _:

@@ -32,7 +32,7 @@ def keep_what_is_left(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     match task.phase:
-        case Phase.PENDING | Phase.RETURNED if _begins_with_tip(state, task):
+        case Phase.PENDING | Phase.RETURNED if begins_with_tip(state, task):
             return _take_tip(state, task, at)
         case Phase.PLAYED | Phase.LEFT:
             return _save(task, at)
@@ -50,13 +50,15 @@ def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
             return None
 
 
-def _begins_with_tip(state: RunState, task: TaskState) -> bool:
+def begins_with_tip(state: RunState, task: TaskState) -> bool:
     """Whether it is a scenario that nobody has tried yet, or not since a person answered."""
     return state.specs[task.id].scenario and (task.phase is Phase.PENDING or task.turn == 0)
 
 
-def _take_tip(state: RunState, task: TaskState, at: datetime) -> e.TipTaken:
-    """A scenario begins with the tip; it waits for all others, so everything is in it."""
+def _take_tip(state: RunState, task: TaskState, at: datetime) -> e.TipTaken | None:
+    """A scenario begins with the tip, once everything else is in it."""
+    if state.index.merged < len(state.tasks) - 1:
+        return None
     n = len(task.attempts) + 1
     return e.TipTaken(at=at, task=task.id, n=n, commit=state.tip, tree=state.tip_tree or "")
 
@@ -81,7 +83,8 @@ def _changed(task: TaskState) -> bool:
     A turn that was interrupted goes on from its partial work: what counts is the whole turn. A
     round that settles a conflict may end with just the tip's own content.
     """
-    this_turn = [attempt for attempt in task.attempts if attempt.turn == task.turn]
+    present = task.attempts[task.begun_after :]
+    this_turn = [attempt for attempt in present if attempt.turn == task.turn]
     return any(attempt.changed or attempt.onto is not None for attempt in this_turn)
 
 

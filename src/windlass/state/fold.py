@@ -12,7 +12,8 @@ from windlass.state import revision
 from windlass.state.index import index_of, moved
 from windlass.state.model import Phases, RunState, TaskState
 from windlass.state.task_fold import interrupted, task_changes
-from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
+from windlass.state.transitions import RUN_TRANSITIONS, next_phase, next_run_phase
+from windlass.state.trials import tried_again
 
 _PAID = (e.PlayerFinished, e.PlayerFailed, e.CoachAnswered, e.CoachFailed)
 """Facts that tell what an agent has used up by its own account."""
@@ -53,6 +54,7 @@ def apply(state: RunState | None, event: e.Event) -> RunState:
 def _started(event: e.RunStarted) -> RunState:
     plan = with_scenario(event.plan) if event.settings.e2e.run else event.plan
     tasks = {task.id: TaskState(id=task.id) for task in plan.tasks}
+    estimates = {each.task: each.seconds for each in event.estimates}
     return RunState(
         run=event.run,
         plan=plan,
@@ -64,8 +66,8 @@ def _started(event: e.RunStarted) -> RunState:
         started_at=event.at,
         at=event.at,
         tip=event.base,
-        estimates=event.estimates,
-        urgency=critical_lengths(plan, event.estimates),
+        estimates=estimates,
+        urgency=critical_lengths(plan, estimates),
         tasks=tasks,
         index=index_of(plan, Phases(tasks)),
         specs={task.id: task for task in plan.tasks},
@@ -102,21 +104,16 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
     """Nothing is under way any more; every phase that had an effect goes back to before it."""
     known = state.metered
     tasks = {id_: interrupted(task, event, known=known) for id_, task in state.tasks.items()}
-    plan = with_scenario(state.plan) if event.settings.e2e.run else state.plan
-    tasks = {task.id: tasks.get(task.id) or TaskState(id=task.id) for task in plan.tasks}
-    return replace(
+    after = replace(
         state,
         at=event.at,
-        plan=plan,
-        specs={**state.specs, **{task.id: task for task in plan.tasks}},
-        urgency=critical_lengths(plan, state.estimates),
         settings=event.settings,
         sandbox=event.sandbox,
         metered=event.metered,
         phase=RUN_TRANSITIONS[state.phase].get(e.RunResumed, state.phase),
         tasks=tasks,
-        index=index_of(plan, Phases(tasks)),
-        queue=_requeued(state.queue, tasks),
+        index=index_of(state.plan, Phases(tasks)),
+        queue=revision.requeued(state.queue, tasks),
         stopping=None,
         ended=None,
         reason="",
@@ -124,12 +121,10 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         resumes=state.resumes + 1,
         base_moved_to=event.base_moved_to,
     )
-
-
-def _requeued(queue: tuple[str, ...], tasks: Mapping[str, TaskState]) -> tuple[str, ...]:
-    """The queue with the approved tasks that had left it for a person."""
-    back = (id_ for id_, task in tasks.items() if task.phase is Phase.APPROVED)
-    return (*queue, *(id_ for id_ in back if id_ not in queue))
+    if event.settings.e2e.run and with_scenario(state.plan) is not state.plan:
+        # A scenario that is asked for only now comes into the plan as by an edit.
+        return revision.revised(after, e.PlanRevised(at=event.at, plan=state.plan))
+    return after
 
 
 def _with_spending(state: RunState, event: e.SpendReserved | e.SpendSettled) -> RunState:
@@ -154,7 +149,7 @@ def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
     phase = next_phase(before.id, before.phase, event)
     task = replace(before, phase=phase, **task_changes(state, before, event))
     tasks = {**state.tasks, task.id: task}
-    return replace(
+    after = replace(
         state,
         at=event.at,
         tasks=tasks,
@@ -162,6 +157,11 @@ def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
         spent=state.spent + event.usage if isinstance(event, _PAID) else state.spent,
         **_run_changes(state, event),
     )
+    if isinstance(event, e.TaskMerged | e.TaskReopened):
+        tried = tried_again(after.plan, after.tasks, after.tip_tree)
+        if tried is not after.tasks:
+            return replace(after, tasks=tried, index=index_of(after.plan, Phases(tried)))
+    return after
 
 
 def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:

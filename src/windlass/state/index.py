@@ -50,8 +50,6 @@ def index_of(plan: Plan, phases: Mapping[str, Phase]) -> Index:
 def moved(index: Index, plan: Plan, phases: Mapping[str, Phase], id_: str, was: Phase) -> Index:
     """The index once that task, which was there, is in another phase; `phases` are those now."""
     now = phases[id_]
-    if now is was:
-        return index
     if now is Phase.PENDING or was in {Phase.MERGED, Phase.ABANDONED}:
         return index_of(plan, phases)  # somebody asked for it again, which is rare
     live, free, abandoned = index.live, index.free, index.abandoned

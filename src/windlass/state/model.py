@@ -104,11 +104,13 @@ class TaskState(Struct, frozen=True, kw_only=True):
     """The merge under way: its number, commit and tree."""
     candidate_commit: str | None = None
     candidate_tree: str | None = None
+    moving_as: Task | None = None
+    """What it asked for when the tip was about to move to it; git may have moved it since."""
     conflict: str = ""
     merge_commit: str | None = None
     merged_at: datetime | None = None
     merged_as: Task | None = None
-    """What it asked for when it was merged."""
+    """What it asked for when it was last merged, even if it is to be done once more."""
     first_turn: int = 1
     """The turn its present allowance of turns began with: later ones where it was reopened."""
     begun_after: int = 0
@@ -134,6 +136,17 @@ class TaskState(Struct, frozen=True, kw_only=True):
             if attempt.commit is not None:
                 return attempt.commit
         return present[0].start if present else None
+
+    @property
+    def is_begun_anew(self) -> bool:
+        """Whether its last Player is the first since it was merged."""
+        before = self.attempts[self.begun_after : -1]
+        return self.begun_after > 0 and all(attempt.is_tip for attempt in before)
+
+    @property
+    def may_be_in_tip(self) -> bool:
+        """Whether its work is in the tip, or on its way there with nobody to say how far."""
+        return self.phase is Phase.MERGED or self.moving_as is not None
 
     @property
     def cost_usd(self) -> float:
@@ -218,7 +231,9 @@ class RunState(Struct, frozen=True, kw_only=True):
     def done(self) -> tuple[str, ...]:
         """The tasks that are merged, in the order they were last merged."""
         last = dict.fromkeys(reversed(self.merged))
-        return tuple(id_ for id_ in reversed(last) if self.tasks[id_].phase is Phase.MERGED)
+        merged = (id_ for id_, task in self.tasks.items() if task.phase is Phase.MERGED)
+        now = frozenset(merged)
+        return tuple(id_ for id_ in reversed(last) if id_ in now)
 
     @property
     def all_tasks(self) -> tuple[TaskState, ...]:
@@ -227,7 +242,8 @@ class RunState(Struct, frozen=True, kw_only=True):
 
     def is_stale(self, task_id: str) -> bool:
         """Whether the task was merged for what it meant then, and means something else now."""
-        done_as = self.tasks[task_id].merged_as
+        task = self.tasks[task_id]
+        done_as = task.merged_as if task.phase is Phase.MERGED else None
         return done_as is not None and not same_meaning(done_as, self.specs[task_id])
 
     @property

@@ -20,20 +20,19 @@ from windlass.plan import Plan, Task, critical_lengths, same_meaning, with_scena
 from windlass.state.index import index_of
 from windlass.state.model import Phases, RunState, TaskState
 from windlass.state.task_fold import revised as revised_task
+from windlass.state.task_fold import set_aside
 from windlass.state.transitions import Phase
+from windlass.state.trials import tried_again
 
 
 def revised(state: RunState, event: PlanRevised) -> RunState:
     """The run with the plan as it is now."""
-    wanted = {task.id for task in event.plan.tasks}
-    merged = (task for task in state.plan.tasks if state.tasks[task.id].phase is Phase.MERGED)
-    kept = tuple(task for task in merged if task.id not in wanted and not task.scenario)
-    plan = replace(event.plan, id=state.plan.id, tasks=(*event.plan.tasks, *kept))
-    if any(task.scenario for task in state.plan.tasks):
-        plan = with_scenario(plan)
+    plan = replace(event.plan, id=state.plan.id, tasks=(*event.plan.tasks, *_kept(state, event)))
+    if state.settings.e2e.run or any(task.scenario for task in state.plan.tasks):
+        plan = with_scenario(plan, state.specs.values())
     known = {**state.withdrawn, **state.tasks}
-    tasks = {task.id: _known(task, known, state.specs) for task in plan.tasks}
-    tasks |= {task.id: _tried_again(task, tasks) for task in plan.tasks if task.scenario}
+    found = {task.id: _known(task, known, state.specs) for task in plan.tasks}
+    tasks = tried_again(plan, found, state.tip_tree)
     return replace(
         state,
         at=event.at,
@@ -43,7 +42,25 @@ def revised(state: RunState, event: PlanRevised) -> RunState:
         tasks=tasks,
         index=index_of(plan, Phases(tasks)),
         withdrawn=_withdrawn(known, plan),
-        queue=tuple(id_ for id_ in state.queue if _is_queued(tasks.get(id_))),
+        queue=requeued(tuple(id_ for id_ in state.queue if _is_queued(tasks.get(id_))), tasks),
+    )
+
+
+def requeued(queue: tuple[str, ...], tasks: Mapping[str, TaskState]) -> tuple[str, ...]:
+    """The queue with the approved tasks that had left it: for a person, or with the plan."""
+    back = (id_ for id_, task in tasks.items() if task.phase is Phase.APPROVED)
+    return (*queue, *(id_ for id_ in back if id_ not in queue))
+
+
+def _kept(state: RunState, event: PlanRevised) -> tuple[Task, ...]:
+    """What is gone from the plan and stays in the run; it waits for nothing that is gone too."""
+    wanted = {task.id for task in event.plan.tasks}
+    gone = (task for task in state.plan.tasks if task.id not in wanted and not task.scenario)
+    kept = tuple(task for task in gone if state.tasks[task.id].may_be_in_tip)
+    there = wanted | {task.id for task in kept}
+    return tuple(
+        replace(task, depends_on=tuple(dep for dep in task.depends_on if dep in there))
+        for task in kept
     )
 
 
@@ -54,18 +71,10 @@ def _known(task: Task, known: Mapping[str, TaskState], specs: Mapping[str, Task]
     return found if same_meaning(specs[task.id], task) else revised_task(found)
 
 
-def _tried_again(scenario: Task, tasks: Mapping[str, TaskState]) -> TaskState:
-    """A scenario that held of the tip says nothing of what is still to be merged."""
-    task = tasks[scenario.id]
-    others = (other for other in tasks.values() if other.id != scenario.id)
-    if task.phase is not Phase.MERGED or all(o.phase is Phase.MERGED for o in others):
-        return task
-    return replace(task, phase=Phase.PENDING, begun_after=len(task.attempts), merged_as=None)
-
-
 def _withdrawn(known: Mapping[str, TaskState], plan: Plan) -> dict[str, TaskState]:
     wanted = {task.id for task in plan.tasks}
-    return {id_: task for id_, task in known.items() if id_ not in wanted and task.attempts}
+    gone = (task for id_, task in known.items() if id_ not in wanted and task.attempts)
+    return {task.id: set_aside(task) for task in gone}
 
 
 def _is_queued(task: TaskState | None) -> bool:

@@ -1,6 +1,7 @@
 """What a fact changes in one task. The phase is the table's to say; all else is said here."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, assert_never
 
 from msgspec.structs import replace
@@ -11,6 +12,11 @@ from windlass.state.transitions import HELPLESS, REVISED, TASK_TRANSITIONS, WITH
 
 _COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
 """Causes of a return that use up a turn; conflicts have a bound of their own."""
+
+_NO_CANDIDATE: Mapping[str, None] = MappingProxyType(
+    dict.fromkeys(("candidate", "candidate_commit", "candidate_tree"))
+)
+"""What is known of a merge before any is built."""
 
 
 def interrupted(task: TaskState, event: e.RunResumed, *, known: bool) -> TaskState:
@@ -94,10 +100,12 @@ def task_changes(  # noqa: C901  one arm a fact
             told = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
             return {"answers": (*task.answers, told), "failures": {}, **_helped(task)}
         case _:
-            return _later_changes(state, event)
+            return _later_changes(state, task, event)
 
 
-def _later_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:  # noqa: C901  one arm a fact
+def _later_changes(  # noqa: C901  one arm a fact
+    state: RunState, task: TaskState, event: e.TaskEvent
+) -> dict[str, Any]:
     match event:
         case e.WaitStarted():
             return {"wait_until": event.until}
@@ -110,16 +118,24 @@ def _later_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:  # no
         case e.TaskAbandoned():
             return {"question": event.reason}
         case e.MergeStarted():
-            return {"candidate": event.candidate, "check_runs": 0, "conflict": ""}
+            return {
+                **_NO_CANDIDATE,
+                "candidate": event.candidate,
+                "check_runs": 0,
+                "conflict": "",
+            }
         case e.MergeBuilt():
             return {"candidate_commit": event.commit, "candidate_tree": event.tree}
         case e.MergeConflicted():
             return {"conflict": event.detail}
+        case e.TipMoveStarted():
+            return {"moving_as": task.moving_as or state.specs[event.task]}
         case e.TaskMerged() | e.TaskAdopted():
             return {
                 "merge_commit": event.commit,
                 "merged_at": event.at,
-                "merged_as": state.specs[event.task],
+                "merged_as": task.moving_as or state.specs[event.task],
+                "moving_as": None,
             }
         case _:
             return {}
@@ -137,7 +153,7 @@ def _tip_taken(task: TaskState, event: e.TipTaken) -> dict[str, Any]:
         commit=event.commit,
         tree=event.tree,
     )
-    return {"attempts": (*task.attempts, tip), "turn": 0}
+    return {"attempts": (*task.attempts, tip), "turn": 0, "verdicts_before": 0}
 
 
 def _player_started(state: RunState, task: TaskState, event: e.PlayerStarted) -> dict[str, Any]:
@@ -149,9 +165,7 @@ def _player_started(state: RunState, task: TaskState, event: e.PlayerStarted) ->
         "attempts": (*task.attempts, attempt),
         "verdicts_before": 0,
         "merged_before": len(state.merged) if first else task.merged_before,
-        "candidate": None,
-        "candidate_commit": None,
-        "candidate_tree": None,
+        **_NO_CANDIDATE,
     }
 
 
@@ -228,20 +242,38 @@ def _reopened(task: TaskState) -> dict[str, Any]:
         **again,
         "turn": task.turn + 1,
         "first_turn": task.turn + 1,
+        **begun_anew(task),
+    }
+
+
+def begun_anew(task: TaskState) -> dict[str, Any]:
+    """What there is of a task that begins once more, from the tip as it will be then."""
+    return {
+        **_helped(task),
+        **_NO_CANDIDATE,
         "begun_after": len(task.attempts),
         "feedback": None,
         "merge_commit": None,
         "merged_at": None,
-        "merged_as": None,
     }
+
+
+def set_aside(task: TaskState) -> TaskState:
+    """The task while the plan does without it: a merge onto the tip of today is none tomorrow."""
+    if task.phase not in {Phase.BUILT, Phase.CONFLICTED}:
+        return task
+    return replace(task, phase=Phase.APPROVED, **_NO_CANDIDATE)
 
 
 def revised(task: TaskState) -> TaskState:
     """The task once it means something else: nothing that was judged before holds any more."""
+    if task.moving_as is not None:
+        return task  # it may be in the tip already, as what it was judged for
     verdicts = len(task.attempts[-1].coachings) if task.attempts else 0
     to = REVISED.get(task.phase, task.phase)
-    question = None if to is not task.phase else task.question
-    return replace(task, phase=to, verdicts_before=verdicts, question=question)
+    if to is task.phase:
+        return replace(task, verdicts_before=verdicts)
+    return replace(task, phase=to, verdicts_before=verdicts, question=None, **_NO_CANDIDATE)
 
 
 def _one_more(failures: Mapping[e.Failure, int], failure: e.Failure) -> dict[e.Failure, int]:

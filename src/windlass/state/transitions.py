@@ -137,8 +137,12 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
             e.TaskAbandoned: Phase.ABANDONED,
             e.HelpNeeded: Phase.HELP_TO_PLAY,
         },
-        # What is approved as it stands on the tip needs no merge.
-        Phase.APPROVED: {e.MergeStarted: Phase.MERGING, e.TaskMerged: Phase.MERGED},
+        # What is approved as it stands on the tip needs no merge; nor does what stood there once.
+        Phase.APPROVED: {
+            e.MergeStarted: Phase.MERGING,
+            e.TaskMerged: Phase.MERGED,
+            e.TurnReturned: Phase.RETURNED,
+        },
         Phase.MERGING: {
             e.MergeBuilt: Phase.BUILT,
             e.MergeConflicted: Phase.CONFLICTED,
@@ -175,8 +179,11 @@ RUN_TRANSITIONS: Mapping[RunPhase, Mapping[type[e.Event], RunPhase]] = MappingPr
             e.VerificationFinished: RunPhase.VERIFIED,
             e.RunResumed: RunPhase.OPEN,
         },
-        # A red tip is looked at again when a person resumes.
-        RunPhase.VERIFIED: {e.RunResumed: RunPhase.OPEN},
+        # A red tip is looked at again when a person resumes, another tip when it is there.
+        RunPhase.VERIFIED: {
+            e.RunResumed: RunPhase.OPEN,
+            e.VerificationStarted: RunPhase.VERIFYING,
+        },
     }
 )
 

@@ -11,7 +11,7 @@ def edited(state: RunState, plan: Plan) -> Edits:
     """What the plan's files say now that the run does not know yet."""
     edits = compare(state.plan, plan)
     # A merged task that was taken out of the plan stays in the run, and is no news again.
-    gone = tuple(id_ for id_ in edits.removed if state.tasks[id_].phase is not Phase.MERGED)
+    gone = tuple(id_ for id_ in edits.removed if not state.tasks[id_].may_be_in_tip)
     return replace(edits, removed=gone)
 
 

@@ -15,6 +15,7 @@ from windlass.adapters.git.store import HELD_SETTINGS, Origin
 from windlass.errors import GitFailed, RepositoryError
 
 _GITLINK = "160000"
+_HASH = re.compile(r"[0-9a-fA-F]{4,64}")
 _MAX_BORROWED = 5
 """How many object folders in a row a repository may borrow from; git's own bound."""
 
@@ -91,10 +92,12 @@ def identity(git: UserGit) -> dict[str, str]:
 
 
 def why_not_in(git: UserGit, base: str, commit: str) -> str | None:
-    """Why the base does not hold that commit, or None where it does."""
+    """Why the base does not hold the commit of that hash, or None where it does."""
+    if not _HASH.fullmatch(commit):
+        return "what is named there is no commit's hash"
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     found = git.ask(*asked, ok=(0, 1, 128))
-    if found.code:
+    if found.code or not found.text.startswith(commit.lower()):
         return f"git knows no commit {commit[:40]}"
     inside = git.ask("merge-base", "--is-ancestor", found.text, base, ok=(0, 1))
     return f"{found.text[:10]} is not in {base[:10]}" if inside.code else None

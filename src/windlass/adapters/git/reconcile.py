@@ -77,9 +77,10 @@ def _reviews(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
 
 def _refuse_forgetful_journal(state: RunState, refs: Refs, held: dict[str, str]) -> None:
     """A pin is written after its intent; one the journal knows nothing of was forgotten by it."""
+    tasks = {task.id: task for task in state.all_tasks}
     for ref in held:
         found = _ATTEMPT.search(ref.removeprefix(refs.root))
-        task = state.tasks.get(found["task"]) if found is not None else None
+        task = tasks.get(found["task"]) if found is not None else None
         if found is not None and (task is None or int(found["n"]) > len(task.attempts)):
             raise JournalDamaged(
                 f"the journal is behind git: it knows nothing of {ref}",

@@ -11,7 +11,7 @@ from windlass import __version__
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.git import inspect
 from windlass.cli.wiring.project import Project
-from windlass.errors import JournalDamaged
+from windlass.errors import JournalDamaged, PlanError
 from windlass.events import model as e
 from windlass.plan import Plan
 from windlass.settings import Level, Settings
@@ -60,7 +60,7 @@ def started(
         sandbox=level,
         version=__version__,
         metered=metered,
-        estimates=dict(estimates),
+        estimates=tuple(e.Estimate(task=id_, seconds=s) for id_, s in estimates.items()),
     )
 
 
@@ -81,6 +81,14 @@ def revised(before: RunState | None, plan: Plan) -> tuple[e.PlanRevised, ...]:
     """The fact that the plan was edited since, where it was."""
     if before is None or not edited(before, plan):
         return ()
+    for task in plan.tasks:
+        if task.id in before.specs and before.specs[task.id].scenario:
+            raise PlanError(
+                f"task {task.id!r} has the name that this run gave to the plan's scenario",
+                path=task.path or plan.path,
+                line=task.line,
+                hint="give the task another id",
+            )
     return (e.PlanRevised(at=SystemClock().now(), plan=plan),)
 
 
