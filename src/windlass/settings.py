@@ -85,6 +85,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """End a check after this many seconds."""
     agents: Annotated[int, Meta(ge=1, le=64)] = 3
     """How many agents work at once."""
+    test_slots: Annotated[int, Meta(ge=1, le=64)] = 3
+    """How many tasks' checks run at once; those of the one merge come on top."""
+    barrier: bool = False
+    """Begin a stage only when the one before it is settled, also where the plan does not ask."""
     max_turns: Annotated[int, Meta(ge=1, le=100)] = 5
     """How many turns a task may take before it is abandoned."""
     model: str = "claude-sonnet-4-5"

@@ -49,6 +49,31 @@ def test_without_stages_in_the_plan_there_is_no_barrier():
     assert starts(world)[:3] == ["a", "b", "e"]
 
 
+def test_a_person_may_ask_for_barriers_where_the_plan_does_not():
+    free = replace(staged(A, B, C, E), stages=())
+    world = World(free, plays(), settings=Settings(checks=("test",), agents=4, barrier=True))
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert position(world, e.PlayerStarted, "e") > position(world, e.TaskMerged, "c")
+
+
+def test_no_more_checks_run_at_once_than_there_are_slots():
+    tasks = [Task(id=id_, title=id_) for id_ in "abcde"]
+    settings = Settings(checks=("test",), agents=5, test_slots=2)
+    world = World(plan_of(*tasks), plays(), settings=settings)
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    running, most = set[str](), 0
+    snapshots = {ev.commit for ev in world.events if isinstance(ev, e.SnapshotTaken)}
+    for event in world.events:
+        if isinstance(event, e.ChecksStarted) and event.commit in snapshots:
+            running.add(event.task)
+        elif isinstance(event, e.ChecksFinished):
+            running.discard(event.task)
+        most = max(most, len(running))
+    assert most == 2
+
+
 def test_a_failed_group_blocks_its_dependents_only():
     world = World(staged(A, B, C, D, E), plays(b=lambda *_: None), settings=Settings(max_turns=1))
     world.go()

@@ -38,6 +38,11 @@ def run_options(command: F) -> F:
             "--agents", type=int, metavar="N", help="Let N agents work at once  [default: 3]"
         ),
         click.option(
+            "--barrier/--no-barrier",
+            default=None,
+            help="Begin a stage only when the one before is settled  [default: as the plan asks]",
+        ),
+        click.option(
             "--max-turns", type=int, metavar="N", help="Abandon a task after N turns  [default: 5]"
         ),
         click.option(
@@ -84,6 +89,7 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
     """The options that are settings, by their dotted keys."""
     return {
         "agents": options.get("agents"),
+        "barrier": options.get("barrier"),
         "max_turns": options.get("max_turns"),
         "model": options.get("model"),
         "coach_model": options.get("coach_model"),

@@ -23,6 +23,8 @@ def checks_before(state: RunState, stage: str | None) -> Iterator[str]:
 def closed(state: RunState) -> frozenset[str]:
     """The stages that may not begin yet."""
     names = [stage.name for stage in state.plan.stages]
+    if not names and state.settings.barrier:
+        names = list(dict.fromkeys(task.stage for task in state.plan.tasks if task.stage))
     if not names:
         return frozenset()
     lost = blocked(state)

@@ -1,5 +1,6 @@
 """One task's turn, step by step: Player, snapshot, checks, gate. Who may start is priority's."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import assert_never
 
@@ -21,7 +22,18 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Every step of a turn that is due, over all tasks."""
     scenarios = (task for task in state.free if state.specs[task.id].scenario)
     due = (_step(state, task, at) for task in (*state.live, *scenarios))
-    return tuple(event for event in due if event is not None)
+    return tuple(_within_slots(state, (event for event in due if event is not None)))
+
+
+def _within_slots(state: RunState, due: Iterable[e.Event]) -> Iterator[e.Event]:
+    """What is due, but for checks beyond those that may run at once: their turn will come."""
+    running = sum(task.phase is Phase.CHECKING for task in state.live)
+    for event in due:
+        if isinstance(event, e.ChecksStarted):
+            running += 1
+            if running > state.settings.test_slots:
+                continue
+        yield event
 
 
 def keep_what_is_left(state: RunState, at: datetime) -> tuple[e.Event, ...]:
