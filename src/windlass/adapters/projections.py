@@ -26,6 +26,10 @@ SECONDS = 1.0
 """The least time between two writings that tell of no new status."""
 
 
+BREATH = 0.25
+"""The least time between any two, so that a flood of changes does not keep the run from working."""
+
+
 class Shown(Struct, frozen=True):
     """What a file is to hold."""
 
@@ -70,7 +74,8 @@ class Projections:
             await self._changed.wait()
             self._changed, self._hurry = anyio.Event(), anyio.Event()
             await anyio.to_thread.run_sync(self.flush)
-            with anyio.move_on_after(SECONDS):
+            await anyio.sleep(BREATH)
+            with anyio.move_on_after(SECONDS - BREATH):
                 await self._hurry.wait()
 
     def flush(self) -> None:
