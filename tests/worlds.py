@@ -32,8 +32,18 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def plan_of(*tasks: Task, dialect: str = "milestone", checks: tuple[str, ...] = ()) -> Plan:
+    """A valid plan, which stops on a failure where its dialect's own plans do."""
+    stops = dialect in {"milestone", "layers"}
     return validated(
-        Plan(id="p", title="P", dialect=dialect, path="p.md", tasks=tasks, checks=checks)
+        Plan(
+            id="p",
+            title="P",
+            dialect=dialect,
+            path="p.md",
+            tasks=tasks,
+            checks=checks,
+            stops_on_failure=stops,
+        )
     )
 
 

@@ -1,7 +1,9 @@
 """Stages with barriers: a wave begins when the one before it is settled."""  # B3 S11
 
+import pytest
 from msgspec.structs import replace
 
+from windlass.dialects import load
 from windlass.events import model as e
 from windlass.plan import Plan, Stage, Task
 from windlass.settings import Settings
@@ -80,6 +82,18 @@ def test_a_failed_group_blocks_its_dependents_only():
     assert world.state.ended is e.RunEnd.FAILED
     assert world.state.done == ("a", "c", "e")
     assert "d" not in starts(world)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "stops"),
+    [
+        ("m.md", "## Task 1: a\n", True),
+        ("t.md", "---\nid: T\nstatus: x\n---\n# T\n", False),
+        ("tasks.md", "# Tasks: X\n\n## Phase 1: S\n\n- [ ] T001 Make a\n", False),
+    ],
+)
+def test_each_dialect_says_whether_a_failure_stops_everything(path, text, stops):
+    assert load(path, text).stops_on_failure is stops
 
 
 def test_layers_stop_when_a_task_is_abandoned():  # X5

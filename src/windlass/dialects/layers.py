@@ -86,6 +86,7 @@ class _Reader:
             path=self.source.path,
             tasks=tasks,
             stages=tuple(Stage(name=layer) for layer in stages),
+            stops_on_failure=True,
             notes=tuple(sorted(self.notes, key=lambda note: (note.path, note.line))),
         )
 

@@ -101,6 +101,7 @@ class _Reader:
             dialect=name,
             path=self.path,
             tasks=tasks,
+            stops_on_failure=True,
             checks=checks,
             e2e=next((body for each in scenarios if (body := self.document.body(each))), None),
             notes=tuple(sorted(self.notes, key=lambda note: note.line)),

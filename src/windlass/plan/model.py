@@ -61,6 +61,8 @@ class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tasks: tuple[Task, ...]
     stages: tuple[Stage, ...] = ()
     """The stages in order, where the plan asks for a barrier between them."""
+    stops_on_failure: bool = False
+    """Its users expect everything to stop when one task is abandoned; else its dependents do."""
     checks: tuple[str, ...] = ()
     """Commands that prove every task of this plan."""
     e2e: str | None = None

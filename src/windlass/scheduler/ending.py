@@ -14,12 +14,6 @@ from windlass.state.budget import used_up
 from windlass.state.model import stands_in_the_way
 from windlass.state.transitions import HELPLESS, UNDER_WAY
 
-_STOP_ON_FAILURE = frozenset({"milestone", "layers"})
-"""Dialects whose users expect everything to stop when one task is abandoned."""
-
-_PLAYER_GONE = frozenset({Phase.LEFT, Phase.PINNING, Phase.FAILED})
-"""From the moment a Player failed until it is decided how to go on."""
-
 _CANCELLED_BY_STOP = frozenset(
     {
         Phase.CHECKING,
@@ -113,18 +107,14 @@ def _word(result: e.CheckResult) -> str:
 def _limit(state: RunState) -> str | None:
     """Why no agent can work for now, if so."""
     for task in state.live:
-        if task.phase in _PLAYER_GONE:
-            ended = task.last
-        elif task.phase is Phase.UNREVIEWED:
-            ended = task.last.coachings[-1]
-        else:
+        if task.failed is None:
             continue
-        if (reason := failures.reason_to_pause(task, ended)) is not None:
+        if (reason := failures.reason_to_pause(task, task.failed)) is not None:
             return reason
     return used_up(state)
 
 
 def _stops_on_failure(state: RunState) -> bool:
     policy = state.settings.policy.on_failure
-    stops = policy == "stop" or (policy == "dialect" and state.plan.dialect in _STOP_ON_FAILURE)
+    stops = policy == "stop" or (policy == "dialect" and state.plan.stops_on_failure)
     return stops and bool(state.index.abandoned)

@@ -1,11 +1,8 @@
 """A provider's usage limit holds for a model, whoever asks: while one agent waits, none asks."""
 
 from windlass.events.model import Failure
-from windlass.state import Phase, RunState, TaskState
-
-_PLAYER_GONE = frozenset({Phase.LEFT, Phase.PINNING, Phase.FAILED, Phase.WAITING})
-_COACH_GONE = frozenset({Phase.UNREVIEWED, Phase.WAITING_FOR_COACH})
-"""From the moment an agent failed until the next may start."""
+from windlass.state import RunState, TaskState
+from windlass.state.model import Coaching
 
 
 def player_model(state: RunState, task_id: str) -> str:
@@ -25,9 +22,7 @@ def limited_models(state: RunState) -> frozenset[str]:
 
 
 def _waits_for(state: RunState, task: TaskState) -> str | None:
-    limit = Failure.USAGE_LIMIT
-    if task.phase in _PLAYER_GONE and task.last.failure is limit:
-        return player_model(state, task.id)
-    if task.phase in _COACH_GONE and task.last.coachings[-1].failure is limit:
-        return coach_model(state)
-    return None
+    if task.failed is None or task.failed.failure is not Failure.USAGE_LIMIT:
+        return None
+    is_coach = isinstance(task.failed, Coaching)
+    return coach_model(state) if is_coach else player_model(state, task.id)

@@ -11,7 +11,13 @@ from windlass.events.values import Absence, CheckResult, Failure, Outcome, RunEn
 from windlass.plan import Plan, Task, same_meaning
 from windlass.settings import Level, Settings
 from windlass.state.index import Index
-from windlass.state.transitions import STATUS, Phase, RunPhase
+from windlass.state.transitions import (
+    COACH_FAILED,
+    PLAYER_FAILED,
+    STATUS,
+    Phase,
+    RunPhase,
+)
 
 __all__ = ["Attempt", "Coaching", "Phase", "RunPhase", "RunState", "TaskState", "stands_in_the_way"]
 
@@ -127,6 +133,13 @@ class TaskState(Struct, frozen=True, kw_only=True):
     def last(self) -> Attempt:
         """The newest attempt; there is one once a Player was started."""
         return self.attempts[-1]
+
+    @property
+    def failed(self) -> Attempt | Coaching | None:
+        """The agent whose failure the task has yet to get over; none once the next may start."""
+        if self.phase in PLAYER_FAILED:
+            return self.last
+        return self.last.coachings[-1] if self.phase in COACH_FAILED else None
 
     @property
     def head(self) -> str | None:

@@ -236,6 +236,10 @@ HELPLESS = frozenset(
 WITH_AGENT = frozenset({Phase.PLAYING, Phase.REVIEWING})
 """Phases that keep an agent busy."""
 
+PLAYER_FAILED = frozenset({Phase.LEFT, Phase.PINNING, Phase.FAILED, Phase.WAITING})
+COACH_FAILED = frozenset({Phase.UNREVIEWED, Phase.WAITING_FOR_COACH})
+"""From the moment an agent failed until the next may start."""
+
 IN_MERGE = frozenset({Phase.MERGING, Phase.BUILT, Phase.CHECKING_MERGE, Phase.MOVING})
 """Phases of the one task that stands at the head of the merge queue."""
 

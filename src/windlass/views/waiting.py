@@ -14,13 +14,8 @@ _WORDS = {
 
 def waits_for(task: TaskState) -> Failure | None:
     """The failure that is waited out before an agent is started again, if one is."""
-    match task.phase:
-        case Phase.WAITING:
-            return task.last.failure
-        case Phase.WAITING_FOR_COACH:
-            return task.last.coachings[-1].failure
-        case _:
-            return None
+    waits = task.phase in {Phase.WAITING, Phase.WAITING_FOR_COACH}
+    return task.failed.failure if waits and task.failed is not None else None
 
 
 def wait_line(failure: Failure, until: datetime, now: datetime) -> str:
