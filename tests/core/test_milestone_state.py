@@ -4,6 +4,7 @@ import json
 
 from windlass.dialects import project
 from windlass.plan import Task
+from windlass.ports import Report
 from windlass.settings import Settings
 from worlds import World, plan_of, writes
 
@@ -56,3 +57,18 @@ def test_other_dialects_ask_for_no_such_file():
     world = World(plan_of(Task(id="a", title="a"), dialect="native"), {"a": writes("a", "1")})
     world.go()
     assert project(world.state, 1) == {}
+
+
+def test_a_secret_that_json_would_write_otherwise_is_taken_out_all_the_same():
+    """Redacted as text of JSON, its quotes would hide it."""
+    secret = 'pass"word\\1'
+    world = World(
+        plan_of(Task(id="a", title="a")),
+        {"a": lambda *_: Report(summary=f"it is {secret}")},
+        settings=Settings(max_turns=1),
+    )
+    world.go()
+    [text] = project(world.state, 1, {}, lambda said: said.replace(secret, "***")).values()
+    assert text is not None
+    assert "it is ***" in text
+    assert "word" not in text.replace("***", "")

@@ -34,17 +34,17 @@ def json_object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-def texts(value: object) -> tuple[str, ...]:
+def as_texts(value: object) -> tuple[str, ...]:
     """The texts of a list, whatever else may stand in it."""
     items: list[Any] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
     return tuple(item for item in items if isinstance(item, str))
 
 
-def mapping(value: object) -> dict[str, Any]:
+def as_mapping(value: object) -> dict[str, Any]:
     """A mapping, or none."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def text(value: object) -> str:
+def as_text(value: object) -> str:
     """A text, or none."""
     return value if isinstance(value, str) else ""

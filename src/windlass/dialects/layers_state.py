@@ -5,15 +5,14 @@ path in it is relative to the project, for the state knows no other; so `project
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 
-import msgspec
 from msgspec import Struct
 
-from windlass.dialects.claims import Claim, Claims, json_object, mapping
-from windlass.dialects.claims import text as as_text
+from windlass.dialects.claims import Claim, Claims, as_mapping, as_text, json_object
 from windlass.dialects.dialect import Projection, Redact
+from windlass.dialects.state_json import Stamp, rendered, utc
 from windlass.events.values import RunEnd
 from windlass.plan import Plan
 from windlass.state import Attempt, Phase, RunState, TaskState
@@ -123,13 +122,6 @@ class Metrics(Struct, frozen=True, kw_only=True):
     elapsed_time_seconds: int
 
 
-class Stamp(Struct, frozen=True, kw_only=True):
-    """Which run this was made from, and how far it had come."""
-
-    run: str
-    seq: int
-
-
 class ExecuteState(Struct, frozen=True, kw_only=True):
     """Every field of the schema, in its order."""
 
@@ -162,7 +154,7 @@ def claims(path: str, text: str) -> Claims | None:
     told = json_object(text)
     if told is None or "schema_version" not in told or not isinstance(told.get("tasks"), dict):
         return None
-    tasks = {id_: mapping(task) for id_, task in mapping(told["tasks"]).items()}
+    tasks = {id_: as_mapping(task) for id_, task in as_mapping(told["tasks"]).items()}
     return Claims(
         plan=path.rpartition("/")[0] or ".",
         tasks={
@@ -178,7 +170,7 @@ def claims(path: str, text: str) -> Claims | None:
 
 def _claimed(commits: object) -> tuple[str, ...]:
     items: list[object] = commits if isinstance(commits, list) else []  # pyright: ignore[reportUnknownVariableType]
-    hashes = (as_text(mapping(item).get("hash")) for item in items)
+    hashes = (as_text(as_mapping(item).get("hash")) for item in items)
     return tuple(filter(None, hashes))
 
 
@@ -201,8 +193,8 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
         current_layer=current,
         # Those that were ready together began together.
         current_batch=len({task.attempts[0].started_at for task in inside if task.attempts}),
-        started_at=_time(state.started_at),
-        updated_at=_time(state.at),
+        started_at=utc(state.started_at),
+        updated_at=utc(state.at),
         completed_at=_maybe(ended_at),
         layers=layers,
         tasks=entries,
@@ -217,9 +209,8 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
         ),
         windlass=Stamp(run=state.run, seq=seq),
     )
-    text = msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
     [path] = writes(state.plan)
-    return {path: text + "\n"}
+    return {path: rendered(told, redact)}
 
 
 def _run_status(state: RunState) -> str:
@@ -295,7 +286,7 @@ def _commits(attempts: Iterable[Attempt]) -> tuple[Commit, ...]:
                 hash=attempt.commit,
                 type="implementation" if attempt.turn == 1 else "fix",
                 attempt=attempt.turn,
-                created_at=_time(attempt.finished_at or attempt.started_at),
+                created_at=utc(attempt.finished_at or attempt.started_at),
             )
             found.setdefault(attempt.commit, commit)
     return tuple(found.values())
@@ -311,7 +302,7 @@ def _error(attempt: Attempt, redact: Redact) -> Error:
         attempt=attempt.turn,
         message=message,
         details=details.strip() or None,
-        timestamp=_time(ended),
+        timestamp=utc(ended),
     )
 
 
@@ -349,8 +340,4 @@ def _workspaces(plan: Plan) -> str:
 
 
 def _maybe(at: datetime | None) -> str | None:
-    return _time(at) if at is not None else None
-
-
-def _time(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return utc(at) if at is not None else None

@@ -5,12 +5,11 @@ A projection: it is stamped with the journal position it was made from and is ne
 
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Struct
 
-from windlass.dialects.claims import Claim, Claims, json_object, mapping, texts
-from windlass.dialects.claims import text as as_text
+from windlass.dialects.claims import Claim, Claims, as_mapping, as_text, as_texts, json_object
 from windlass.dialects.dialect import Projection, Redact
+from windlass.dialects.state_json import Stamp, rendered
 from windlass.plan import Plan
 from windlass.state import Phase, RunState, TaskState
 
@@ -26,13 +25,6 @@ class TaskResult(Struct, frozen=True, kw_only=True):
     output: str
     error: str | None
     commit: str | None
-
-
-class Stamp(Struct, frozen=True, kw_only=True):
-    """Which run this was made from, and how far it had come."""
-
-    run: str
-    seq: int
 
 
 class MilestoneState(Struct, frozen=True, kw_only=True):
@@ -79,9 +71,8 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
         e2e_errors=tuple(_errors(scenario)) if scenario is not None else (),
         windlass=Stamp(run=state.run, seq=seq),
     )
-    text = msgspec.json.format(msgspec.json.encode(told), indent=2).decode()
     [path] = writes(state.plan)
-    return {path: redact(text) + "\n"}
+    return {path: rendered(told, redact)}
 
 
 def claims(_path: str, text: str) -> Claims | None:
@@ -89,8 +80,8 @@ def claims(_path: str, text: str) -> Claims | None:
     told = json_object(text)
     if told is None or not isinstance(told.get("completed_tasks"), list) or "plan_path" not in told:
         return None
-    results, failed = mapping(told.get("task_results")), texts(told.get("failed_tasks"))
-    done = texts(told["completed_tasks"])
+    results, failed = as_mapping(told.get("task_results")), as_texts(told.get("failed_tasks"))
+    done = as_texts(told["completed_tasks"])
     words = {**dict.fromkeys(failed, "failed"), **dict.fromkeys(done, "completed")}
     return Claims(
         plan=as_text(told["plan_path"]),
@@ -99,7 +90,7 @@ def claims(_path: str, text: str) -> Claims | None:
                 status=word,
                 done=word == "completed",
                 # The milestone tool itself names no commit; Windlass does.
-                commits=tuple(filter(None, [as_text(mapping(results.get(id_)).get("commit"))])),
+                commits=tuple(filter(None, [as_text(as_mapping(results.get(id_)).get("commit"))])),
             )
             for id_, word in words.items()
         },

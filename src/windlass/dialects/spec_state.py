@@ -9,14 +9,12 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-import msgspec
 from msgspec import Struct
 
 from windlass.dialects import spec_status
-from windlass.dialects.claims import Claim, Claims, json_object, mapping
-from windlass.dialects.claims import text as as_text
-from windlass.dialects.claims import texts as as_texts
+from windlass.dialects.claims import Claim, Claims, as_mapping, as_text, as_texts, json_object
 from windlass.dialects.dialect import Projection, Redact
+from windlass.dialects.state_json import Stamp, rendered, utc
 from windlass.events.values import RunEnd
 from windlass.plan import Plan, Task
 from windlass.state import RunState, TaskState
@@ -67,13 +65,6 @@ class Wave(Struct, frozen=True, kw_only=True):
     results: dict[str, GroupResult]
 
 
-class Stamp(Struct, frozen=True, kw_only=True):
-    """Which run this was made from, and how far it had come."""
-
-    run: str
-    seq: int
-
-
 class ExecutionState(Struct, frozen=True, kw_only=True):
     """Every field of SpecFlow's state, in its order."""
 
@@ -104,8 +95,8 @@ def claims(_path: str, text: str) -> Claims | None:
     told = json_object(text)
     if told is None or "spec_id" not in told or not isinstance(told.get("waves"), list):
         return None
-    results = (mapping(mapping(wave).get("results")) for wave in told["waves"])
-    groups = {id_: mapping(result) for each in results for id_, result in each.items()}
+    results = (as_mapping(as_mapping(wave).get("results")) for wave in told["waves"])
+    groups = {id_: as_mapping(result) for each in results for id_, result in each.items()}
     return Claims(
         plan=f"{SPECS}/{as_text(told['spec_id'])}.md",
         tasks={
@@ -128,13 +119,13 @@ def project(state: RunState, seq: int, texts: Mapping[str, str], redact: Redact)
     told = ExecutionState(
         spec_id=state.plan.id,
         mode="orchestrated",
-        started=_iso(state.started_at),
+        started=utc(state.started_at),
         waves=waves,
         commits=tuple(c for wave in waves for each in wave.results.values() for c in each.commits),
-        last_checkpoint=_iso(at),
+        last_checkpoint=utc(at),
         windlass=Stamp(run=state.run, seq=seq),
     )
-    text = redact(msgspec.json.format(msgspec.json.encode(told), indent=2).decode()) + "\n"
+    text = rendered(told, redact)
     live, archived, status_file = writes(state.plan)
     done = state.ended is RunEnd.COMPLETED
     shown: Projection = {live: None, archived: text} if done else {live: text}
@@ -247,7 +238,3 @@ def _checkpoint(state: RunState) -> datetime:
             ends = (attempt.finished_at, *(coaching.finished_at for coaching in attempt.coachings))
             times += [at for at in ends if at]
     return max(times)
-
-
-def _iso(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
