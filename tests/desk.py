@@ -75,6 +75,11 @@ class Desk(Stage):
         covers = [part for path in hidden for part in ("--ro-bind", "/dev/null", path)]
         self.under = ("bwrap", "--dev-bind", "/", "/", *covers, "--")
 
+    def without_privileges(self) -> None:
+        """From now on, commands may not read what its mode forbids, not even as root."""
+        if os.geteuid() == 0:
+            self.under = ("bwrap", "--dev-bind", "/", "/", "--cap-drop", "ALL", "--")
+
     def write(self, path: str, content: str | bytes) -> None:
         target = self.repo / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -108,12 +108,10 @@ async def test_of_a_file_that_is_the_users_own_nothing_is_put_aside(tmp_path, st
 async def test_killed_between_remembering_and_writing_ours_is_no_edit(tmp_path, state):
     desk = Desk(tmp_path)
     desk.write(state, 1)
-    memory = desk.memory.read_text()
     desk.write(state, 2)
     desk.file.write_text("1\n")  # as if the second had not come to be written
     desk.write(state, 3)
     assert desk.notices == []
-    desk.memory.write_text(memory)  # as if a copy of the folder had been put back
     desk.memory.write_text("no json")
     desk.write(state, 4)
     assert desk.notices == [], "what is not remembered is nobody's edit"

@@ -116,9 +116,15 @@ class TestPlans:
     def test_a_file_that_cannot_be_read_is_refused(self, desk: Desk):
         desk.write("bad.md", "x")
         (desk.repo / "bad.md").chmod(0)
-        if os.access(desk.repo / "bad.md", os.R_OK):
-            pytest.skip("as root every file can be read")
+        desk.without_privileges()
         assert refused(desk, "run", "bad.md") == "bad.md: Permission denied"
+
+    def test_a_folder_that_cannot_be_read_is_refused(self, desk: Desk):
+        desk.write("p/sub/a.md", tasks(task("a")))
+        (desk.repo / "p/sub").chmod(0)
+        desk.without_privileges()
+        assert refused(desk, "plan", "p") == "p/sub/: Permission denied"
+        (desk.repo / "p/sub").chmod(0o755)
 
     def test_a_name_with_a_line_break_and_escapes_stays_one_harmless_line(self, desk: Desk):
         assert refused(desk, "run", "no\nsuch\x1b[2J.md") == (

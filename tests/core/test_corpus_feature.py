@@ -4,20 +4,14 @@ Each number was counted in the document. The documents are not ours, so they are
 WINDLASS_CORPUS points. None of their tasks' own files lies there.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
+from corpus import CORPUS, needs_corpus
 from windlass.dialects import DIALECTS, load, refers_to
 from windlass.dialects.dialect import Source
 from windlass.plan import Plan
 
-CORPUS = os.environ.get("WINDLASS_CORPUS", "")
-
-pytestmark = pytest.mark.skipif(
-    not CORPUS, reason="WINDLASS_CORPUS does not say where the real documents are"
-)
+pytestmark = needs_corpus
 
 # Tasks, how many in each wave, dependencies in all, and tasks marked as done.
 DOCUMENTS = {
@@ -33,7 +27,7 @@ GATED = {"FEAT-0D1C": ["3", "4"], "FEAT-9DDE": ["1", "2"]}
 
 
 def text(stem: str) -> str:
-    return (Path(CORPUS) / "feature" / f"{stem}.yaml").read_bytes().decode()
+    return (CORPUS / "feature" / f"{stem}.yaml").read_bytes().decode()
 
 
 def read(stem: str) -> Plan:
@@ -41,7 +35,7 @@ def read(stem: str) -> Plan:
 
 
 def test_no_document_is_left_out():
-    assert {path.stem for path in (Path(CORPUS) / "feature").glob("*")} == set(DOCUMENTS)
+    assert {path.stem for path in (CORPUS / "feature").glob("*")} == set(DOCUMENTS)
 
 
 @pytest.mark.parametrize("stem", DOCUMENTS)
@@ -72,7 +66,7 @@ def test_it_refers_to_every_file_that_it_names(stem: str):
 
 def test_a_tasks_own_file_is_read_where_it_is_there():
     own = "tasks/backlog/uptime-endpoint/TASK-UPT-001-add-uptime-endpoint.md"
-    body = (Path(CORPUS) / "taskfile" / "TASK-INV-0A11.md").read_bytes().decode()
+    body = (CORPUS / "taskfile" / "TASK-INV-0A11.md").read_bytes().decode()
     plan = load("f.yaml", {"f.yaml": text("FEAT-FD8D"), own: body})
     [task] = plan.tasks
     assert (task.id, task.title, task.path) == ("TASK-UPT-001", "Add GET /uptime endpoint", own)
@@ -81,7 +75,7 @@ def test_a_tasks_own_file_is_read_where_it_is_there():
 
 
 def test_the_task_files_together_are_a_folder():
-    paths = sorted((Path(CORPUS) / "taskfile").glob("*.md"))
+    paths = sorted((CORPUS / "taskfile").glob("*.md"))
     plan = load("taskfile", {f"taskfile/{path.name}": path.read_bytes().decode() for path in paths})
     assert plan.dialect == "taskfolder"
     assert len(plan.tasks) == len(paths)
@@ -97,7 +91,7 @@ def test_the_task_files_together_are_a_folder():
 @pytest.mark.parametrize("folder", ["not-a-plan", "spec", "milestone", "taskfile"])
 def test_others_are_not_recognised(folder: str):
     known = {each.name: each for each in DIALECTS}
-    paths = sorted((Path(CORPUS) / folder).iterdir())
+    paths = sorted((CORPUS / folder).iterdir())
     texts = {f"{folder}/{path.name}": path.read_bytes().decode() for path in paths}
     for path, each in texts.items():
         assert not known["feature"].recognises(Source(path=path, texts={path: each})), path

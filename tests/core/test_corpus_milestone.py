@@ -4,19 +4,13 @@ Each number was checked against the document's own lines; where author and Markd
 comment says so. The documents are not ours, so they are read where WINDLASS_CORPUS points.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
+from corpus import CORPUS, needs_corpus
 from windlass.dialects import load
 from windlass.plan import Plan
 
-CORPUS = os.environ.get("WINDLASS_CORPUS", "")
-
-pytestmark = pytest.mark.skipif(
-    not CORPUS, reason="WINDLASS_CORPUS does not say where the real documents are"
-)
+pytestmark = needs_corpus
 
 CRITERIA = {
     "agentic-mvp-M3_training": {"3.1": 4, "3.2": 4, "3.3": 3, "3.4": 4},
@@ -66,12 +60,12 @@ E2E_BEGINS = {
 
 
 def read(stem: str) -> Plan:
-    path = Path(CORPUS) / "milestone" / f"{stem}.md"
+    path = CORPUS / "milestone" / f"{stem}.md"
     return load(f"milestone/{stem}.md", path.read_text(encoding="utf-8"))
 
 
 def test_no_document_is_left_out():
-    assert {path.stem for path in (Path(CORPUS) / "milestone").glob("*.md")} == set(CRITERIA)
+    assert {path.stem for path in (CORPUS / "milestone").glob("*.md")} == set(CRITERIA)
 
 
 @pytest.mark.parametrize("stem", CRITERIA)
@@ -98,7 +92,7 @@ def test_the_scenario_is_the_documents_own(stem: str):
 
 @pytest.mark.parametrize("stem", CRITERIA)
 def test_a_tasks_text_is_the_documents_own(stem: str):
-    source = (Path(CORPUS) / "milestone" / f"{stem}.md").read_text(encoding="utf-8")
+    source = (CORPUS / "milestone" / f"{stem}.md").read_text(encoding="utf-8")
 
     for task in read(stem).tasks:
         assert task.text
@@ -154,5 +148,5 @@ def test_the_edge_case_has_two_tasks_and_two_look_alikes():
 def test_documents_of_other_kinds_are_not_taken_for_milestones(kind: str):
     from windlass.dialects import milestone
 
-    for path in (Path(CORPUS) / kind).glob("*.md"):
+    for path in (CORPUS / kind).glob("*.md"):
         assert not milestone.has_task(path.read_text(encoding="utf-8")), path

@@ -4,19 +4,13 @@ Each number was counted in the document. The documents are not ours, so they are
 WINDLASS_CORPUS points.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
+from corpus import CORPUS, needs_corpus
 from windlass.dialects import load, spec
 from windlass.dialects.dialect import Source
 
-CORPUS = os.environ.get("WINDLASS_CORPUS", "")
-
-pytestmark = pytest.mark.skipif(
-    not CORPUS, reason="WINDLASS_CORPUS does not say where the real documents are"
-)
+pytestmark = needs_corpus
 
 DOCUMENTS = {
     "SPEC-001": ("Add ready-to-use commands to spec creation recommendations", 4, ()),
@@ -27,11 +21,11 @@ DOCUMENTS = {
 
 
 def source(stem: str) -> str:
-    return (Path(CORPUS) / "spec" / f"{stem}.md").read_bytes().decode()
+    return (CORPUS / "spec" / f"{stem}.md").read_bytes().decode()
 
 
 def test_no_document_is_left_out():
-    assert {path.stem for path in (Path(CORPUS) / "spec").glob("*.md")} == set(DOCUMENTS)
+    assert {path.stem for path in (CORPUS / "spec").glob("*.md")} == set(DOCUMENTS)
 
 
 @pytest.mark.parametrize("stem", DOCUMENTS)
@@ -53,6 +47,6 @@ def test_the_spec_is_one_task(stem: str):
 
 @pytest.mark.parametrize("kind", ["feature", "milestone", "not-a-plan", "taskfile"])
 def test_documents_of_other_kinds_are_not_taken_for_specs(kind: str):
-    for path in (Path(CORPUS) / kind).iterdir():
+    for path in (CORPUS / kind).iterdir():
         text = path.read_text(encoding="utf-8")
         assert not spec.recognises(Source(path=path.name, texts={path.name: text})), path

@@ -3,26 +3,19 @@
 The documents are not ours, so they are read where WINDLASS_CORPUS points.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
+from corpus import CORPUS, needs_corpus
 from windlass.dialects import speckit
 from windlass.dialects.dialect import Source
 
-CORPUS = os.environ.get("WINDLASS_CORPUS", "")
-
-pytestmark = pytest.mark.skipif(
-    not CORPUS, reason="WINDLASS_CORPUS does not say where the real documents are"
-)
+pytestmark = needs_corpus
 
 
 @pytest.mark.parametrize("folder", ["feature", "milestone", "not-a-plan", "spec", "taskfile"])
 def test_others_are_not_recognised(folder: str):
     texts = {
-        f"{folder}/{path.name}": path.read_bytes().decode()
-        for path in (Path(CORPUS) / folder).iterdir()
+        f"{folder}/{path.name}": path.read_bytes().decode() for path in (CORPUS / folder).iterdir()
     }
     assert texts
     for path, text in texts.items():

@@ -4,19 +4,13 @@ Each number was counted in the document. The documents are not ours, so they are
 WINDLASS_CORPUS points.
 """
 
-import os
-from pathlib import Path
-
 import pytest
 
+from corpus import CORPUS, needs_corpus
 from windlass.dialects import DIALECTS, frontmatter, load
 from windlass.dialects.dialect import Source
 
-CORPUS = os.environ.get("WINDLASS_CORPUS", "")
-
-pytestmark = pytest.mark.skipif(
-    not CORPUS, reason="WINDLASS_CORPUS does not say where the real documents are"
-)
+pytestmark = needs_corpus
 
 DOCUMENTS = {
     # Its 19 stand under five headings of level 3.
@@ -43,11 +37,11 @@ DEPENDS = {
 
 
 def source(stem: str, folder: str = "taskfile") -> str:
-    return (Path(CORPUS) / folder / f"{stem}.md").read_bytes().decode()
+    return (CORPUS / folder / f"{stem}.md").read_bytes().decode()
 
 
 def test_no_document_is_left_out():
-    assert {path.stem for path in (Path(CORPUS) / "taskfile").glob("*.md")} == set(DOCUMENTS)
+    assert {path.stem for path in (CORPUS / "taskfile").glob("*.md")} == set(DOCUMENTS)
 
 
 @pytest.mark.parametrize("stem", DOCUMENTS)
@@ -78,7 +72,7 @@ def test_only_owned_lines_change(stem: str):
 @pytest.mark.parametrize("folder", ["not-a-plan", "spec", "milestone"])
 def test_others_are_not_recognised(folder: str):
     taskfile = next(each for each in DIALECTS if each.name == "taskfile")
-    for path in (Path(CORPUS) / folder).glob("*.md"):
+    for path in (CORPUS / folder).glob("*.md"):
         text = path.read_bytes().decode()
         source = Source(path=path.name, texts={path.name: text})
         assert not taskfile.recognises(source), path.name

@@ -1,14 +1,13 @@
 """A tasks folder with layer folders is a plan (X1)."""
 
 import json
-import os
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpus import CORPUS, needs_corpus
 from windlass.dialects import layers, load, writes
 from windlass.dialects.dialect import Source
 from windlass.errors import PlanError
@@ -562,12 +561,9 @@ def test_whatever_the_lists_hold_invents_no_task(data, leaf):
         assert [task.id for task in plan.tasks] == ["L1-001"]
 
 
-@pytest.mark.skipif(
-    not os.environ.get("WINDLASS_CORPUS"), reason="WINDLASS_CORPUS does not say where they are"
-)
+@needs_corpus
 def test_real_documents_of_other_kinds_are_not_taken():
-    corpus = Path(os.environ["WINDLASS_CORPUS"])
-    for kind in corpus.iterdir():
+    for kind in CORPUS.iterdir():
         texts = {
             f"{name}/{path.name}": path.read_text(encoding="utf-8")
             for path in kind.iterdir()

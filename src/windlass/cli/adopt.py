@@ -89,8 +89,10 @@ def command(file: str, plan: str | None, unverified: bool, yes: bool, repo: Path
 
 def _claims(project: Project, file: str) -> tuple[Claims, str]:
     path = project.directory / file
-    if not path.is_file() or path.stat().st_size > MAX_BYTES:
-        raise BadInput(f"{file}: no such file, or too long", hint="name a state file")
+    if not path.is_file():
+        raise BadInput(f"{file}: no such file", hint="name a state file, or a plan's file")
+    if path.stat().st_size > MAX_BYTES:
+        raise BadInput(f"{file}: more than {MAX_BYTES // 1_000_000} MB", hint="it is no state file")
     whole = path.resolve()
     inside = whole.is_relative_to(project.root.resolve())
     shown = str(whole.relative_to(project.root.resolve()) if inside else whole)
@@ -164,5 +166,5 @@ def _refuse_unfinished(plan: Plan, entries: list[e.Entry]) -> None:
     if before is not None and not is_finished(before):
         raise BadInput(
             f"run {before.run} of {plan.id!r} is {run_status(before)}",
-            hint=f"go on with it (windlass resume {plan.id}), or begin anew with --restart first",
+            hint=f"go on with it: windlass resume {plan.id}; adopting begins a run of its own",
         )
