@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := src/windlass/plan/*,src/windlass/events/*,src/windlass/state/*,src/windlass/dialects/*,src/windlass/scheduler/*,src/windlass/views/*,src/windlass/settings.py,src/windlass/secrets.py,src/windlass/errors.py
 
-.PHONY: help setup demo test core check bench sweep docs lock clean
+.PHONY: help setup demo test core check bench sweep docs site lock clean
 help: ## Say what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 setup: $(VENV)/installed ## Install what everything else needs
-$(VENV)/installed: requirements/dev.txt pyproject.toml
+$(VENV)/installed: requirements/dev.txt requirements/docs.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt -r requirements/docs.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -37,18 +37,30 @@ check: setup ## Lint, types, import contracts, architecture, and docs that are t
 bench: setup ## Measure; each figure beside the floor it stands on
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench/display.py
+	$(BIN)/python bench/merge.py
+	$(BIN)/python bench/sandbox.py
+	$(BIN)/python bench/stages.py
 	$(BIN)/python bench/dialects.py
 	$(BIN)/python bench/makespan.py
+	$(BIN)/python bench/journal.py
+	$(BIN)/python bench/thousand.py
 
 sweep: setup ## Run the long sweeps as a whole
+	$(BIN)/windlass selftest crash --points 1100
 	$(BIN)/python -m pytest -n auto -m sweep
 
 docs: setup ## Write the generated pages of the documentation anew
 	$(BIN)/python docs/generate.py
 
+site: setup ## Build the documentation site into build/site; a warning is an error
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html -d build/doctrees docs build/site
+	@echo "build/site/index.html"
+
 lock: ## Pin the requirements anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group docs -c requirements/dev.txt -o requirements/docs.txt
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) .coverage* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build .coverage* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

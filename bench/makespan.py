@@ -10,27 +10,21 @@ import random
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from clockwork import at_once, seconds, started
 from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Review, TestResults
 from windlass.plan import Plan, Stage, Task, critical_lengths, ordered
-from windlass.scheduler import decide
 from windlass.settings import Settings
-from windlass.state import apply
 
 MEAN_BOUND, P95_BOUND = 1.03, 1.15
 CHAINED = 0.3
 """How many tasks of a wide plan wait for another."""
-START = datetime(2026, 1, 1, tzinfo=UTC)
-APPROVED = Review(
-    decision="approve",
-    summary="",
-    test_results=TestResults(passed=True),
-    evidence=(CriterionEvidence(criterion=1, met=True, evidence="seen"),),
-)
+LAYERS = 5
+"""From setup to integration, as the seed has them."""
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -92,65 +86,27 @@ def bound(case: Case) -> float:
     return max(path, sum(case.seconds.values()) / case.agents)
 
 
-def windlass(case: Case, *, barriers: bool = False) -> float:
-    """The plan through decide, fact by fact, on a clock that jumps from one end to the next."""
-    plan = case.plan
-    if barriers:
-        names = dict.fromkeys(t.stage or "" for t in plan.tasks)
-        stages = tuple(Stage(name=name) for name in sorted(names, key=int))
-        plan = Plan(id="p", title="p", dialect="p", path="p", tasks=plan.tasks, stages=stages)
+def windlass(case: Case, *, stages: int | None = None) -> float:
+    """The plan through decide, fact by fact; only Players take time, as in the seeds' accounts."""
+
+    def outcome(fact: e.Event, now: datetime) -> Iterator[e.Event]:
+        for then in at_once(fact, now):
+            played = isinstance(then, e.PlayerFinished)
+            took = timedelta(seconds=case.seconds[then.task]) if played else timedelta()
+            yield replace(then, at=now + took)
+
+    plan = staged(case.plan, stages) if stages is not None else case.plan
     settings = Settings(agents=case.agents, max_cost=1e5)
-    first = e.RunStarted(
-        at=START,
-        run="r",
-        plan=plan,
-        settings=settings,
-        base="base",
-        base_branch="main",
-        sandbox="none",
-        version="0",
-        estimates=tuple(e.Estimate(task=t, seconds=s) for t, s in case.estimates.items()),
-    )
-    state = apply(None, first)
-    due: list[tuple[datetime, int, e.Event]] = []
-    number = itertools.count()
-    now = START
-    while state.ended is None:
-        while facts := decide(state, now):
-            for fact in facts:
-                state = apply(state, fact)
-                if (then := outcome(fact, now, case)) is not None:
-                    heapq.heappush(due, (then.at, next(number), then))
-        if state.ended is None:
-            now, _, event = heapq.heappop(due)
-            state = apply(state, event)
-    assert state.ended is e.RunEnd.COMPLETED, state.reason
-    return (now - START).total_seconds()
+    return seconds(started(plan, settings, **case.estimates), outcome)
 
 
-def outcome(fact: e.Event, now: datetime, case: Case) -> e.Event | None:
-    """What comes of an intent, and when: only Players take time, as in the seeds' own accounts."""
-    match fact:
-        case e.BaselineStarted():
-            return e.BaselineFinished(at=now, commit="base", results=())
-        case e.PlayerStarted(task=task, n=n):
-            end = now + timedelta(seconds=case.seconds[task])
-            return e.PlayerFinished(at=end, task=task, n=n, summary="", usage=e.Usage())
-        case e.SnapshotStarted(task=task, n=n, kind=kind):
-            return e.SnapshotTaken(
-                at=now, task=task, n=n, kind=kind, commit=f"c{task}", tree=f"t{task}", changed=True
-            )
-        case e.CoachStarted(task=task, n=n, k=k, commit=commit):
-            return e.CoachAnswered(
-                at=now, task=task, n=n, k=k, commit=commit, review=APPROVED, usage=e.Usage()
-            )
-        case e.MergeStarted(task=task, candidate=candidate):
-            made = f"m{candidate}"
-            return e.MergeBuilt(at=now, task=task, candidate=candidate, commit=made, tree=made)
-        case e.TipMoveStarted(task=task, candidate=candidate, commit=commit):
-            return e.TaskMerged(at=now, task=task, candidate=candidate, commit=commit)
-        case _:
-            return None
+def staged(plan: Plan, most: int) -> Plan:
+    """The plan with a barrier after each of at most so many stages."""
+    deepest = max(int(task.stage or 0) for task in plan.tasks)
+    tall = -(-(deepest + 1) // most)
+    tasks = tuple(replace(task, stage=str(int(task.stage or 0) // tall)) for task in plan.tasks)
+    names = sorted({task.stage or "" for task in tasks}, key=int)
+    return replace(plan, tasks=tasks, stages=tuple(Stage(name=name) for name in names))
 
 
 def first_come(case: Case) -> float:
@@ -174,7 +130,8 @@ def main() -> int:
     ways: dict[str, Callable[[Case], float]] = {
         "windlass": windlass,
         "first come": first_come,
-        "wave by wave": lambda case: windlass(case, barriers=True),
+        "layer by layer": lambda case: windlass(case, stages=LAYERS),
+        "wave by wave": lambda case: windlass(case, stages=len(case.plan.tasks)),
     }
     ratios: dict[str, list[float]] = {name: [] for name in ways}
     for case in cases(rounds):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+import event_pages
 import msgspec
 import schema_pages
 
@@ -72,6 +73,8 @@ def states_page() -> str:
             "",
             *_diagram(TASK_TRANSITIONS, Phase.PENDING),
             "",
+            *_table(TASK_TRANSITIONS),
+            "",
             "What people see of each phase:",
             "",
             "| phase | status | |",
@@ -83,6 +86,8 @@ def states_page() -> str:
             "## A run",
             "",
             *_diagram(RUN_TRANSITIONS, RunPhase.NEW),
+            "",
+            *_table(RUN_TRANSITIONS),
             "",
         ]
     )
@@ -103,6 +108,20 @@ def _diagram(table: Mapping[P, Mapping[type[Event], P]], first: P) -> Iterator[s
     yield "```"
 
 
+def _table(table: Mapping[P, Mapping[type[Event], P]]) -> Iterator[str]:
+    """The same for those who see no picture."""
+    yield "| phase | fact | leads to |"
+    yield "|---|---|---|"
+    for phase, ways in table.items():
+        first = f"`{phase}`"
+        for event, target in ways.items():
+            link = f"[{event.__name__}](events.md#{event.__name__.lower()})"
+            yield f"| {first} | {link} | `{target}` |"
+            first = ""
+        if not ways:
+            yield f"| {first} | | the end |"
+
+
 def _remark(phase: Phase) -> str:
     if phase in UNDER_WAY:
         return "an effect is under way"
@@ -121,8 +140,11 @@ def configuration_page() -> str:
         "an error. `windlass init` writes a first file, and `windlass doctor` shows every value in",
         "force and where it came from.",
         "",
-        "| key | default | may be | meaning | variable |",
-        "|---|---|---|---|---|",
+        "The variable of a key is `WINDLASS_` and the key in capitals, with `_` for each dot:",
+        f"`{variable('workspace.kind')}` for `workspace.kind`. A list has an item on each line.",
+        "",
+        "| key | default | may be | meaning |",
+        "|---|---|---|---|",
     ]
     nowhere = HERE / "no-project"
     for value in configure(nowhere, {}, {}).values:
@@ -130,10 +152,7 @@ def configuration_page() -> str:
             msgspec.json.encode(value.value).decode() if value.value is not None else "not set"
         )
         bounds = value.bounds.replace("|", "\\|")
-        meaning = meanings[value.key]
-        lines.append(
-            f"| `{value.key}` | `{default}` | {bounds} | {meaning} | `{variable(value.key)}` |"
-        )
+        lines.append(f"| `{value.key}` | `{default}` | {bounds} | {meanings[value.key]} |")
     return "\n".join([*lines, ""])
 
 
@@ -165,6 +184,9 @@ def _fields(
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "events.md": partial(event_pages.events_page, MADE),
+    "exit-codes.md": partial(event_pages.exit_codes_page, MADE),
+    "schemas.md": partial(schema_pages.contents, MADE),
     "cli.md": cli_page,
     "state-diagram.md": states_page,
     "configuration.md": configuration_page,

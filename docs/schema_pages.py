@@ -49,6 +49,34 @@ def page(name: str) -> str:
     return json.dumps(schema(name), indent=2) + "\n"
 
 
+def contents(made: str) -> str:
+    """The page that lists them all."""
+    titles = {name: title for name, (title, _) in TYPES.items()}
+    titles[EVENTS] = "a line of `windlass run --json`: `init`, then every fact, then `result`"
+    return "\n".join(
+        [
+            made,
+            "# JSON Schemas",
+            "",
+            "What Windlass writes for other programs, as JSON Schema (2020-12), made from the",
+            "types it is written from. Extra fields may come in a later version; those that are",
+            "here stay, and mean what they mean.",
+            "",
+            "| schema | what is written so |",
+            "|---|---|",
+            *(
+                f"| [{name}.json](schemas/{name}.json) | {_literally(titles[name])} |"
+                for name in NAMES
+            ),
+            "",
+        ]
+    )
+
+
+def _literally(text: str) -> str:
+    return text.replace("<", "\\<")
+
+
 def _events() -> dict[str, Any]:
     """A line of `run --json`: an envelope around the fields of each event, and two of its own."""
     kinds = get_args(Event)

@@ -8,6 +8,7 @@ import anyio
 from windlass.cli.finding import read_plan
 from windlass.cli.wiring import Project, World, newest, resumed, started
 from windlass.cli.wiring.facts import revised
+from windlass.dialects import writes
 from windlass.ports import Agent
 from windlass.settings import Settings
 from windlass.state import RunState
@@ -31,14 +32,15 @@ def quick_run(
     plan_path: str = "plan.md",
     run: str = "r1",
     settings: Settings | None = None,
+    anew: bool = False,
 ) -> RunState:
-    """Start that plan of the repository, or go on with it."""
+    """Start that plan of the repository, or go on with it, unless it is to begin anew."""
     settings = settings or Settings()
     project = Project(repo, ENVIRONMENT)
     plan = read_plan(project, plan_path)
     with project.holding(plan.id) as journal:
-        before = newest(list(journal.read()))
-        world = World(project, plan.id, run, settings, journal, agent=agent)
+        before = None if anew else newest(list(journal.read()))
+        world = World(project, plan.id, run, settings, journal, agent=agent, writes=writes(plan))
         level = world.sandbox.level
         first = (
             resumed(settings, level, None)

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from windlass.adapters.furnish import Furnisher
@@ -13,10 +14,11 @@ from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.repository import GitRepository
 from windlass.adapters.git.store import Store
-from windlass.adapters.sandbox import Sandbox
+from windlass.adapters.sandbox import Box, Sandbox
 from windlass.adapters.sandbox.plain import Plain
+from windlass.cli.wiring import Project
 from windlass.ports import Authorship, Merged, Snapshot
-from windlass.settings import WorkspaceSettings
+from windlass.settings import Settings, WorkspaceSettings
 
 NOBODY = 65534
 _MOMENTS = itertools.count(1_700_000_000)
@@ -126,12 +128,15 @@ class Run:
         self.store = Store(self.origin, self.folders)
         settings = settings or WorkspaceSettings()
         self.sandbox = sandbox or Plain("checkout", home=user.home, environment={}, marker=run)
-        self.furnisher = Furnisher(self.store, self.sandbox, settings)
+        self.furnisher = Furnisher(self.store, self.refs, self.sandbox, settings)
+        self.notices: list[str] = []
         self.repository = GitRepository(
             self.store,
             self.refs,
             furnish=self.furnisher,
-            max_file_bytes=settings.max_file_mb * 1e6,
+            settings=settings,
+            environment=user.environment,
+            notice=self.notices.append,
         )
         self.base = user.git("rev-parse", "HEAD", cwd=directory)
 
@@ -166,6 +171,23 @@ class Run:
         return made.commit, await self.repository.move_tip(tip, made.commit)
 
 
+def inside_walls(user: User, checkout: Path, command: str) -> subprocess.CompletedProcess[bytes]:
+    """What a command comes to in a checkout as an agent has it, composed as wiring does it."""
+    environment = {**user.environment, "GIT_CONFIG_GLOBAL": "/dev/null"}
+    settings = Settings(workspace=WorkspaceSettings(kind="worktree"))
+    sandbox = Project(user.repo, environment).sandbox(settings, "test")
+    if sandbox.level != "bwrap":
+        pytest.skip("bubblewrap does not work here")
+    box = Box(checkout=checkout, network=False)
+    return subprocess.run(
+        sandbox.argv(box, ["/bin/sh", "-c", command]),
+        env=sandbox.environment(box),
+        cwd=checkout,
+        capture_output=True,
+        check=False,
+    )
+
+
 def author(task: str, n: int = 1) -> Authorship:
     return Authorship(task=task, title=f"Do {task}", n=n, turn=n)
 
@@ -188,7 +210,7 @@ def held(folder: Path) -> dict[str, str]:
     return {
         name: path.read_bytes().decode(errors="surrogateescape")
         for name, path in ours.items()
-        if not name.startswith(".git/")
+        if name != ".git" and not name.startswith(".git/")
     }
 
 

@@ -20,6 +20,9 @@ SCHEMAS = (
 PAGES = (
     "cli.md",
     "configuration.md",
+    "events.md",
+    "exit-codes.md",
+    "schemas.md",
     "state-diagram.md",
     *(f"schemas/{name}.json" for name in SCHEMAS),
 )

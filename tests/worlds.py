@@ -11,7 +11,8 @@ from windlass.plan import Plan, Task, validated
 from windlass.ports import Activity, Report
 from windlass.runner import Ports, Runner
 from windlass.settings import PolicySettings, Settings
-from windlass.state import RunState, fold
+from windlass.state import RunState, apply, fold
+from windlass.state.remains import TOLD, began_text, told_text
 from windlass.testing.journal import MemoryJournal
 from windlass.testing.memory import (
     Coach,
@@ -84,6 +85,7 @@ class World:
         self.clock = VirtualClock()
         self.inbox = inbox or MemoryInbox()
         self.activity: list[Activity] = []
+        self.metered = False
 
     @property
     def events(self) -> list[e.Event]:
@@ -119,11 +121,10 @@ class World:
             roll=lambda: 0.5,
             signals=no_signals,
         )
+        self.pin_told()
         entries = list(self.journal.read())
         state = fold(entry.event for entry in entries)
-        self.runner = runner = Runner(
-            ports, seq=len(entries), state=state, observer=lambda _entry, _state: None
-        )
+        self.runner = runner = Runner(ports, seq=len(entries), state=state, observer=self._pin)
         try:
             first = self.first(state, settings)
             then = [e.PlanRevised(at=self.clock.now(), plan=revised)] if revised else []
@@ -132,12 +133,37 @@ class World:
             pass
         return points
 
+    def _pin(self, entry: e.Entry, state: RunState) -> None:
+        """What no commit shows is pinned once it is recorded, as the real one does."""
+        pins = self.repository.pins
+        if isinstance(entry.event, e.RunStarted):
+            self.told = 0
+            pins["began"] = began_text(entry.event)
+        elif isinstance(entry.event, e.RunRecovered):
+            self.told = entry.event.told
+        elif isinstance(entry.event, TOLD):
+            self.told += 1
+            pins.setdefault(f"told/{self.told}", told_text(entry.event, state))
+
+    def pin_told(self) -> bool:
+        """Pin what a process had no time to pin, as the next one does; whether there was any."""
+        before, state = dict(self.repository.pins), None
+        events = self.events
+        last = max((i for i, ev in enumerate(events) if isinstance(ev, e.RunRecovered)), default=0)
+        for at, event in enumerate(events):
+            state = apply(state, event)
+            if at >= last or isinstance(event, e.RunStarted):
+                self._pin(e.Entry(seq=at + 1, event=event), state)
+        return self.repository.pins != before
+
     def first(
         self, state: RunState | None, settings: Settings | None
     ) -> e.RunStarted | e.RunResumed:
         settings = settings or self.settings
         if state is not None:
-            return e.RunResumed(at=self.clock.now(), settings=settings, sandbox="none")
+            return e.RunResumed(
+                at=self.clock.now(), settings=settings, sandbox="none", metered=self.metered
+            )
         return e.RunStarted(
             at=self.clock.now(),
             run="r1",
@@ -147,6 +173,7 @@ class World:
             base_branch="main",
             sandbox="none",
             version="0",
+            metered=self.metered,
         )
 
 

@@ -7,7 +7,9 @@ WindlassError
 │   └── RepositoryError     a repository Windlass cannot work in
 ├── Unanswered              a question that nobody is there to answer: exit 3
 ├── Busy                    another run of this plan holds the lock: exit 5
+├── Interrupted             a run that could not go on, and can be resumed: exit 4
 ├── JournalError
+│   ├── JournalUnwritable   the disk takes no more of it: exit 4
 │   ├── JournalConflict     a second writer was there first
 │   ├── JournalDamaged      the record does not agree with itself, at a position
 │   └── JournalTooNew       written by a newer Windlass
@@ -75,8 +77,20 @@ class Busy(WindlassError):
     exit_code = 5
 
 
+class Interrupted(WindlassError):
+    """A run that could not go on; nothing recorded is lost, and it can be resumed."""
+
+    exit_code = 4
+
+
 class JournalError(WindlassError):
     """The journal cannot be used as it is."""
+
+
+class JournalUnwritable(JournalError):
+    """The journal is whole, and the disk takes no more of it."""
+
+    exit_code = 4
 
 
 class JournalConflict(JournalError):
@@ -85,11 +99,18 @@ class JournalConflict(JournalError):
     exit_code = 5
 
 
-class JournalDamaged(JournalError):
-    """The journal does not agree with itself from `position` on."""
+RECOVER = (
+    "put a good copy back, or let `windlass recover` rebuild it from what git holds: commits stay"
+    " pinned"
+)
+"""What to do about a journal that cannot be trusted."""
 
-    def __init__(self, message: str, *, position: int, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
+
+class JournalDamaged(JournalError):
+    """The journal does not agree with itself, or with git, from `position` on."""
+
+    def __init__(self, message: str, *, position: int, why: str = "") -> None:
+        super().__init__(message, hint=f"{why}; {RECOVER}" if why else RECOVER)
         self.position = position
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
 
+from windlass.events.landing import Relation
 from windlass.events.model import CheckResult, Entry, Event, Failure, Usage
 
 
@@ -48,6 +49,8 @@ class Brief(Struct, frozen=True, kw_only=True):
     model: str
     answer: type[Struct] | None = None
     """What it is to answer with, by schema; None where prose will do."""
+    traceparent: str = ""
+    """The span it works in, for an agent that has telemetry of its own; else empty."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -104,9 +107,43 @@ class Authorship(Struct, frozen=True, kw_only=True):
     """What a commit of Windlass says about itself."""
 
     task: str
+    """Empty where it is about the whole run."""
     title: str
     n: int
     turn: int
+    by_person: bool = False
+    """A person worked there: commits of their own are kept, with whoever they name as author."""
+
+
+class Expected(Struct, frozen=True, kw_only=True):
+    """What a stage that is done should have left in git."""
+
+    merges: Mapping[str, tuple[str, str]]
+    """For each merged task its merge, and the commit that was approved."""
+    files: Mapping[str, str]
+    """Files that must be there, each with the task it is from."""
+    kept: Mapping[str, str]
+    """Tasks that were given up, each with the newest commit of its work."""
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """Where a branch stands."""
+
+    commit: str
+    relation: Relation
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """How much of a file differs between two commits, in lines."""
+
+    path: str
+    added: int | None
+    """None where it has no lines: it is binary."""
+    deleted: int | None
+
+
+Changes: TypeAlias = Mapping[tuple[str, str], tuple[Change, ...]]
+"""What differs between pairs of commits, as far as git has both."""
 
 
 class Throwaway(Protocol):
@@ -128,11 +165,22 @@ class Repository(Protocol):
     Every method may be repeated after a crash: it finds what it made and goes on from there.
     """
 
-    async def prepare(self, task: str, n: int, start: str, onto: str | None) -> PurePath:
+    async def prepare(
+        self,
+        task: str,
+        n: int,
+        start: str,
+        onto: str | None,
+        *,
+        turn: int | None = None,
+        by_person: bool = False,
+    ) -> PurePath:
         """The task's workspace, at `start` unless it is there already; `onto` merged into it.
 
+        What it starts from is pinned, and the turn, where that is not plainly the first.
         Until it returns, a snapshot of start `n` is just `start`: no Player has begun. Raises
-        SetupFailed where the project's own setup commands fail.
+        SetupFailed where the project's own setup commands fail; but a person who is to work there
+        gets it all the same, and commits in it under their own name.
         """
         ...
 
@@ -143,9 +191,9 @@ class Repository(Protocol):
         ...
 
     async def merge(
-        self, author: Authorship, candidate: int, commit: str, tip: str
+        self, author: Authorship, candidate: int, commit: str, onto: str
     ) -> Merged | Conflict:
-        """Merge the commit onto the tip in memory and pin the result as a candidate."""
+        """Merge the commit onto another in memory and pin the result as a candidate."""
         ...
 
     async def move_tip(self, tip: str, commit: str) -> str:
@@ -172,12 +220,39 @@ class Repository(Protocol):
         """Let a merged task's workspace go."""
         ...
 
+    async def set_aside(self, task: str, until: int) -> None:
+        """Keep the workspace of a task that began anew under another name, if it is an older one.
+
+        It is where it was last made ready for the n-th start of a Player, n up to `until`.
+        """
+        ...
+
+    async def verify(self, tip: str, expected: Expected) -> tuple[str, ...]:
+        """What of that is not so in the tip, a line each."""
+        ...
+
+    async def look(self, branch: str, tip: str) -> Seen:
+        """Where one of the user's branches stands, and how the tip stands to it."""
+        ...
+
+    async def move_branch(self, branch: str, old: str, new: str) -> None:
+        """Move one of the user's branches forward, with its checkout where it has one.
+
+        Raises RepositoryError where it stands elsewhere by now, or a file in the way is dirty;
+        nothing is changed then. A move that was made already is found made.
+        """
+        ...
+
 
 class Checks(Protocol):
     """Runs commands on a throwaway checkout of exactly one commit."""
 
     async def run(self, commit: str, commands: Sequence[str], log: str) -> tuple[CheckResult, ...]:
         """One result for each command, in order; never raises for what a command does."""
+        ...
+
+    async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """A line for each of these files that cannot be parsed, as far as a parser is at hand."""
         ...
 
 
@@ -207,6 +282,60 @@ class Inbox(Protocol):
     def take(self) -> Sequence[tuple[Message, Callable[[], None]]]:
         """Each waiting message with what removes it, to be called once it is recorded."""
         ...
+
+
+Attributes: TypeAlias = Mapping[str, str | int | float | bool]
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """A stretch of work that is over, as telemetry tells it."""
+
+    name: str
+    trace: str
+    """32 hexadecimal digits."""
+    id: str
+    """16 of them."""
+    parent: str | None
+    start: datetime
+    end: datetime
+    attributes: Attributes = {}
+    error: str | None = None
+    """Why it failed; None where it did not."""
+
+
+class Instrument(Struct, frozen=True, kw_only=True):
+    """Something that is counted, or whose sizes are."""
+
+    name: str
+    kind: Literal["counter", "histogram"]
+    unit: str
+    help: str
+    buckets: tuple[float, ...] = ()
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """So much of it, of this sort."""
+
+    instrument: Instrument
+    value: float
+    attributes: Attributes = {}
+    times: int = 1
+    """0 where it only says that there is this sort, of which there is nothing yet."""
+
+
+NoticeKind: TypeAlias = Literal["done", "human", "limit", "failed"]
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """A word to a person who is not looking."""
+
+    kind: NoticeKind
+    title: str
+    text: str
+    plan: str
+    run: str
+    task: str = ""
+    """Empty where it is about the whole run."""
 
 
 Projector: TypeAlias = Callable[[Mapping[str, str]], Awaitable[None]]

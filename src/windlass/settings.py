@@ -8,8 +8,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-Level = Literal["bwrap", "checkout", "none"]
+Level = Literal["bwrap", "seatbelt", "checkout", "none"]
 """How strong the sandbox is: see docs/sandbox.md."""
+
+WALLED: frozenset[Level] = frozenset(("bwrap", "seatbelt"))
+"""Levels at which the kernel keeps processes in; at the others they are only watched, or not."""
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Commands = tuple[Annotated[str, Meta(min_length=1)], ...]
@@ -31,14 +34,14 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class WorkspaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How checkouts are prepared."""
 
-    kind: Literal["clone"] = "clone"
-    """How a task's checkout is made."""
+    kind: Literal["clone", "worktree"] = "clone"
+    """What a task's checkout is: a repository of its own, or a linked worktree of yours."""
     setup: Commands = ()
     """Commands that prepare a checkout before anyone works or checks in it; network allowed."""
     inputs: tuple[str, ...] = ()
     """Files the setup depends on; what it made is reused while they stay the same."""
     keep: tuple[str, ...] = ()
-    """Folders that never enter a commit unless the base tracks them."""
+    """Folders never committed unless tracked; reused as checks of merged work left them."""
     max_file_mb: Annotated[float, Meta(gt=0, le=10_000)] = 50
     """Refuse a commit that adds or changes a file larger than this."""
 
@@ -46,10 +49,14 @@ class WorkspaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What agents and checks may reach."""
 
-    level: Literal["auto", "bwrap", "checkout", "none"] = "auto"
+    level: Literal["auto", "bwrap", "seatbelt", "checkout", "none"] = "auto"
     """How strong the sandbox is; auto takes the strongest at hand."""
     network: bool = False
     """Let checks use the network."""
+    memory_mb: Annotated[int, Meta(ge=64, le=16_000_000)] | None = None
+    """End an agent or check that has more memory than this; 3/4 of the machine's unless set."""
+    processes: Annotated[int, Meta(ge=16, le=1_000_000)] = 4096
+    """End an agent or check that has more processes than this."""
     read: tuple[str, ...] = ()
     """Folders of your home that agents and checks may also read."""
     env: tuple[str, ...] = ()
@@ -74,6 +81,43 @@ class PolicySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Before a task of complexity 7 or more starts: ask a person, or let it."""
     on_failure: Literal["dialect", "stop", "block"] = "dialect"
     """When a task is abandoned: stop the run, or block its dependents only."""
+    stage: Literal["ask", "go", "retry", "stop"] = "ask"
+    """When a stage does not verify: ask, go on, have it done once more, or stop the run."""
+    flaky: Literal["name", "ask"] = "name"
+    """When a check passes and fails on one tree: go on by what it says twice in a row, or ask."""
+
+
+class TelemetrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is told to programs that watch, while a run goes on."""
+
+    otlp: Literal["auto", "off"] = "auto"
+    """Send traces and metrics where the OTEL_* variables say, or never."""
+    prometheus: Annotated[str, Meta(min_length=1)] | None = None
+    """Serve metrics at this address, such as "127.0.0.1:9464"; a port alone is on loopback."""
+    hosts: tuple[str, ...] = ()
+    """Names that Prometheus may call that address by, beside localhost and numbers."""
+    contents: bool = False
+    """Also tell what agents say; without it only what they do, how long, and at what cost."""
+
+
+class NotifySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who is told when a run is done or cannot go on."""
+
+    desktop: Literal["off", "auto", "on"] = "off"
+    """Notices on this machine's desktop: never, where there is one, or a word if there is none."""
+    sound: bool = False
+    """With a sound, on macOS."""
+    webhook: Annotated[str, Meta(min_length=1)] | None = None
+    """A URL that gets each notice as JSON, or the variable that holds it: it is a secret."""
+    command: Commands = ()
+    """A program that is told, with {title} and {text} in its arguments; not from a file."""
+    about: tuple[Literal["done", "human", "limit", "failed"], ...] = (
+        "done",
+        "human",
+        "limit",
+        "failed",
+    )
+    """What is worth a notice: the end, a person is needed, a limit is reached, something failed."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,6 +133,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many tasks' checks run at once; those of the one merge come on top."""
     barrier: bool = False
     """Begin a stage only when the one before it is settled, also where the plan does not ask."""
+    batch: Annotated[int, Meta(ge=1, le=64)] = 8
+    """How many approved tasks that wait at once are merged and checked as one; 1: each alone."""
+    land: bool = False
+    """Move the base branch to what was merged when the run has completed."""
     max_turns: Annotated[int, Meta(ge=1, le=100)] = 5
     """How many turns a task may take before it is abandoned."""
     model: str = "claude-sonnet-4-5"
@@ -106,3 +154,5 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sandbox: SandboxSettings = SandboxSettings()
     e2e: E2ESettings = E2ESettings()
     policy: PolicySettings = PolicySettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    notify: NotifySettings = NotifySettings()

@@ -6,18 +6,18 @@ import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio.to_thread
 import pytest
 
 from repositories import Run, User, held, write
 from windlass.adapters.checks import CommandChecks
-from windlass.adapters.git.throwaways import Throwaways
+from windlass.adapters.furnish import MOST_TREES
 from windlass.adapters.sandbox import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.plain import Plain
-from windlass.errors import SetupFailed
+from windlass.errors import ConfigError, SetupFailed
 from windlass.events.model import Absence, CheckResult, Outcome
 from windlass.settings import WorkspaceSettings
 
@@ -66,7 +66,7 @@ class Bench:
 
     def checks(self, *, timeout: float = 30, network: bool = False) -> CommandChecks:
         return CommandChecks(
-            Throwaways(self.run.store, self.run.furnisher),
+            self.run.repository.throwaways,
             self.run.sandbox,
             timeout=timeout,
             network=network,
@@ -349,6 +349,45 @@ class TestCache:
         assert (workspace / ".venv/bin/tool").exists()
         assert not (await boxed.run.save("1.1")).changed
 
+    async def test_what_setup_made_of_work_under_way_serves_nobody_else(self, boxed: Bench):
+        """It ran what that work says, which nobody has judged yet."""
+        setup = ("[ ! -e setup.sh ] || sh setup.sh",)  # as `make deps` or `pip install -e .` would
+        await boxed.open(setup=setup, inputs=("needs.txt",))
+        evil = {"needs.txt": "two\n", "setup.sh": "mkdir made; echo evil > made/token\n"}
+        good = {"needs.txt": "two\n", "setup.sh": "mkdir made; echo good > made/token\n"}
+        first = (await boxed.run.play("1.1", evil)).commit
+        assert await self.tokens(boxed, first, first) == ["evil", "evil"]
+        second = (await boxed.run.play("1.2", good)).commit
+        assert await self.tokens(boxed, second) == ["good"]
+        assert await self.tokens(boxed, first) == ["evil"]
+        tip, _ = await boxed.run.land("1.2", 1, second, boxed.run.base)
+        assert await self.tokens(boxed, tip) == ["good"]
+        other = {"needs.txt": "two\n", "setup.sh": "exit 1\n"}
+        third = (await boxed.run.play("1.3", other)).commit  # now it serves whoever has its inputs
+        assert await self.tokens(boxed, third, first) == ["good", "good"]
+
+    async def test_no_more_trees_are_remembered_than_are_of_use(self, boxed: Bench):
+        await boxed.open(setup=("mkdir made", TOKEN))
+        commits = [boxed.user.commit({"src/a": f"{n}\n"}) for n in range(MOST_TREES + 2)]
+        first, *_ = await self.tokens(boxed, *commits[:MOST_TREES])
+        assert await self.tokens(boxed, commits[0]) == [first]
+        await self.tokens(boxed, *commits[MOST_TREES:])
+        kept = [path for path in boxed.run.folders.furnished.iterdir() if path.is_dir()]
+        assert len(kept) == MOST_TREES
+        assert await self.tokens(boxed, commits[0]) == [first]
+
+    async def test_it_is_never_written_through_a_link(self, boxed: Bench, tmp_path: Path):
+        """A tree may have a link where setup made a file; it may lead anywhere."""
+        precious = tmp_path / "precious"
+        precious.write_text("mine\n")
+        await boxed.open(setup=("echo setup > made.txt",), inputs=("needs.txt",))
+        assert await boxed.said("cat made.txt") == "setup"
+        boxed.user.git("rm", "-q", "-r", "--ignore-unmatch", "made.txt")
+        (boxed.user.repo / "made.txt").symlink_to(precious)
+        linked = boxed.user.commit({})
+        assert await boxed.said("readlink made.txt", commit=linked) == str(precious)
+        assert precious.read_text() == "mine\n"
+
     async def test_an_interrupted_copy_is_never_used(self, boxed: Bench):
         await boxed.open(setup=("mkdir made", TOKEN))
         [token] = await self.tokens(boxed, boxed.run.base)
@@ -358,6 +397,59 @@ class TestCache:
         fresh, again = await self.tokens(boxed, boxed.run.base, boxed.run.base)
         assert fresh == again
         assert fresh not in {token, "half"}
+
+
+class TestKeep:
+    """Folders that checks fill, such as a compiler's cache."""
+
+    settings: ClassVar = {"keep": ("cache", "web/cache"), "inputs": ("needs.txt",)}
+    fill = "ls; mkdir -p cache web/cache; echo x > cache/x; echo y > web/cache/y"
+
+    async def test_what_checks_of_merged_code_left_is_there_the_next_time(self, boxed: Bench):
+        await boxed.open(**self.settings)
+        assert await boxed.said(self.fill) == "README\nneeds.txt\nsrc"
+        assert await boxed.said("cat cache/x web/cache/y") == "x\ny"
+        workspace = await boxed.run.repository.prepare("1.1", 1, boxed.run.base, None)
+        assert (workspace / "web/cache/y").read_text() == "y\n"
+        await boxed.open(**self.settings)  # and for the next process
+        assert await boxed.said("cat cache/x") == "x"
+
+    async def test_other_inputs_have_other_ones(self, boxed: Bench):
+        await boxed.open(**self.settings)
+        await boxed.check(self.fill)
+        other = (await boxed.run.play("1.1", {"needs.txt": "two\n"})).commit
+        assert await boxed.said("ls", commit=other) == "README\nneeds.txt\nsrc"
+        same = (await boxed.run.play("1.2", {"src/a": "two\n"})).commit
+        assert await boxed.said("cat cache/x", commit=same) == "x"
+
+    async def test_what_an_agent_or_its_work_left_serves_nobody_else(self, boxed: Bench):
+        await boxed.open(**self.settings)
+        workspace = await boxed.run.repository.prepare("1.1", 1, boxed.run.base, None)
+        write(workspace, {"cache/x": "evil\n", "src/a": "evil\n"})
+        made = await boxed.run.save("1.1")
+        assert await boxed.said(self.fill, commit=made.commit) == "README\nneeds.txt\nsrc"
+        async with boxed.run.repository.throwaway(boxed.run.base, "coach") as place:
+            write(Path(place.path), {"cache/x": "evil\n"})
+        await boxed.run.repository.release("1.1")
+        assert await boxed.said("ls") == "README\nneeds.txt\nsrc"
+        second = await boxed.run.repository.prepare("1.2", 1, boxed.run.base, None)
+        assert not (second / "cache").exists()
+
+    async def test_what_is_there_stays_and_no_link_is_followed(self, boxed: Bench, tmp_path: Path):
+        await boxed.open(**self.settings)
+        await boxed.check(self.fill)
+        tracked = boxed.user.commit({"cache/x": "tracked\n"})
+        assert await boxed.said("cat cache/x", commit=tracked) == "tracked"
+        (tmp_path / "elsewhere").mkdir()
+        (boxed.user.repo / "web").symlink_to(tmp_path / "elsewhere")
+        linked = boxed.user.commit({})
+        await boxed.check("true", commit=linked)
+        assert not list((tmp_path / "elsewhere").iterdir())
+
+    async def test_a_folder_outside_is_refused(self, boxed: Bench):
+        for folder in ("../x", "a/../../x", "/", ".git/objects"):
+            with pytest.raises(ConfigError, match="no folder inside a checkout"):
+                await boxed.open(keep=(folder,))
 
 
 def test_the_machine_has_what_these_tests_need():

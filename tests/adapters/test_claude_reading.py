@@ -3,11 +3,19 @@
 from typing import Any
 
 import pytest
-from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage
+from claude_agent_sdk import (
+    AssistantMessage,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    TextBlock,
+    ToolUseBlock,
+)
 
 from windlass.adapters.agents import claude_reading as reading
 from windlass.events.model import Failure
 from windlass.ports import Brief
+from windlass.secrets import Redactor
 from windlass.settings import AgentSettings
 
 
@@ -41,6 +49,24 @@ class TestReading:
     )
     def test_a_line_holds_nothing_a_terminal_stumbles_over(self, text: str, line: str):
         assert reading.one_line(text) == line
+
+    def test_a_secret_is_taken_out_before_a_line_is_cut(self):  # S13
+        """Else its first half would stand at the end of the line, and nobody could tell."""
+        secret = "sk-secret-" + "0123456789" * 3
+        seen: list[str] = []
+        brief = Brief(task="1.1", n=1, role="player", prompt="", model="m")
+        reader = reading.Reader(
+            brief,
+            lambda activity: seen.append(activity.text),
+            AgentSettings(),
+            retries=0,
+            redact=Redactor({"A_KEY": secret}).text,
+        )
+        call = ToolUseBlock(id="1", name="Bash", input={"command": f"{'x' * 40}{secret}", "n": 1})
+        said = TextBlock(text=f"{'y' * 190}{secret}")
+        reader.read(AssistantMessage(content=[call, said], model="m"), 0)
+        assert len(seen) == 2
+        assert not any("sk-secret" in line for line in seen)
 
     def test_of_two_results_the_last_counts_for_it_has_the_totals(self):
         reader = self._reader()

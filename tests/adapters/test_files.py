@@ -5,12 +5,19 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from windlass.adapters.files import fsync_dir, make_folder, write_durably
+from windlass.adapters.files import (
+    fsync_dir,
+    make_folder,
+    remove_unfinished,
+    sync_all,
+    write_durably,
+)
 
 WRITER = """
 import itertools, sys
@@ -139,3 +146,41 @@ def test_folders_are_made_as_deep_as_needed(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError):
         make_folder(tmp_path / "file")
+
+
+def test_another_folder_to_write_in_on_the_way(path: Path, tmp_path: Path):
+    way = tmp_path / "way"
+    way.mkdir()
+    path.write_text("old")
+    path.chmod(0o640)
+    write_durably(path, "new", by_way_of=way)
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert list(way.iterdir()) == []
+
+
+MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made there
+
+
+@pytest.mark.skipif(not MEMORY.is_dir(), reason="a second file system is needed")
+def test_a_folder_on_another_disk_is_no_way(path: Path):
+    with tempfile.TemporaryDirectory(dir=MEMORY) as way:
+        if Path(way).stat().st_dev == path.parent.stat().st_dev:
+            pytest.skip("already on one file system")
+        write_durably(path, "new", by_way_of=Path(way))
+        assert path.read_text() == "new"
+        assert list(Path(way).iterdir()) == []
+
+
+def test_what_a_killed_writer_left_is_taken_away(tmp_path: Path):
+    (tmp_path / ".windlass-0123456789abcdef.tmp").write_text("half")
+    (tmp_path / "mine.tmp").write_text("whole")
+    remove_unfinished(tmp_path)
+    assert [left.name for left in tmp_path.iterdir()] == ["mine.tmp"]
+    remove_unfinished(tmp_path / "no such folder")
+
+
+def test_a_disk_that_cannot_be_synced_is_said(tmp_path: Path):
+    sync_all(tmp_path, tmp_path / "..")
+    with pytest.raises(OSError, match="No such file"):
+        sync_all(tmp_path / "gone")

@@ -1,6 +1,6 @@
 """The user's own gc may run at any moment: what it takes before the pin holds is written again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,19 +82,31 @@ def after(store: Store, command: str, act: Callable[[], object], times: int = 1)
     """Let something happen right after a git command of the store, as another process might."""
     left = [times]
 
+    def disturb() -> None:
+        if left[0]:
+            left[0] -= 1
+            act()
+
     class Disturbed:
         def __init__(self, git: Any) -> None:
             self.git = git
 
         async def __call__(self, *args: str, **more: Any) -> Any:
             answer = await self.git(*args, **more)
-            if args[0] == command and "-d" not in args and left[0]:
-                left[0] -= 1
-                act()
+            if args[0] == command:
+                disturb()
             return answer
 
-    store.trees = Disturbed(store.trees)  # pyright: ignore[reportAttributeAccessIssue]
-    store.refs = Disturbed(store.refs)  # pyright: ignore[reportAttributeAccessIssue]
+    pin = store.pin
+
+    async def pinned(new: Mapping[str, str]) -> None:
+        await pin(new)
+        disturb()
+
+    if command == "update-ref":
+        store.pin = pinned
+    else:
+        store.trees = Disturbed(store.trees)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def prune(user: User, name: str) -> None:

@@ -33,7 +33,7 @@ async def test_pins_are_exactly_those_of_the_design(user: User):
     await run.play("1.4", {})  # nothing changed: its start is all there is to keep
     tip, _ = await run.land("1.1", 1, one.commit, run.base)
     assert isinstance(await run.repository.merge(author("1.2"), 2, two.commit, tip), Conflict)
-    workspace = await run.repository.prepare("1.2", 2, two.commit, tip)
+    workspace = await run.repository.prepare("1.2", 2, two.commit, tip, turn=1)
     write(workspace, {"README": "both\n"})
     made = await run.repository.snapshot(author("1.2", 2), "partial", (two.commit, tip))
     assert user.refs() == {
@@ -45,6 +45,8 @@ async def test_pins_are_exactly_those_of_the_design(user: User):
         f"{PINS}/task/1.2/1/start": run.base,
         f"{PINS}/task/1.2/1/snapshot": two.commit,
         f"{PINS}/task/1.2/2/start": two.commit,
+        f"{PINS}/task/1.2/2/turn-1": two.commit,
+        f"{PINS}/task/1.2/2/onto": tip,
         f"{PINS}/task/1.2/2/partial": made.commit,
         f"{PINS}/task/1.4/1/start": run.base,
         INTEGRATION: tip,
@@ -107,88 +109,6 @@ async def test_a_commit_pinned_by_a_dead_process_whose_objects_a_gc_took_is_made
     again = await run.save("1.1")
     assert user.files(again.commit) == {"README": "hello\n", "src/a": "a\n", "one": "1\n"}
     assert user.refs(PINS)[f"{PINS}/task/1.1/1/snapshot"] == again.commit
-
-
-class TestIntegrationBranch:
-    """It shows the tip to people, and never takes anything from them."""
-
-    async def merge_twice(self, user: User, *between: str) -> tuple[str, str, str]:
-        """The first tip, the second, and what was said of the second."""
-        run = await Run(user).open()
-        one = await run.play("1.1", {"one": "1\n"})
-        two = await run.play("1.2", {"two": "2\n"})
-        first, said = await run.land("1.1", 1, one.commit, run.base)
-        assert said == ""
-        if between:
-            user.git(*between)
-        return first, *await run.land("1.2", 2, two.commit, first)
-
-    async def test_it_follows(self, user: User):
-        _, second, said = await self.merge_twice(user)
-        assert user.refs(INTEGRATION) == {INTEGRATION: second}
-        assert said == ""
-
-    async def test_not_while_it_is_checked_out(self, user: User):
-        name = "windlass/p/integration"
-        first, second, said = await self.merge_twice(user, "checkout", "-q", name)
-        assert user.refs(INTEGRATION) == {INTEGRATION: first}
-        assert said == f"windlass/p/integration is checked out in {user.repo} and stays where it is"
-        assert user.refs(PINS)[f"{PINS}/tip"] == second
-        assert user.git("status", "--porcelain") == ""
-
-    async def test_not_while_it_is_checked_out_in_a_linked_worktree(
-        self, user: User, tmp_path: Path
-    ):
-        there, name = str(tmp_path / "linked"), "windlass/p/integration"
-        first, _, said = await self.merge_twice(user, "worktree", "add", "-q", there, name)
-        assert user.refs(INTEGRATION) == {INTEGRATION: first}
-        assert there in said
-
-    async def test_not_when_it_holds_somebodys_work(self, user: User):
-        run = await Run(user).open()
-        one = await run.play("1.1", {"one": "1\n"})
-        two = await run.play("1.2", {"two": "2\n"})
-        first, _ = await run.land("1.1", 1, one.commit, run.base)
-        tree = f"{INTEGRATION}^{{tree}}"
-        theirs = user.git("commit-tree", "-p", INTEGRATION, "-m", "theirs", tree)
-        user.git("update-ref", INTEGRATION, theirs)
-        _, said = await run.land("1.2", 2, two.commit, first)
-        assert said == "windlass/p/integration was moved by somebody else and stays where it is"
-        assert user.refs(INTEGRATION) == {INTEGRATION: theirs}
-
-    async def test_it_is_made_again_when_somebody_deleted_it(self, user: User):
-        name = "windlass/p/integration"
-        _, second, said = await self.merge_twice(user, "branch", "-q", "-D", name)
-        assert user.refs(INTEGRATION) == {INTEGRATION: second}
-        assert said == ""
-
-    async def test_it_catches_up_once_nobody_has_it_checked_out_any_more(self, user: User):
-        run = await Run(user).open()
-        made = [await run.play(f"1.{i}", {f"{i}": f"{i}\n"}) for i in (1, 2, 3)]
-        first, _ = await run.land("1.1", 1, made[0].commit, run.base)
-        user.git("checkout", "-q", "windlass/p/integration")
-        second, said = await run.land("1.2", 2, made[1].commit, first)
-        assert "checked out" in said
-        user.git("checkout", "-q", "main")
-        third, said = await run.land("1.3", 3, made[2].commit, second)
-        assert (user.refs(INTEGRATION), said) == ({INTEGRATION: third}, "")
-
-    async def test_a_new_run_takes_it_over_from_the_last_one(self, user: User):
-        old = await Run(user).open()
-        one = await old.play("1.1", {"one": "1\n"})
-        tip, _ = await old.land("1.1", 1, one.commit, old.base)
-        user.commit({"README": "went on\n"})
-        new = await Run(user, run="r2").open()
-        two = await new.play("1.1", {"two": "2\n"})
-        fresh, said = await new.land("1.1", 1, two.commit, new.base)
-        assert (user.refs(INTEGRATION), said) == ({INTEGRATION: fresh}, "")
-        assert user.refs(PINS)[f"{PINS}/tip"] == tip
-
-    async def test_a_repeated_move_lets_it_follow_too(self, user: User):
-        first, second, _ = await self.merge_twice(user)
-        user.git("update-ref", INTEGRATION, first)
-        assert await (await Run(user).open()).repository.move_tip(first, second) == ""
-        assert user.refs(INTEGRATION) == {INTEGRATION: second}
 
 
 async def test_a_tip_that_somebody_moved_is_said_with_the_cure(user: User):

@@ -8,7 +8,6 @@ import pytest
 from repositories import Run, User, write
 from windlass.adapters.checks import CommandChecks
 from windlass.adapters.files import write_durably
-from windlass.adapters.git.throwaways import Throwaways
 from windlass.adapters.guard import Guard, GuardedAgent, GuardedChecks
 from windlass.errors import Trespass
 from windlass.events.model import CheckResult, Outcome
@@ -115,7 +114,7 @@ async def test_real_checks_at_level_checkout(user: User, tmp_path: Path):
     run = await Run(user).open()
     checks = GuardedChecks(
         CommandChecks(
-            Throwaways(run.store, run.furnisher),
+            run.repository.throwaways,
             run.sandbox,
             timeout=30,
             network=False,

@@ -149,6 +149,12 @@ class TestBase:
             "HEAD is detached: the run works from that commit, and no branch will follow",
         )
 
+    def test_commits_that_would_be_signed_are_warned_of(self, user: User):
+        for value, warned in (("true", 1), ("false", 0)):
+            user.git("config", "commit.gpgSign", value)
+            told = inspect.base(git(user), None).warnings
+            assert sum("no commit of a run is signed" in each for each in told) == warned
+
     def test_uncommitted_changes_are_a_warning(self, user: User):
         user.write({"README": "changed\n"})
         [one] = inspect.base(git(user), None).warnings

@@ -169,7 +169,7 @@ print(len(list(journal.read())))
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
     )
     said, *counts = done.stdout.splitlines()
-    assert said.startswith("JournalError the journal '")
+    assert said.startswith("JournalUnwritable the journal '")
     assert "nothing was appended; see that the disk has room" in said
     assert counts == ["1", "2"]
 
@@ -320,7 +320,7 @@ def damaged(path: Path) -> JournalDamaged:
     ):
         journal.append(asked("a"), expected=journal.last)
     assert str(reading.value) == str(writing.value)
-    assert "move it away" in reading.value.hint
+    assert "`windlass recover` rebuild it from what git holds" in reading.value.hint
     return reading.value
 
 
@@ -404,18 +404,62 @@ def test_what_is_no_journal_is_not_touched(path: Path, content: bytes):
     assert Path(f"{path}-wal").read_bytes() == b"all that is left"
 
 
+def test_nothing_is_tidied_away_where_damage_was_found(path: Path):
+    """The log beside the file may be all that is left of the last entries."""
+    with SqliteJournal.open(path, NOTHING) as journal:
+        fill(journal)
+        log = Path(f"{path}-wal").read_bytes()
+        copy = path.with_name("copy.db")
+        copy.write_bytes(path.read_bytes())
+        Path(f"{copy}-wal").write_bytes(log[:5000])
+    shorter = SqliteJournal.open(copy, NOTHING)
+    assert shorter.last < sum(BATCHES)
+    shorter.__exit__(JournalDamaged, JournalDamaged("behind its state file", position=1), None)
+    assert Path(f"{copy}-wal").read_bytes() == log[:5000]
+
+
 def test_another_programs_database_is_no_journal(path: Path):
     tamper(path, "CREATE TABLE entries (seq INTEGER PRIMARY KEY, payload BLOB, hash BLOB)")
     assert damaged(path).position == 0
 
 
-def test_a_cut_journal_is_never_read(path: Path):
+STEPS = [pytest.param(509, id="sample"), pytest.param(1, id="all", marks=pytest.mark.sweep)]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_cut_journal_is_never_read(path: Path, step: int):  # B4
     filled(path)
     data = path.read_bytes()
-    for size in range(0, len(data), 509):
+    for size in range(0, len(data), step):
         path.write_bytes(data[:size])
         with pytest.raises(JournalDamaged):
             read(path)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("beside", ["-wal", "-shm"])
+def test_a_cut_or_flipped_file_beside_it_shows_a_beginning_or_nothing(
+    path: Path, beside: str, step: int
+):  # B4
+    """What a dead writer left: never a wrong entry, never half an append, never a traceback."""
+    with SqliteJournal.open(path, NOTHING) as journal:
+        fill(journal)
+        whole = list(journal.read())
+        kept = {end: Path(f"{path}{end}").read_bytes() for end in ("", "-wal", "-shm")}
+    ends = {sum(BATCHES[:n]) for n in range(len(BATCHES) + 1)} | {len(whole)}
+    hurt = kept[beside]
+    for at in range(0, len(hurt), step):
+        for damage in (hurt[:at], flipped(hurt, at)):
+            for end, content in {**kept, beside: damage}.items():
+                Path(f"{path}{end}").write_bytes(content)
+            try:
+                entries = read(path)
+            except JournalDamaged:
+                continue
+            assert entries == whole[: len(entries)]
+            assert len(entries) in ends
 
 
 def test_a_flipped_byte_is_found_or_harmless(path: Path):

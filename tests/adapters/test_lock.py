@@ -1,19 +1,21 @@
 """One run of a plan at a time, whatever becomes of its processes."""
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 
 import pytest
 
 from waiting import eventually
-from windlass.adapters.lock import UNKNOWN, PlanLock, holder
+from windlass.adapters.lock import PATIENCE, UNKNOWN, PlanLock, holder
 from windlass.errors import Busy
 
 HOLDER = """
@@ -184,3 +186,99 @@ def test_asking_keeps_no_run_from_beginning(path: Path):
         finally:
             done.set()
         asking.result()
+
+
+RACER = """
+import sys
+from pathlib import Path
+from windlass.adapters import lock
+from windlass.errors import Busy
+
+lock.PATIENCE = 0.0  # who comes second is told at once, or no two would ever meet
+path = Path(sys.argv[1])
+for line in sys.stdin:
+    try:
+        with lock.PlanLock(path):
+            print("held", flush=True)
+            sys.stdin.readline()
+        print("free", flush=True)
+    except Busy:
+        print("busy", flush=True)
+"""
+
+
+@contextmanager
+def racers(path: Path, count: int = 4) -> Iterator[list[subprocess.Popen[str]]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(process(RACER, path)) for _ in range(count)]
+
+
+def race(runners: list[subprocess.Popen[str]]) -> list[str]:
+    """All at once: each is told to go before the first is listened to."""
+    for runner in runners:
+        assert runner.stdin
+        runner.stdin.write("go\n")
+        runner.stdin.flush()
+    answers = [said(runner) for runner in runners]
+    for runner, answer in zip(runners, answers, strict=True):
+        if answer == "held":
+            assert runner.stdin
+            runner.stdin.write("let go\n")
+            runner.stdin.flush()
+            assert said(runner) == "free"
+    return answers
+
+
+@pytest.mark.parametrize(
+    "count", [pytest.param(100, id="100"), pytest.param(1000, id="1000", marks=pytest.mark.sweep)]
+)
+def test_of_four_that_race_one_holds_it(path: Path, count: int):  # K4
+    with racers(path) as runners:
+        for _ in range(count):
+            assert sorted(race(runners)) == ["busy", "busy", "busy", "held"]
+
+
+def test_it_is_free_a_tenth_of_a_second_after_a_kill(path: Path):  # K4
+    """The kernel frees it with the process: half of the patience is more than enough."""
+    for _ in range(20):
+        with process(HOLDER, path) as first:
+            assert said(first) == "held"
+            first.kill()
+            killed = time.monotonic()
+            eventually(lambda: holder(path) is None, timeout=0.1)
+            with PlanLock(path):
+                assert time.monotonic() - killed < PATIENCE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param({"pid": 1, "boot": "another boot", "started": "0"}, id="before a reboot"),
+        pytest.param({"pid": os.getpid(), "boot": None, "started": "1"}, id="a pid used again"),
+        pytest.param({"pid": 1, "boot": None, "started": None}, id="somebody else, alive"),
+        pytest.param({"pid": 2**40, "boot": None, "started": "1"}, id="no pid there is"),
+        pytest.param({"pid": -1, "boot": None, "started": "1"}, id="a group"),
+    ],
+)
+def test_what_stands_in_the_file_keeps_nobody_out(path: Path, content: dict[str, object]):  # K4
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    known = {
+        "boot": boot.read_text().strip() if boot.exists() else "",
+        "started": Path(f"/proc/{content['pid']}/stat").read_text().rpartition(")")[2].split()[19]
+        if content["started"] is None and boot.exists()
+        else "",
+    }
+    told = {k: known[k] if v is None else v for k, v in content.items()}
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({**told, "plan": "health_check"}))
+    assert holder(path) is None
+    with PlanLock(path):
+        assert holder(path) == os.getpid()
+
+
+def test_a_disk_that_takes_nothing_more_does_not_keep_a_run_from_ending(path: Path):
+    with PlanLock(path) as held:
+        assert held._fd is not None
+        os.close(held._fd)
+        held._fd = os.open(path, os.O_RDONLY)  # it cannot be emptied any more
+    assert holder(path) is None

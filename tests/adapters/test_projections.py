@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import sys
 from pathlib import Path
 
 import anyio
@@ -155,3 +157,71 @@ async def test_an_edit_that_cannot_be_put_aside_is_not_written_over(tmp_path, st
     desk.write(state, 2)
     assert desk.file.read_text() == "mine\n"
     assert len(desk.notices) == 1
+    projections = desk.projections()
+    projections.show(state, 3)
+    projections.flush()
+    projections.close()
+    assert desk.file.read_text() == "mine\n", "nor by the last flush"
+
+
+async def test_the_last_flush_tries_again_what_could_not_be_written(tmp_path, state):  # B4
+    desk = Desk(tmp_path)
+    desk.write(state, 1)
+    projections = desk.projections()
+    text = desk.file.read_text()
+    desk.file.unlink()
+    desk.file.mkdir()  # a moment in which it cannot be written
+    projections.show(state, 2)
+    projections.flush()
+    assert len(desk.notices) == 1
+    desk.file.rmdir()
+    desk.file.write_text(text)
+    projections.show(state, 3)
+    projections.flush()
+    assert desk.file.read_text() == text, "it is left alone"
+    projections.close()
+    assert desk.file.read_text() == "3\n"
+    assert len(desk.notices) == 1, "and what failed in between is nobody's edit"
+
+
+async def test_where_nothing_can_be_remembered_nothing_is_written(tmp_path, state):
+    """It would look like somebody's edit to the next process; the run goes on."""
+    desk = Desk(tmp_path)
+    desk.memory.mkdir(parents=True)
+    projections = desk.projections()
+    projections.show(state, 1)
+    projections.flush()
+    [notice] = desk.notices
+    assert notice.startswith("projected.json cannot be written from here on: ")
+    assert not desk.file.exists()
+    desk.memory.rmdir()
+    projections.close()
+    assert desk.file.read_text() == "1\n"
+
+
+async def test_nothing_half_written_lies_among_the_users_files(tmp_path, state):
+    """What a kill leaves lies in the run's own folder: there the next process looks."""
+    desk = Desk(tmp_path)
+    seen: list[str] = []
+    projections = desk.projections()
+    projections.show(state, 1)
+    hook_on = True
+
+    def hear(event, args):
+        if hook_on and event == "open" and str(args[0]).endswith(".tmp"):
+            seen.append(Path(args[0]).parent.name)
+
+    sys.addaudithook(hear)
+    projections.flush()
+    hook_on = False
+    assert set(seen) == {"run"}
+
+
+async def test_a_pipe_where_a_file_was_holds_nothing_up(tmp_path, state):
+    desk = Desk(tmp_path)
+    desk.write(state, 1)
+    desk.file.unlink()
+    os.mkfifo(desk.file)
+    desk.write(state, 2)
+    assert desk.file.is_file()
+    assert desk.file.read_text() == "2\n"

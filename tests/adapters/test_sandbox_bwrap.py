@@ -20,13 +20,12 @@ import pytest
 
 from waiting import eventually
 from windlass.adapters.leftovers import MARKER, end_leftovers
+from windlass.adapters.limits import Limits
 from windlass.adapters.processes import run
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.choose import choose
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import Plain
 from windlass.errors import ConfigError
-from windlass.settings import Level
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 LOGINS = (".ssh/id", ".aws/credentials", ".netrc", ".claude/.credentials.json", ".config/gh/hosts")
@@ -302,6 +301,7 @@ def test_processes_of_the_host_are_not_seen(world: World):  # B5
 PARENT = """
 import os, sys, anyio
 from pathlib import Path
+from windlass.adapters.limits import Limits
 from windlass.adapters.processes import run
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.model import Box
@@ -393,28 +393,15 @@ def test_a_clone_that_borrows_objects_works_and_leaves_the_repository_alone(worl
     assert git("for-each-ref") == before
 
 
-class TestChoose:
-    """What is asked for is what is given, or the run does not start."""
+def test_folders_in_memory_hold_a_share_of_the_memory_each(world: World):  # B5
+    """Else a box could fill the machine's memory with files, which belong to no process."""
+    small = world.sandbox(limits=Limits(memory=64_000_000))
+    fill = "head -c 20000000 /dev/zero 2>&1 > {}/big; echo $?"
 
-    def missing(self, world: World) -> Bubblewrap:
-        return world.sandbox(program="no-such-bwrap")
+    told = world.sh(f"for f in /tmp /var/tmp ~ /dev/shm; do {fill.format('$f')}; done", small)
 
-    def plain(self, level: Level) -> Plain:
-        return Plain(level, home=Path("/nonexistent"), environment={}, marker="test")
-
-    @pytest.mark.parametrize(
-        ("asked", "given"),
-        [("auto", "bwrap"), ("bwrap", "bwrap"), ("checkout", "checkout"), ("none", "none")],
-    )
-    def test_where_bubblewrap_works(self, world: World, asked: Level, given: Level):
-        assert choose(asked, bubblewrap=world.sandbox(), plain=self.plain).level == given
-
-    def test_auto_settles_for_a_checkout(self, world: World):
-        assert choose("auto", bubblewrap=self.missing(world), plain=self.plain).level == "checkout"
-
-    def test_bwrap_settles_for_nothing(self, world: World):  # B5
-        with pytest.raises(ConfigError, match=r"not installed.*apt install bubblewrap"):
-            choose("bwrap", bubblewrap=self.missing(world), plain=self.plain)
+    assert [line for line in told.splitlines() if line.isdigit()] == ["1"] * 4
+    assert told.count("No space left on device") == 4
 
 
 def test_a_probe_tells_why_bubblewrap_fails(world: World):

@@ -163,14 +163,14 @@ class TestRefusals:
 
     def test_what_is_no_text(self, tmp_path: Path):
         (tmp_path / "windlass.toml").write_bytes(b"model = '\xff'\n")
-        assert refusal(tmp_path).startswith("windlass.toml cannot be read: 'utf-8' codec can't")
+        assert refusal(tmp_path) == "windlass.toml:1: the file is not UTF-8 text"
 
 
 def test_bounds_are_those_that_are_enforced(tmp_path: Path):
     bounds = {value.key: value.bounds for value in told(tmp_path).values}
     assert bounds["agents"] == "≥ 1, ≤ 64"
     assert bounds["max_cost"] == "> 0, ≤ 100000"
-    assert bounds["sandbox.level"] == "auto | bwrap | checkout | none"
+    assert bounds["sandbox.level"] == "auto | bwrap | checkout | none | seatbelt"
     assert bounds["sandbox.network"] == "true | false"
     assert bounds["checks"] == "a list of texts"
     assert bounds["base"] == "text, or not set"

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 import plans
 from quick import quick_run
 from windlass.testing.agents import ScriptedAgent
@@ -53,3 +55,16 @@ def _as_before_the_end(own: Path, shown: Path, workspace: Path) -> None:
     shown.write_text(json.dumps({**told, "completed_tasks": []}))
     workspace.mkdir(parents=True)
     (workspace / "left").write_text("over")
+
+
+@pytest.mark.parametrize("folder", ["workspaces/a", "throwaway/check-1"])
+def test_a_checkout_that_a_power_loss_brought_back_is_removed_by_resume(tmp_path, folder):  # B4
+    stage = completed(tmp_path)
+    back = stage.repo / ".windlass/plans/plan" / folder
+    back.mkdir(parents=True)
+    code, err = resume(stage)
+    assert code == 0, err
+    assert not back.exists()
+    code, err = resume(stage)
+    assert code == 2
+    assert "nothing to resume" in err

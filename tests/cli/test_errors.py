@@ -164,6 +164,20 @@ class TestRepositories:
             " Windlass needs a checkout to read the plan from: clone it and run there"
         )
 
+    def test_inside_the_git_directory(self, desk: Desk):
+        desk.directory = desk.repo / ".git"
+        assert refused(desk, "status") == (
+            f"{desk.directory} is inside a git directory; run this in the checkout it belongs to"
+        )
+
+    def test_a_folder_whose_name_is_no_text(self, desk: Desk):
+        elsewhere = desk.repo.with_name(os.fsdecode(b"caf\xe9"))
+        desk.repo.rename(elsewhere)
+        desk.repo = desk.directory = elsewhere
+        assert refused(desk, "run", "plan.md") == (
+            f"{str(elsewhere)!r} lies in a folder whose name is not UTF-8; rename the folder"
+        )
+
     def test_a_repository_without_a_commit(self, desk: Desk):
         desk.git("update-ref", "-d", "HEAD")
         assert refused(desk, "run", "plan.md") == (
@@ -244,6 +258,31 @@ class TestConfiguration:
         desk.write("windlass.toml", "agents = = 3\n")
         assert refused(desk, "run", "plan.md") == (
             "windlass.toml is not TOML: Invalid value (at line 1, column 10); mend that line"
+        )
+
+    def test_a_file_that_is_no_text(self, desk: Desk):
+        desk.write("windlass.toml", b"model = '\xff'\n")
+        assert refused(desk, "run", "plan.md") == (
+            "windlass.toml:1: the file is not UTF-8 text; save it as UTF-8"
+        )
+
+    def test_a_folder_in_its_place_is_not_passed_over(self, desk: Desk):
+        (desk.repo / "windlass.toml").mkdir()
+        said = refused(desk, "run", "plan.md")
+        assert said == "windlass.toml cannot be read: Is a directory; mend or remove it"
+
+    def test_a_link_that_leads_nowhere_is_not_passed_over(self, desk: Desk):
+        (desk.repo / "windlass.toml").symlink_to("nowhere")
+        answer = desk.call("run", "plan.md")
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err == (
+            "windlass: windlass.toml cannot be read: No such file or directory; mend or remove it\n"
+        )
+
+    def test_a_byte_order_mark_is_no_key(self, desk: Desk):
+        desk.write("windlass.toml", b"\xef\xbb\xbfagents = 0\r\n")
+        assert refused(desk, "run", "plan.md") == (
+            "windlass.toml:1: agents: expected `int` >= 1" + self.CURE
         )
 
     def test_a_bad_key_in_pyproject(self, desk: Desk):

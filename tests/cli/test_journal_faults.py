@@ -59,6 +59,7 @@ def test_a_flipped_byte_is_reported_with_its_position(stage):
     code, _, err = stage.tell("resume", "plan")
     assert code == 1
     assert "cannot be trusted from entry 5 on" in err
+    assert "`windlass recover`" in err
     assert err.count("\n") == 1
     assert stage.git("for-each-ref") == before
 
@@ -77,6 +78,7 @@ def test_a_journal_behind_its_state_file_has_lost_its_end(stage):
     code, _, err = stage.tell("resume", "plan")
     assert code == 1
     assert "the journal is behind git" in err
+    assert "`windlass recover`" in err
 
 
 def test_lost_pins_are_written_again(stage):

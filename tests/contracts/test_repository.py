@@ -1,4 +1,4 @@
-"""Both repositories keep the promises of the port."""
+"""Both repositories keep the promises of the port, the real one with either kind of workspace."""
 
 import shutil
 from collections.abc import Callable
@@ -6,13 +6,21 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from repositories import Run, User, held, write
+from repositories import Run, User, held, inside_walls, write
 from windlass.ports import Repository
-from windlass.testing.conformance.repository import Edits, Files, RepositoryContract
+from windlass.settings import WorkspaceSettings
+from windlass.testing.conformance.repository import Edits, Files
+from windlass.testing.conformance.workspaces import WorkspaceContract
 from windlass.testing.memory import MemoryRepository
 
 
-class TestMemoryRepository(RepositoryContract):
+class TestMemoryRepository(WorkspaceContract):
+    can_commit = False
+
+    def commit(self, repository: Repository, workspace: PurePath) -> bool:
+        del repository, workspace
+        return False  # there is no git in it
+
     async def make(self, base: Files) -> Repository:
         return MemoryRepository(base)
 
@@ -48,14 +56,45 @@ class TestMemoryRepository(RepositoryContract):
     def discard(self, repository: Repository, workspace: PurePath) -> None:
         del _memory(repository).workspaces[str(workspace)]
 
+    def commit_in(self, repository: Repository, workspace: PurePath, message: str) -> str:
+        return _memory(repository).commit_in(str(workspace), message)
 
-class TestGitRepository(RepositoryContract):
+    def words(self, repository: Repository, commit: str) -> str:
+        return _memory(repository).commits[commit].message
+
+    def branch(self, repository: Repository, name: str) -> str | None:
+        return _memory(repository).branches.get(name)
+
+    def commit_as_user(self, repository: Repository, edits: Edits) -> str:
+        memory = _memory(repository)
+        main = memory.branches["main"]
+        files = {k: v for k, v in {**memory.files(main), **edits}.items() if v is not None}
+        memory.branches["main"] = memory._commit(files, (main,), "mine")
+        return memory.branches["main"]
+
+    def soil(self, repository: Repository, path: str) -> None:
+        del path
+        _memory(repository).dirty.add("main")
+
+    def remove_branch(self, repository: Repository) -> None:
+        del _memory(repository).branches["main"]
+
+
+class TestGitRepository(WorkspaceContract):
+    can_commit = True
+    settings = WorkspaceSettings(kind="clone")
+
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path) -> None:
         self.user = User(tmp_path)
 
+    def commit(self, repository: Repository, workspace: PurePath) -> bool:
+        del repository
+        told = "git add -A && git -c user.name=p -c user.email=p@x commit -qm mine"
+        return inside_walls(self.user, Path(workspace), told).returncode == 0
+
     async def make(self, base: Files) -> Repository:
-        self.user.commit(base)
+        self._base = self.user.commit(base)
         return await self._open()
 
     async def reopen(self, repository: Repository) -> Repository:
@@ -63,11 +102,11 @@ class TestGitRepository(RepositoryContract):
         return await self._open()
 
     async def _open(self) -> Repository:
-        return (await Run(self.user).open()).repository
+        return (await Run(self.user, settings=self.settings).open()).repository
 
     def base(self, repository: Repository) -> str:
         del repository
-        return self.user.git("rev-parse", "main")
+        return self._base
 
     def files(self, repository: Repository, commit: str) -> Files:
         del repository
@@ -94,6 +133,39 @@ class TestGitRepository(RepositoryContract):
     def discard(self, repository: Repository, workspace: PurePath) -> None:
         del repository
         shutil.rmtree(workspace)
+
+    def commit_in(self, repository: Repository, workspace: PurePath, message: str) -> str:
+        del repository
+        other = ("-c", "user.name=Bea Guest", "-c", "user.email=bea@example.org")
+        self.user.git("add", "--all", cwd=Path(workspace))
+        self.user.git(*other, "commit", "-q", "-m", message, cwd=Path(workspace))
+        return self.user.git("rev-parse", "HEAD", cwd=Path(workspace))
+
+    def words(self, repository: Repository, commit: str) -> str:
+        del repository
+        return self.user.git("show", "-s", "--format=%s", commit)
+
+    def branch(self, repository: Repository, name: str) -> str | None:
+        del repository
+        return self.user.refs(f"refs/heads/{name}").get(f"refs/heads/{name}")
+
+    def commit_as_user(self, repository: Repository, edits: Edits) -> str:
+        del repository
+        return self.user.commit(edits)
+
+    def soil(self, repository: Repository, path: str) -> None:
+        del repository
+        self.user.write({path: "mine, and not committed\n"})
+
+    def remove_branch(self, repository: Repository) -> None:
+        del repository
+        self.user.git("switch", "-q", "--detach")
+        self.user.git("branch", "-q", "-D", "main")
+
+
+class TestLinkedWorktrees(TestGitRepository):  # G7
+    can_commit = False
+    settings = WorkspaceSettings(kind="worktree")
 
 
 def _memory(repository: Repository) -> MemoryRepository:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from windlass.dialects import load, project, refers_to, shares, writes
+from windlass.dialects import continue_here_path, load, project, refers_to, shares, writes
 from windlass.errors import PlanError
 from windlass.plan import Task
 from worlds import World, plan_of
@@ -56,3 +56,11 @@ def test_a_dialect_of_a_newer_version_is_left_alone():
     world.go()
     assert writes(plan) == ()
     assert project(world.state, 1) == {}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path"),
+    [("spec", ".specflow/.continue-here"), ("milestone", ".windlass/continue-here")],
+)
+def test_where_a_paused_run_says_how_to_go_on(dialect: str, path: str):  # S9
+    assert continue_here_path(replace(plan_of(Task(id="a", title="a")), dialect=dialect)) == path

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from windlass.events.model import Absence, CheckResult, Outcome
 from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
-from windlass.scheduler.gate import Judgement, judge_checks, judge_review
+from windlass.scheduler.gate import MOST_ANSWERS, Judgement, Rules, judge_checks, judge_review
 
 
 def result(command: str, outcome: Outcome, absence: Absence | None = None) -> CheckResult:
@@ -20,6 +20,7 @@ def result(command: str, outcome: Outcome, absence: Absence | None = None) -> Ch
     )
 
 
+STRICT = Rules()
 PASSED = result("t", Outcome.PASS)
 FAILED = result("t", Outcome.FAIL)
 NOTHING = result("t", Outcome.ABSENT, Absence.COLLECTED_NOTHING)
@@ -45,23 +46,24 @@ MISSING = result("t", Outcome.ABSENT, Absence.UNABLE_TO_START)
     ],
 )
 def test_the_table(said, runs, skip, expected):
-    assert judge_checks(["t"], said, runs=runs, skip_absent=skip).judgement is expected
+    rules = Rules(skippable=("t",) if skip else ())
+    assert judge_checks(["t"], said, runs=runs, rules=rules).judgement is expected
 
 
 def test_no_checks_at_all_is_for_the_caller_to_say():
-    assert judge_checks([], [], runs=0, skip_absent=False).judgement is Judgement.PASS
+    assert judge_checks([], [], runs=0, rules=STRICT).judgement is Judgement.PASS
 
 
 def test_feedback_quotes_what_the_check_printed():
-    verdict = judge_checks(["t"], [FAILED], runs=1, skip_absent=False)
+    verdict = judge_checks(["t"], [FAILED], runs=1, rules=STRICT)
     assert verdict.reason == "Check `t` failed with exit code 1.\n    boom\n    bang"
-    assert "found no test" in judge_checks(["t"], [NOTHING], runs=1, skip_absent=False).reason
-    assert "within 3 s" in judge_checks(["t"], [LATE], runs=2, skip_absent=False).reason
-    assert "could not start" in judge_checks(["t"], [MISSING], runs=3, skip_absent=False).reason
+    assert "found no test" in judge_checks(["t"], [NOTHING], runs=1, rules=STRICT).reason
+    assert "within 3 s" in judge_checks(["t"], [LATE], runs=2, rules=STRICT).reason
+    assert "could not start" in judge_checks(["t"], [MISSING], runs=3, rules=STRICT).reason
 
 
 def test_what_is_missing_is_run_before_anything_is_judged():
-    verdict = judge_checks(["t", "u"], [FAILED], runs=1, skip_absent=False)
+    verdict = judge_checks(["t", "u"], [FAILED], runs=1, rules=STRICT)
     assert verdict.judgement is Judgement.RUN
     assert verdict.rerun == ("u",)
 
@@ -75,12 +77,52 @@ def test_nothing_but_passes_is_ever_approved(said, runs, skip):
         CheckResult(command=str(i), outcome=r.outcome, absence=r.absence)
         for i, r in enumerate(said)
     ]
-    verdict = judge_checks([r.command for r in named], named, runs=runs, skip_absent=skip)
+    commands = [r.command for r in named]
+    rules = Rules(skippable=commands if skip else ())
+    verdict = judge_checks(commands, named, runs=runs, rules=rules)
     good = all(
         r.outcome is Outcome.PASS or (skip and r.absence is Absence.COLLECTED_NOTHING)
         for r in named
     )
     assert (verdict.judgement is Judgement.PASS) == good
+
+
+P, F = Outcome.PASS, Outcome.FAIL
+
+
+def answered(*answers: Outcome) -> CheckResult:
+    """What is known of a check that ran so often on one tree."""
+    return CheckResult(command="t", outcome=answers[-1], exit_code=1, answers=answers)
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([P], Judgement.PASS),
+        ([F], Judgement.RUN),
+        ([F, F], Judgement.RETURN),
+        ([F, P], Judgement.RUN),
+        ([P, F], Judgement.RUN),
+        ([F, P, P], Judgement.PASS),
+        ([F, P, F], Judgement.RUN),
+        ([F, P, F, F], Judgement.RETURN),
+        ([F, P, F, P, F], Judgement.RETURN),
+        ([P, F, P, F, P], Judgement.RETURN),
+    ],
+)
+def test_a_doubted_check_counts_for_what_it_says_twice_in_a_row(answers, expected):
+    verdict = judge_checks(["t"], [answered(*answers)], runs=1, rules=Rules(doubted=True))
+    assert verdict.judgement is expected
+    assert len(answers) <= MOST_ANSWERS
+    if expected is Judgement.RETURN and len(set(answers)) > 1:
+        assert "is flaky" in verdict.reason
+
+
+def test_a_person_may_want_to_be_asked_about_flaky_checks():
+    rules = Rules(doubted=True, flaky="ask")
+    verdict = judge_checks(["t"], [answered(F, P, P)], runs=3, rules=rules)
+    assert verdict.judgement is Judgement.ASK
+    assert "`t` (fail, pass, pass on the same tree)" in verdict.reason
 
 
 MET = tuple(CriterionEvidence(criterion=n, met=True, evidence="seen") for n in (1, 2))

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from windlass.adapters.git.checkouts import BRANCH
+from windlass.adapters.git.dress import BRANCH
 from windlass.dialects import layers_state, project, writes
 from windlass.events.review import Issue, Review, TestResults
 from windlass.events.values import RunEnd

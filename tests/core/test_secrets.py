@@ -21,7 +21,7 @@ from windlass.events.model import (
     SnapshotTaken,
 )
 from windlass.plan import Plan, Task
-from windlass.secrets import KEPT, MIN_LENGTH, PLAN, Redactor
+from windlass.secrets import KEPT, MIN_LENGTH, PLAN, Redactor, without_secrets
 from windlass.settings import SandboxSettings, Settings
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -222,3 +222,33 @@ def _texts(value: Any) -> list[str]:
         free = [name for name in value.__struct_fields__ if name not in KEPT | {PLAN}]
         return [text for name in free for text in _texts(getattr(value, name))]
     return []
+
+
+@given(
+    st.lists(st.sampled_from([SECRET, SECRET[:5], "wörd", "\n", "sk-", SECRET[3:]]), max_size=8),
+    st.integers(1, 7),
+)
+def test_a_stream_says_what_the_whole_would(parts: list[str], size: int):  # S13
+    """However it is cut into pieces, in the middle of a secret or of a character."""
+    data = "".join(parts).encode()
+    stream = REDACTOR.stream()
+    pieces = [stream.feed(data[at : at + size]) for at in range(0, len(data), size)]
+    assert b"".join((*pieces, stream.end())).decode() == REDACTOR.text("".join(parts))
+
+
+def test_a_stream_gives_on_what_is_no_text_and_holds_back_little():
+    stream = REDACTOR.stream()
+    data = b"\xff\xfe" * 1000
+    first = stream.feed(data)
+    assert len(first) >= len(data) - len(SECRET)
+    assert first + stream.end() == data
+
+
+def test_a_stream_without_secrets_holds_nothing_back():
+    stream = Redactor({}).stream()
+    assert (stream.feed(b"\xff\xc3"), stream.end()) == (b"\xff\xc3", b"")
+
+
+def test_a_program_that_needs_no_key_sees_none():
+    kept = {"HOME": "/h", "GIT_CONFIG_KEY_0": "core.autocrlf"}
+    assert without_secrets({**kept, "API_KEY": "12345678", "my_password": "x"}) == kept

@@ -10,13 +10,15 @@ from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from windlass.events import model as e
+from windlass.events.review import Issue, Review, TestResults
 from windlass.plan import Task
 from windlass.ports import Report
 from windlass.settings import E2ESettings, Settings
 from windlass.state import RunState, apply, fold
 from windlass.testing.memory import Files, MemoryInbox, Play
-from windlass.views.closing import closing
+from windlass.views.closing import Ground, closing, what_it_needs
 from windlass.views.cost import run_cost, task_cost
+from windlass.views.lines import Line
 from windlass.views.outcome import (
     EXIT_CODES,
     blocked,
@@ -25,7 +27,7 @@ from windlass.views.outcome import (
     task_statuses,
 )
 from windlass.views.progress import Progress, integration_branch, progress, turns_used
-from windlass.views.story import Line, line_of
+from windlass.views.story import line_of
 from windlass.views.words import duration, money, one_line, plural, tokens
 from worlds import NOON, World, plan_of, with_policy, writes
 
@@ -52,7 +54,8 @@ def story(world: World) -> str:
 
 
 def end(world: World) -> str:
-    return shown(closing(world.state, plan="p.md", workspaces=".windlass/ws"))
+    still = Ground(commit=world.state.base)
+    return shown(closing(world.state, plan="p.md", workspaces=".windlass/ws", ground=still))
 
 
 def ran(
@@ -154,14 +157,14 @@ CHECKS a First · 1 check on #
 CHECKS a First · 1 pass
 COACH a First · reviews #
 COACH a First · approve · evidence for 1 of 1
-DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
+DONE a First · 1 turn · 0 tokens · $0.01
   did a
 PLAYER b Second · turn 1/5
 CHECKS b Second · 2 checks on #
 CHECKS b Second · 2 pass
 COACH b Second · reviews #
 COACH b Second · approve · evidence for 1 of 1
-DONE b Second · 1 turn · 0.0s · 0 tokens · $0.01
+DONE b Second · 1 turn · 0 tokens · $0.01
   did b
 """)
 
@@ -180,10 +183,10 @@ PLAYER a First · turn 1/2
 CHECKS a First · 1 check on #
 CHECKS a First · 1 fail
   `test` fail
-RETURNED a First · checks
+RETURNED a First · turn 1 · checks
   Check `test` failed with exit code 1.
 PLAYER a First · turn 2/2
-RETURNED a First · unchanged
+RETURNED a First · turn 2 · unchanged
   Check `test` failed with exit code 1.
   Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
 ABANDONED a First
@@ -201,11 +204,11 @@ BASE running 1 check on the base
 BASE 1 pass
 PLAYER a First · turn 1/1
 PLAYER b Second · turn 1/1
-RETURNED a First · unchanged
+RETURNED a First · turn 1 · unchanged
   Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
 ABANDONED a First
   not approved after 1 turn: Nothing was changed. Saying that the work is done is not evidence: chang…
-RETURNED b Second · refused
+RETURNED b Second · turn 1 · refused
   FORBIDDEN must not be committed
 ABANDONED b Second
   not approved after 1 turn: FORBIDDEN must not be committed
@@ -232,10 +235,10 @@ CHECKS b Second · 1 pass
 COACH b Second · reviews #
 COACH a First · approve · evidence for 1 of 1
 COACH b Second · approve · evidence for 1 of 1
-DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
+DONE a First · 1 turn · 0 tokens · $0.01
   did a
 CONFLICT b Second · x
-RETURNED b Second · conflict
+RETURNED b Second · turn 1 · conflict
   Your work cannot be merged with what others merged meanwhile. Their work was merged into your works…
   x
 PLAYER b Second · turn 1/5 · settling a conflict
@@ -243,7 +246,7 @@ CHECKS b Second · 1 check on #
 CHECKS b Second · 1 pass
 COACH b Second · reviews #
 COACH b Second · approve · evidence for 1 of 1
-DONE b Second · 1 turn · 0.1s · 0 tokens · $0.03
+DONE b Second · 1 turn · 0 tokens · $0.03
   did b
 """)  # noqa: E501
 
@@ -271,7 +274,7 @@ CHECKS a First · 1 check on #
 CHECKS a First · 1 pass
 COACH a First · reviews #
 COACH a First · approve · evidence for 1 of 1
-DONE a First · 1 turn · 1.5s · 0 tokens · $0.01
+DONE a First · 1 turn · 0 tokens · $0.01
   did a
 """)
 
@@ -286,8 +289,8 @@ DONE a First · 1 turn · 1.5s · 0 tokens · $0.01
         )
 
     def test_of_a_base_that_moved_meanwhile(self):
-        state = msgspec.structs.replace(ran(A).state, base_moved_to="0123456789abcdef")
-        told = shown(closing(state, plan="p.md", workspaces="ws"))
+        moved = Ground(commit="0123456789abcdef")
+        told = shown(closing(ran(A).state, plan="p.md", workspaces="ws", ground=moved))
         assert "main has moved to" in told
         assert "itself has not moved" not in told
 
@@ -321,7 +324,7 @@ START P · 1 task · run r1 · from # · sandbox none
 PLAYER a First · turn 1/5
 COACH a First · reviews #
 COACH a First · approve · evidence for 1 of 1
-DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
+DONE a First · 1 turn · 0 tokens · $0.01
   did a
 """)
 
@@ -351,14 +354,15 @@ DONE a First · 1 turn · 0.0s · 0 tokens · $0.01
 E2E e2e E2E scenario · all is merged: to be tried on #
 COACH e2e E2E scenario · tries #
 COACH e2e E2E scenario · approve · evidence for 1 of 1
-DONE e2e E2E scenario · 0 turns · 0.0s · 0 tokens · $0.0050
+DONE e2e E2E scenario · 0 turns · 0 tokens · $0.0050
 """)
 
     def test_of_a_resume_with_nothing_left_to_do(self):
         world = ran(A)
         resumed = e.RunResumed(at=NOON, settings=world.settings, sandbox="none")
         line = line_of(resumed, apply(world.state, resumed))
-        assert line == Line("RESUME", "Nothing is left to do. 1 of 1 task merged · run r1")
+        told = ("Verified:", "- a: ✓ 1 commit found")
+        assert line == Line("RESUME", "Nothing is left to do. 1 of 1 task merged · run r1", told)
 
     def test_of_a_baseline_that_could_not_start(self):
         world = ran(A)
@@ -414,13 +418,14 @@ DONE e2e E2E scenario · 0 turns · 0.0s · 0 tokens · $0.0050
 class TestEnd:
     def test_of_a_run_that_is_completed(self):
         assert end(ran(A, B)) == snapshot("""\
-Summary 2 tasks: 2 completed · 0.0s
+Summary 2 tasks: 2 completed
   2 turns, 0 returned · checks 3 pass
   $0.03 of $20.00 · tokens 0 in, 0 out
 Branch windlass/p/integration: 2 merges on main@#
   main itself has not moved
-Next git log --graph main..windlass/p/integration
-  git merge windlass/p/integration
+Next windlass land p.md
+  git log --graph main..windlass/p/integration
+  windlass report p.md --open
 """)
 
     def test_of_a_run_that_failed(self):
@@ -429,16 +434,21 @@ Next git log --graph main..windlass/p/integration
             ran(A, B_AFTER_A, rule=lambda _, files: "a" not in files, settings=settings)
         ) == (
             snapshot("""\
-ABANDONED a First · 1 turn
+ABANDONED a First · 1/1 turns · $0.01
+  `test` fail
   kept: .windlass/ws/a
-BLOCKED b Second
-Summary 2 tasks: 1 abandoned, 1 blocked · 0.0s
+  reopen it: windlass retry p:a
+BLOCKED b Second · needs a
+Summary 2 tasks: 1 abandoned, 1 blocked
   1 turn, 1 returned · checks 1 fail
   $0.01 of $20.00 · tokens 0 in, 0 out
 Branch nothing was merged onto main@#
   main itself has not moved
-Next windlass log p.md
+Next windlass resume p.md --retry
+  windlass log p.md
   windlass run p.md --restart
+  windlass report p.md --open
+  a abandoned
 """)
         )
 
@@ -448,7 +458,7 @@ Next windlass log p.md
 NEEDS YOU b Second
   the agent failed 4 times in a row (stalled): silent
   kept: .windlass/ws/b
-Summary 2 tasks: 1 completed, 1 needs_human · 0.0s
+Summary 2 tasks: 1 completed, 1 needs_human
   2 turns, 0 returned · checks 1 pass
   $0.01 of $20.00 · tokens 0 in, 0 out
 Branch windlass/p/integration: 1 merge on main@#
@@ -457,9 +467,19 @@ Next windlass resume p.md
   b cannot go on without you
 """)
 
+    def test_of_a_run_that_waits_for_a_word(self):
+        world = ran(msgspec.structs.replace(A, complexity=9))
+        told = end(world)
+        assert "kept:" not in told, "there is no workspace yet"
+        assert told.endswith("""\
+Next windlass approve p:a
+  windlass resume p.md
+  a cannot go on without you
+""")
+
     def test_of_a_red_base(self):
         told = end(ran(A, rule=lambda _, files: len(files) > 5))
-        assert told.startswith("Summary 1 task: 1 pending · 0.0s\n")
+        assert told.startswith("Summary 1 task: 1 pending\n")
         assert told.endswith("""\
 Branch nothing was merged onto main@#
   main itself has not moved
@@ -474,8 +494,8 @@ Next windlass resume p.md --red-base go
         assert "Next windlass log p.md\n  windlass run p.md --restart\n" in end(world)
 
     def test_of_a_base_that_moved_meanwhile(self):
-        state = msgspec.structs.replace(ran(A).state, base_moved_to="0123456789abcdef")
-        told = shown(closing(state, plan="p.md", workspaces="ws"))
+        moved = Ground(commit="0123456789abcdef")
+        told = shown(closing(ran(A).state, plan="p.md", workspaces="ws", ground=moved))
         assert "main has moved to" in told
         assert "itself has not moved" not in told
 
@@ -503,7 +523,7 @@ Next windlass resume p.md --red-base go
             notes=("the branch could not follow",),
         )
         assert shown(closing(state, plan="p.md", workspaces="ws")) == snapshot("""\
-Summary 1 task: 1 completed · 0.0s
+Summary 1 task: 1 completed
   1 turn, 0 returned · checks none
   $0.0050+ of $20.00 · tokens 0 in, 0 out
   + what agents that were killed had spent is not known
@@ -511,10 +531,38 @@ Summary 1 task: 1 completed · 0.0s
   resumed 2 times
 Branch windlass/p/integration: 1 merge on commit@#
   the branch could not follow
-  the base itself has not moved
+  the run began from a commit that no branch stood at
 Next git log --graph #..windlass/p/integration
   git merge windlass/p/integration
+  windlass report p.md --open
 """)
+
+    def test_of_a_task_that_a_coach_would_not_let_pass(self):
+        issue = Issue(severity="must_fix", category="x", description="wrong", file="src/a.py:7")
+
+        def coach(_task: str, _turn: int, _files: object) -> Review:
+            return Review(
+                decision="feedback",
+                summary="no",
+                test_results=TestResults(passed=True),
+                evidence=(),
+                issues=(issue, msgspec.structs.replace(issue, severity="should_fix")),
+            )
+
+        settings = Settings(checks=("test",), max_turns=1)
+        world = World(plan_of(A), {"a": writes("a", "x")}, settings=settings, coach=coach)
+        world.go()
+        usage = e.Usage(cost_usd=1.0, input_tokens=1_000, cache_read_tokens=9_000)
+        task = msgspec.structs.replace(world.state.tasks["a"], spent=usage)
+        state = msgspec.structs.replace(world.state, tasks={"a": task})
+        lines = closing(state, plan="p.md", workspaces="ws")
+        assert lines[0].details[0] == "must_fix src/a.py:7"
+        assert lines[0].took is not None
+        assert "tokens 10.0k in (90% cached), 0 out" in lines[1].details[1]
+
+    def test_a_task_that_waits_for_nobody_needs_nothing(self):
+        state = ran(A).state
+        assert what_it_needs(state.tasks["a"], state) == ()
 
     def test_of_a_run_that_was_left_for_another(self):
         world = ran(A)
@@ -540,17 +588,19 @@ class TestOutcome:
             e.RunEnd.FAILED: (1, "failed"),
             e.RunEnd.NEEDS_HUMAN: (3, "needs_human"),
             e.RunEnd.STOPPED: (4, "stopped"),
+            e.RunEnd.PAUSED: (4, "paused"),
             e.RunEnd.LIMIT: (6, "paused"),
+            e.RunEnd.ABORTED: (1, "failed"),
             e.RunEnd.ABANDONED: (1, "abandoned"),
         }
         assert words[None] == "in_progress"
 
-    def test_only_a_completed_and_an_abandoned_run_cannot_be_resumed(self):
+    def test_only_what_is_completed_or_was_given_up_cannot_be_resumed(self):
         state = ran(A).state
         finished = [
             end for end in e.RunEnd if is_finished(msgspec.structs.replace(state, ended=end))
         ]
-        assert finished == [e.RunEnd.COMPLETED, e.RunEnd.ABANDONED]
+        assert finished == [e.RunEnd.COMPLETED, e.RunEnd.ABORTED, e.RunEnd.ABANDONED]
         assert not is_finished(msgspec.structs.replace(state, ended=None))
 
     def test_what_waits_for_an_abandoned_task_is_blocked(self):
@@ -719,8 +769,11 @@ class TestProgress:
 
     def test_time_is_that_of_the_events(self):
         world = ran(A)
+        took = (world.state.ended_at - world.state.started_at).total_seconds()
         later = msgspec.structs.replace(
             world.state, at=world.state.started_at + timedelta(seconds=90)
         )
+        assert progress(later, 1).metrics.elapsed_seconds == took, "what is told after the end"
+        later = msgspec.structs.replace(later, ended=None)
         assert progress(later, 1).metrics.elapsed_seconds == 90
         assert integration_branch(later) == "windlass/p/integration"

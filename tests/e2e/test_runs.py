@@ -150,7 +150,7 @@ def test_a_check_sends_work_back_with_its_output(stage):  # G6 B2
     play = stage(FILES, sample_book())
     code, _, err = play.run("run", "plan.md", "--agents", "2")
     assert code == 0, err
-    assert "RETURNED  1.3 Format a table · checks" in err
+    assert "RETURNED  1.3 Format a table · turn 1 · checks" in err
     status = json.loads(play.run("status", "plan", "--json")[1])
     assert status["tasks"]["1.3"]["turns"] == 2
     assert status["metrics"]["checks"]["fail"] == 1
@@ -161,7 +161,7 @@ def test_a_player_that_only_talks_is_abandoned_and_its_workspace_kept(stage):  #
     play = stage(plans.files(plans.SEQUENCE), plans.book(plans.SEQUENCE, **talk))
     code, _, err = play.run("run", "plan.md", "--max-turns", "2")
     assert code == 1
-    assert "1.1 Write 1.1.txt · 2 turns" in err
+    assert "1.1 Write 1.1.txt · 2/2 turns" in err
     assert "1 abandoned, 2 blocked" in err
     assert (play.repo / ".windlass/plans/plan/workspaces/1.1").is_dir()
     assert "nothing was merged" in err

@@ -95,6 +95,19 @@ def test_a_deleted_workspace_is_made_again(stage):
     code, _, err = play.run("resume")
     assert code == 0, err
     assert play.git("show", "windlass/plan/integration:b.txt") == "by b\n"
+    assert "the workspace of b was gone; it is made anew from " in err
+
+
+def test_tasks_can_work_in_linked_worktrees(stage):  # G7
+    play = stage(
+        {**plans.files(plans.DIAMOND), "windlass.toml": '[workspace]\nkind = "worktree"\n'},
+        plans.book(plans.DIAMOND),
+    )
+    code, _, err = play.run("run", "plan.md")
+    assert code == 0, err
+    assert play.git("show", "windlass/plan/integration:b.txt") == "by b\n"
+    assert play.git("worktree", "list", "--porcelain").count("worktree ") == 1
+    assert play.git("fsck") == ""
 
 
 def test_running_again_asks_and_options_answer(stage):  # S4 K3

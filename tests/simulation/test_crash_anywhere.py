@@ -3,82 +3,12 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fates import no_red_and_no_markers, outcome, play_of, unbroken, worlds
 from windlass.events import model as e
 from windlass.plan import Task
-from windlass.ports import Report
 from windlass.settings import Settings
 from windlass.state import RunState
-from windlass.testing.memory import Files, Play
 from worlds import World, plan_of
-
-
-@st.composite
-def worlds(draw: st.DrawFn):
-    """Up to six tasks, some red at first, some sharing a file, some failing to connect."""
-    count = draw(st.integers(1, 6))
-    tasks: list[Task] = []
-    plays: dict[str, Play] = {}
-    for i in range(count):
-        deps = draw(st.sets(st.sampled_from([t.id for t in tasks]), max_size=2)) if tasks else set()
-        task_id = f"t{i}"
-        tasks.append(Task(id=task_id, title=task_id, depends_on=tuple(sorted(deps))))
-        plays[task_id] = _play(
-            task_id,
-            red_turns=draw(st.integers(0, 2)),
-            # Three may conflict over a file: with more, a task could use up its rounds.
-            shared=i < 3 and draw(st.booleans()),
-            failures=draw(st.sampled_from([(), (e.Failure.TRANSIENT,), (e.Failure.STALLED,)])),
-        )
-    agents = draw(st.integers(1, 3))
-
-    def make() -> World:
-        for play in plays.values():
-            play.seen.clear()  # type: ignore[attr-defined]
-        return World(
-            plan_of(*tasks),
-            plays,
-            rule=_no_red_and_no_markers,
-            settings=Settings(checks=("test",), agents=agents),
-        )
-
-    return make
-
-
-def _play(task_id: str, *, red_turns: int, shared: bool, failures: tuple[e.Failure, ...]) -> Play:
-    seen: list[int] = []
-
-    def play(n: int, turn: int, files: dict[str, str]) -> Report | None:
-        files[f"partial-{task_id}"] = "half"
-        seen.append(n)
-        if len(seen) <= len(failures):
-            return Report(failure=failures[len(seen) - 1], message="as scripted")
-        files[f"partial-{task_id}"] = "whole"
-        files[f"{task_id}.py"] = "RED" if turn <= red_turns else f"done in {turn}"
-        if shared:
-            lines = {
-                line
-                for line in files.get("shared", "").split("\n")
-                if line and not line.startswith(("<", "=", ">")) and line != "None"
-            }
-            files["shared"] = "\n".join(sorted({*lines, task_id}))
-        return None
-
-    play.seen = seen  # type: ignore[attr-defined]
-    return play
-
-
-def _no_red_and_no_markers(_command: str, files: Files) -> bool:
-    return "RED" not in files.values() and not any("<<<" in text for text in files.values())
-
-
-def outcome(world: World) -> object:
-    """What must not depend on how often the process died."""
-    state = world.state
-    return (
-        state.ended,
-        {task.id: (task.phase, task.turn) for task in state.tasks.values()},
-        dict(world.repository.files(state.tip)),
-    )
 
 
 def assert_sound(world: World) -> None:
@@ -92,11 +22,6 @@ def assert_sound(world: World) -> None:
     finished = [(ev.task, ev.n) for ev in world.events if isinstance(ev, e.PlayerFinished)]
     assert len(finished) == len(set(finished))
     assert len(world.agent.calls) == len(set(world.agent.calls)), "no start is paid twice"
-
-
-def unbroken(make) -> tuple[World, int]:
-    world = make()
-    return world, world.go().reached
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
@@ -140,11 +65,13 @@ def test_every_crash_point_of_a_diamond():
     )
 
     def make() -> World:
-        plays = {t.id: _play(t.id, red_turns=t.id == "b", shared=True, failures=()) for t in tasks}
+        plays = {
+            t.id: play_of(t.id, red_turns=t.id == "b", shared=True, failures=()) for t in tasks
+        }
         return World(
             plan_of(*tasks),
             plays,
-            rule=_no_red_and_no_markers,
+            rule=no_red_and_no_markers,
             settings=Settings(checks=("test",), agents=2),
         )
 
@@ -165,7 +92,8 @@ def test_every_crash_point_of_a_diamond():
 
 def test_resuming_a_completed_run_does_nothing_more():
     world = World(
-        plan_of(Task(id="a", title="a")), {"a": _play("a", red_turns=0, shared=False, failures=())}
+        plan_of(Task(id="a", title="a")),
+        {"a": play_of("a", red_turns=0, shared=False, failures=())},
     )
     world.go()
     before = world.state

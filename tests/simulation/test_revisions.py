@@ -15,7 +15,8 @@ from windlass.testing.memory import MemoryInbox
 from windlass.views.closing import closing
 from windlass.views.cost import run_cost
 from windlass.views.edits import edit_lines
-from windlass.views.story import Line, line_of
+from windlass.views.lines import Line
+from windlass.views.story import line_of
 from worlds import World, plan_of, writes
 
 A = Task(id="a", title="First", text="do a", line=1)
@@ -82,8 +83,7 @@ def test_a_merged_task_that_changed_is_stale_until_a_person_asks_for_it_again():
     stale = closing(made.state, plan="p.md", workspaces="w")[0]
     assert (stale.word, stale.details[1]) == ("STALE", "windlass retry p:a")
 
-    again = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
-    assert again is not None
+    [again] = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
     assert line_of(again, made.state) == Line("AGAIN", "a First · asked for by a person")
     made.journal.append([again], expected=len(made.events))
     assert made.state.ended is e.RunEnd.STOPPED
@@ -201,14 +201,13 @@ def test_an_abandoned_task_goes_on_from_its_work_when_asked_for_again():  # X6
     assert edit_lines(made.state, edited)[0].endswith("`windlass retry a` tries it again")
     made.go(settings=Settings(checks=("test",), max_turns=2), revised=edited)
     assert made.state.ended is e.RunEnd.FAILED, "nobody asked"
-    again = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
-    assert again is not None
+    [again] = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
     made.journal.append([again], expected=len(made.events))
     made.agent.plays = {"a": writes("a", "GREEN")}
     made.go(settings=Settings(checks=("test",), max_turns=2))
     assert made.state.ended is e.RunEnd.COMPLETED
     assert made.state.tasks["a"].last.turn == 3
-    assert spoken(Message(command="retry", task="b"), made.state, made.clock.now()) is None
+    assert not spoken(Message(command="retry", task="b"), made.state, made.clock.now())
 
 
 def test_a_scenario_that_held_is_tried_again_on_what_is_new():  # K11
@@ -273,9 +272,9 @@ def test_killed_anywhere_after_an_edit_it_ends_the_same():  # B4
 
 def say(made: World, command: str, task: str) -> None:
     """As a person says it to a run that is stopped."""
-    fact = spoken(Message(command=command, task=task), made.state, made.clock.now())
-    assert fact is not None
-    made.journal.append([fact], expected=len(made.events))
+    facts = spoken(Message(command=command, task=task), made.state, made.clock.now())
+    assert facts
+    made.journal.append(facts, expected=len(made.events))
 
 
 def killed_at(plan: Plan, name: str, *, last: bool = False, **more) -> World:

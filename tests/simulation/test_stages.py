@@ -96,6 +96,15 @@ def test_each_dialect_says_whether_a_failure_stops_everything(path, text, stops)
     assert load(path, text).stops_on_failure is stops
 
 
+def test_a_stage_that_was_adopted_without_commits_is_no_lost_one():  # X11
+    world = World(staged(A, E), plays())
+    adopted = e.TaskAdopted(at=world.clock.now(), task="a", source="tasks.md", commit=None)
+    world.journal.append([world.first(None, None), adopted], expected=0)
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED, world.state.reason
+    assert starts(world) == ["e"]
+
+
 def test_layers_stop_when_a_task_is_abandoned():  # X5
     world = World(
         staged(A, B, E, dialect="layers"),

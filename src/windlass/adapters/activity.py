@@ -1,11 +1,33 @@
 """`activity.jsonl`: what agents say and do, for whoever looks later. Not synced, never folded."""
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Self, TextIO
 
 import msgspec
 
 from windlass.ports import Activity, Clock
+
+_MOST = 256 * 1024
+"""How far back anyone looks who comes late."""
+
+
+def heard_after(path: Path, offset: int) -> tuple[list[Activity], int]:
+    """What was written after that place, and the place to go on from; damage is passed over."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = file.seek(max(offset, size - _MOST))
+            text = file.read()
+    except OSError:
+        return [], offset
+    whole, _, _ = text.rpartition(b"\n")
+    heard: list[Activity] = []
+    for line in whole.splitlines():
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeError):
+            heard.append(msgspec.json.decode(line, type=Activity))
+    return heard, start + len(whole) + 1 if whole else start
 
 
 class ActivityLog:
@@ -27,8 +49,7 @@ class ActivityLog:
 
     def __exit__(self, *_: object) -> None:
         """Let it go."""
-        if self._file is not None:
-            self._file.close()
+        self._let_go()
 
     def write(self, activity: Activity) -> None:
         """Write it down; a full disk must not stop a run over chatter."""
@@ -38,4 +59,10 @@ class ActivityLog:
         try:
             self._file.write(msgspec.json.encode(line).decode() + "\n")
         except OSError:
-            self._file = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):  # it tries once more to write what it holds
+                file.close()

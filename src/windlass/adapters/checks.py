@@ -5,14 +5,17 @@ is never an exception: it passes, fails, or is absent, and absent never passes.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from windlass.adapters import processes
+from windlass.adapters import processes, syntax
+from windlass.adapters.git.pool import Shelf
+from windlass.adapters.git.store import printable
 from windlass.adapters.git.throwaways import Throwaways
-from windlass.adapters.runners import collected_nothing
+from windlass.adapters.runners import collected_nothing, how_many_ran
 from windlass.adapters.sandbox import Box, Sandbox
 from windlass.errors import SetupFailed
 from windlass.events.model import Absence, CheckResult, Outcome
+from windlass.secrets import Redactor
 
 TAIL = 4000
 """Characters of output that a result carries; the log has the whole."""
@@ -32,12 +35,16 @@ class CommandChecks:
         timeout: float,
         network: bool,
         logs: Path,
+        redactor: Redactor | None = None,
     ) -> None:
         self._throwaways = throwaways
         self._sandbox = sandbox
         self._timeout = timeout
         self._network = network
         self._logs = logs
+        # With a network a check could hand an open file to somebody who outlives it.
+        self._then: Shelf = "players" if network else "judges"
+        self._redactor = redactor or Redactor({})
 
     async def run(self, commit: str, commands: Sequence[str], log: str) -> tuple[CheckResult, ...]:
         """One result for each command, in order, all in one checkout of the commit."""
@@ -46,14 +53,35 @@ class CommandChecks:
         self._logs.mkdir(parents=True, exist_ok=True)
         logs = self._logs / f"{log}.log"
         try:
-            async with self._throwaways.lend(commit, log) as place:
+            async with self._throwaways.lend(commit, log, then=self._then) as place:
                 return tuple([await self._one(command, place.path, logs) for command in commands])
         except SetupFailed as failure:
             return tuple(_unable(command, str(failure)) for command in commands)
 
+    async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """A line for each of these files that cannot be parsed, as far as a parser is at hand."""
+        asked = syntax.parseable(paths)
+        if not asked:
+            return ()
+        said: list[str] = []
+        wanted = asked | syntax.BESIDE
+        folders = {str(folder) for path in asked for folder in PurePosixPath(path).parents}
+        lent = self._throwaways.excerpt(commit, "syntax", wanted.__contains__, folders.__contains__)
+        async with lent as excerpt:
+            box = Box(checkout=excerpt.path, network=False)
+            files = [path for path in excerpt.files if printable(path) in asked]
+            for command in syntax.parsers_for(files):
+                timeout = min(self._timeout, syntax.TIMEOUT)
+                done = await processes.run(
+                    self._sandbox, box, command, timeout=timeout, tail=syntax.TAIL
+                )
+                if done.started:  # else there is no such parser here
+                    said += syntax.told(done.output)
+        return tuple(said)
+
     async def _one(self, command: str, checkout: Path, log: Path) -> CheckResult:
         with log.open("a", encoding="utf-8") as file:
-            file.write(f"$ {command}\n")
+            file.write(f"$ {self._redactor.text(command)}\n")
         done = await processes.run(
             self._sandbox,
             Box(checkout=checkout, network=self._network, env={"CI": "true"}),
@@ -61,6 +89,7 @@ class CommandChecks:
             timeout=self._timeout,
             tail=TAIL,
             log=log,
+            redactor=self._redactor,
         )
         return _judged(command, done)
 
@@ -81,6 +110,7 @@ def _judged(command: str, done: processes.Finished) -> CheckResult:
         exit_code=done.exit_code,
         seconds=round(done.seconds, 3),
         output=done.output,
+        tests=how_many_ran(done.output),
     )
 
 

@@ -4,54 +4,107 @@ Inside bubblewrap every checkout appears under one path, so what setup made in o
 environment knows its path) holds in all, and is kept by the hash of its declared inputs. At other
 levels nothing is copied and setup runs in each. What setup makes is told to git as a by-product;
 what it changes of tracked files is put back, for a checkout is exactly its commit.
+
+Law: what one checkout leaves for others is made by code that was merged, or serves no other tree.
+Setup runs what the tree says, and a tree that is yet to be judged may say anything; so what it made
+there is kept for that very tree alone, until it is merged. So it is with `keep` folders: what
+checks of merged code left in them is kept, what an agent left in its own never.
 """
 
+import contextlib
 import hashlib
-import sys
-from pathlib import Path
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 
 import anyio
+import anyio.to_thread
 
 from windlass.adapters import processes
-from windlass.adapters.files import write_durably
-from windlass.adapters.git.checkouts import Checkouts, remove
+from windlass.adapters.files import sync_all, write_durably
+from windlass.adapters.git.checkouts import Checkouts
 from windlass.adapters.git.excludes import excludes, literal
+from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store
 from windlass.adapters.sandbox import Box, Sandbox
-from windlass.errors import SetupFailed
+from windlass.errors import ConfigError, SetupFailed
 from windlass.settings import WorkspaceSettings
 
 TIMEOUT = 1800
 """Seconds a setup command may take: it may download a whole toolchain."""
 
 _TAIL = 2000
-_COPY = ("cp", "-a", "--reflink=auto") if sys.platform == "linux" else ("cp", "-a")
+_FORM = "2"
+"""Changed when what was kept before must not be believed any more."""
+
+MOST_TREES = 8
+"""How many single trees have what setup made of them kept: as much as a few tasks at once need."""
+
+# A link that a tree has in the place of a file is replaced; cp would write to where it leads.
+_COPY = ("cp", "-a", "--reflink=auto", "--remove-destination", "-T")
 
 
 class Furnisher:
-    """Runs setup, or brings what it made before."""
+    """Runs setup, or brings what it made before; brings kept folders."""
 
-    def __init__(self, store: Store, sandbox: Sandbox, settings: WorkspaceSettings) -> None:
+    def __init__(
+        self, store: Store, refs: Refs, sandbox: Sandbox, settings: WorkspaceSettings
+    ) -> None:
         self._store = store
+        self._tip = refs.tip
         self._sandbox = sandbox
         self._settings = settings
+        self._folders = tuple(_inner(folder) for folder in settings.keep)
         self._checkouts = Checkouts(store)
         self._one_at_a_time = anyio.Lock()
 
-    async def __call__(self, checkout: Path, index: Path) -> None:
-        """Make the checkout fit; its files are those of `index` and no more."""
-        if not self._settings.setup:
-            return
-        kept = self._store.folders.furnished / await self._key(checkout, index)
-        if self._sandbox.level != "bwrap":
-            await self._set_up(checkout)
-            await self._note(checkout, index, kept)
-        else:
+    async def __call__(self, checkout: Path, index: Path, commit: str) -> bool:
+        """Make a checkout of the commit fit; its files are those of `index` and no more."""
+        if not self._settings.setup and not self._folders:
+            return False
+        if self._sandbox.level == "bwrap":
             async with self._one_at_a_time:  # the first makes it, the others find it made
-                if not (kept.is_dir() and await self._bring(kept, checkout, index)):
-                    await self._set_up(checkout)
-                    await self._keep(checkout, await self._note(checkout, index, kept), kept)
-        await self._checkouts.restore(checkout, index)
+                await self._furnish(checkout, index, commit)
+        elif self._settings.setup:
+            await self._set_up(checkout)
+            await self._note(checkout, index, await self._place(checkout, index, self._inputs))
+        if self._settings.setup:
+            await self._checkouts.restore(checkout, index)
+        return bool(self._settings.setup)
+
+    async def harvest(self, checkout: Path, index: Path, commit: str) -> None:
+        """Keep what checks left in `keep` folders, if the code they ran was merged."""
+        if self._sandbox.level != "bwrap" or not (self._folders and self._inputs):
+            return
+        place = await self._place(checkout, index, self._inputs)
+        for folder in self._folders:
+            target = _of(place, folder)
+            if target.exists() or (place / folder).exists() or not _is_real(checkout, folder):
+                continue
+            if not await self._is_merged(commit):
+                return
+            await self._keep(checkout / folder, {".": "."}, target)
+
+    async def _furnish(self, checkout: Path, index: Path, commit: str) -> None:
+        """Bring what there is for these inputs or this tree; what is missing is made."""
+        place = await self._place(checkout, index, self._inputs)
+        if self._settings.setup and not await self._brought(place, checkout, index):
+            own = await self._place(checkout, index, ()) if self._inputs else place
+            if own == place or not await self._brought(own, checkout, index):
+                await self._set_up(checkout)
+                made = await self._note(checkout, index, own)
+                await self._keep(checkout, {path: path for path in made}, own)
+                await self._forget_trees()
+            if own != place and await self._is_merged(commit):
+                await remove(place)
+                with contextlib.suppress(OSError):  # it could not be kept
+                    own.rename(place)
+        for folder in self._folders:
+            kept = _of(place, folder)
+            if kept.is_dir() and _is_free(checkout, folder):
+                (checkout / folder).parent.mkdir(parents=True, exist_ok=True)
+                await _copied(kept, checkout / folder)
 
     def exclude_text(self) -> str:
         """What snapshots leave out, with all that setup ever made here."""
@@ -62,19 +115,40 @@ class Furnisher:
             keep=self._settings.keep, setup=sorted(made), user=self._store.origin.excludes
         )
 
-    async def _key(self, checkout: Path, index: Path) -> str:
-        """One name for these commands on these inputs; without declared inputs, on all files."""
-        listed = await self._store.trees(
-            *("ls-files", "-z", "--stage", "--", *self._settings.inputs),
-            work_tree=checkout,
-            index=index,
-        )
-        told = "\0".join((*self._settings.setup, "", listed.stdout))
-        return hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()[:24]
+    @property
+    def _inputs(self) -> tuple[str, ...]:
+        return self._settings.inputs
 
-    async def _bring(self, kept: Path, checkout: Path, index: Path) -> bool:
+    async def _place(self, checkout: Path, index: Path, inputs: tuple[str, ...]) -> Path:
+        """Where what these commands make of these inputs is kept; of none named, of all files."""
+        listed = await self._store.trees(
+            *("ls-files", "-z", "--stage", "--", *inputs), work_tree=checkout, index=index
+        )
+        told = "\0".join((_FORM, *self._settings.setup, "", listed.stdout))
+        digest = hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()[:24]
+        return self._store.folders.furnished / (digest if inputs else f"tree-{digest}")
+
+    async def _is_merged(self, commit: str) -> bool:
+        """Whether the commit is the base, or has passed its judges and was merged."""
+        tip = (await self._store.pins(self._tip)).get(self._tip)
+        if tip is None:
+            return False
+        asked = ("merge-base", "--is-ancestor", commit, tip)
+        return (await self._store.trees(*asked, ok=(0, 1))).code == 0
+
+    async def _forget_trees(self) -> None:
+        """Keep what was made for single trees no longer than it is likely to be asked for."""
+        found = [path for path in self._store.folders.furnished.glob("tree-*") if path.is_dir()]
+        found.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        for path in found[MOST_TREES:]:
+            await remove(path)
+
+    async def _brought(self, kept: Path, checkout: Path, index: Path) -> bool:
         """Whether what was made before could be brought; if not, nothing of it stays."""
-        if await _copied(f"{kept}/.", checkout):
+        if not kept.is_dir():
+            return False
+        if await _copied(kept, checkout):
+            os.utime(kept)  # it was of use just now
             return True
         # This commit has other things in their place; setup is to begin as in any fresh checkout.
         await self._store.trees("clean", "-ffdxq", work_tree=checkout, index=index)
@@ -108,16 +182,21 @@ class Furnisher:
         write_durably(self._store.folders.git / "info" / "exclude", self.exclude_text())
         return made
 
-    async def _keep(self, checkout: Path, made: list[str], kept: Path) -> None:
-        """Keep a copy of what setup made, whole or not at all."""
-        building = kept.with_suffix(".building")
+    async def _keep(self, source: Path, made: Mapping[str, str], kept: Path) -> None:
+        """Keep a copy of what was made, whole or not at all."""
+        building = kept.with_name(f"{kept.name}.building")
         await remove(building)
         await remove(kept)
-        building.mkdir()
-        for path in made:
-            (building / path).parent.mkdir(parents=True, exist_ok=True)
-            if not await _copied(checkout / path, building / path):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        for path, name in made.items():
+            (building / name).parent.mkdir(parents=True, exist_ok=True)
+            if not await _copied(source / path, building / name):
+                await remove(building)
                 return  # it cannot be kept, and is made again each time
+        if not made:
+            building.mkdir()
+        # Found half after a power loss, it would be brought into every checkout from then on.
+        await anyio.to_thread.run_sync(sync_all, building)
         building.rename(kept)
 
 
@@ -125,3 +204,43 @@ async def _copied(source: Path | str, target: Path) -> bool:
     """Whether all of it could be copied."""
     copy = [*_COPY, str(source), str(target)]
     return (await anyio.run_process(copy, check=False)).returncode == 0
+
+
+def _inner(folder: str) -> str:
+    """A folder inside a checkout, as the configuration names it."""
+    path = PurePosixPath(folder.strip("/"))
+    if not path.parts or ".." in path.parts or path.parts[0] == ".git":
+        raise ConfigError(
+            f"[workspace] keep names {folder!r}, which is no folder inside a checkout",
+            hint='name folders such as ".venv" or "web/node_modules"',
+        )
+    return str(path)
+
+
+def _of(place: Path, folder: str) -> Path:
+    """Where a kept folder is, beside what setup made of the same inputs."""
+    return place.with_name(f"{place.name}+{folder.replace('/', '+')}")
+
+
+def _ways(checkout: Path, folder: str) -> Iterator[Path]:
+    """The folders on the way to one in a checkout."""
+    for part in PurePosixPath(folder).parts[:-1]:
+        checkout /= part
+        yield checkout
+
+
+def _is_real(checkout: Path, folder: str) -> bool:
+    """Whether the folder is there, and no link on the way to it."""
+    return all(_is_folder(path) for path in (*_ways(checkout, folder), checkout / folder))
+
+
+def _is_free(checkout: Path, folder: str) -> bool:
+    """Whether nothing is there, and no link on the way would lead what is written elsewhere."""
+    if os.path.lexists(checkout / folder):
+        return False
+    ways = _ways(checkout, folder)
+    return all(_is_folder(path) or not os.path.lexists(path) for path in ways)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

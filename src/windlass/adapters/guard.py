@@ -119,6 +119,10 @@ class GuardedChecks:
         await self._guard.compare(before, f"the checks of {log}")
         return results
 
+    async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """Parsing runs nothing of the project; there is nothing to look around for."""
+        return await self._checks.parse(commit, paths)
+
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "absent"

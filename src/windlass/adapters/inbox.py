@@ -8,14 +8,13 @@ but a command to do so.
 import contextlib
 import os
 import secrets
-import stat
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from windlass.adapters.files import fsync_dir, make_folder, write_durably
+from windlass.adapters.files import fsync_dir, make_folder, read_plainly, write_durably
 from windlass.errors import BadInput
 from windlass.ports import Message
 
@@ -67,15 +66,9 @@ def send(folder: Path, message: Message) -> Path:
 
 
 def _read(path: Path) -> Message | None:
-    # A link could lead anywhere, and a pipe would wait for ever.
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeError):
-        with os.fdopen(os.open(path, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return None
-            content = file.read(MAX_BYTES + 1)
-        if len(content) <= MAX_BYTES:
-            return _decoder.decode(content)
+    content = read_plainly(path, MAX_BYTES)
+    with contextlib.suppress(msgspec.MsgspecError):
+        return _decoder.decode(content) if content is not None else None
     return None
 
 

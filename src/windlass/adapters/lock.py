@@ -57,10 +57,10 @@ class PlanLock:
         """Let the lock go; the file stays, empty."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
-            try:
+            # What stands in it is for messages only: no run fails for a name that stays there.
+            with contextlib.suppress(OSError):
                 os.ftruncate(fd, 0)
-            finally:
-                os.close(fd)
+            os.close(fd)
 
 
 def holder(path: Path) -> int | None:

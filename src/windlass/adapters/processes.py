@@ -11,8 +11,8 @@ the thread that started it, and a worker thread may end long before the run does
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -23,7 +23,10 @@ import anyio.to_thread
 from msgspec import Struct
 
 from windlass.adapters.leftovers import MARKER, end_leftovers
+from windlass.adapters.limits import bounded, overrun
 from windlass.adapters.sandbox.model import Box, Sandbox
+from windlass.secrets import Redactor
+from windlass.settings import Level
 
 GRACE = 2.0
 """Seconds between asking a process to end and ending it."""
@@ -46,6 +49,8 @@ class Finished(Struct, frozen=True, kw_only=True):
     seconds: float
     started: bool
     """False when the command itself never ran: a missing program, a sandbox that failed."""
+    overran: str = ""
+    """What it had too much of, where it was ended for that."""
 
 
 async def run(
@@ -57,27 +62,34 @@ async def run(
     tail: int,
     output_limit: int = OUTPUT_LIMIT,
     log: Path | None = None,
+    redactor: Redactor | None = None,
 ) -> Finished:
     """Run the command in the box; give its exit code and the last `tail` characters it printed."""
     begin = time.monotonic()
     environment = sandbox.environment(box)
-    output = _Output(tail=tail, limit=output_limit)
+    output = _Output(tail=tail, limit=output_limit, redactor=redactor or Redactor({}))
     with ExitStack() as held:
         status = held.enter_context(_Status(wanted=sandbox.level == "bwrap"))
         try:
             if log is not None:
                 output.log = held.enter_context(log.open("ab", buffering=0))
             argv = status.reported(sandbox.argv(box, command))
+            argv = bounded(sandbox.level, sandbox.limits, argv)
             process = await _start(argv, box.checkout, environment, status)
         except OSError as error:
             return _not_started(str(error), begin)
         async with process:
             # In bubblewrap nobody can be asked: the first signal ends it, and all in it with it.
             grace = 0.0 if sandbox.level == "bwrap" else GRACE
-            end = partial(end_leftovers, environment[MARKER], session=process.pid)
-            timed_out = await _attend(process, output, timeout, partial(end, grace=grace))
+            end = partial(_end, sandbox.level, process, environment[MARKER])
+            mark = environment[MARKER]
+            over = _Overrun(partial(overrun, sandbox.level, sandbox.limits, process.pid, mark), end)
+            timed_out = await _attend(process, output, timeout, partial(end, grace=grace), over)
+        output.finish()
         code = process.returncode
-        if not timed_out and code is not None and code >= 0 and not status.ran():
+        if over.said:
+            output.keep(f"\n[windlass: ended: {over.said}]\n".encode())
+        elif not timed_out and code is not None and code >= 0 and not status.ran():
             return _not_started(output.end(), begin)
     return Finished(
         exit_code=None if timed_out else _shell_code(code),
@@ -85,6 +97,7 @@ async def run(
         output=output.end(),
         seconds=time.monotonic() - begin,
         started=True,
+        overran=over.said,
     )
 
 
@@ -107,16 +120,27 @@ async def _start(
     raise AssertionError  # a shield swallows nothing; the type checker cannot know
 
 
+def _end(level: Level, process: anyio.abc.Process, mark: str, *, grace: float = 0.0) -> int:
+    """End the command and all it started."""
+    if level == "bwrap":
+        # With bubblewrap goes all that is in it, at once and however much it is.
+        with suppress(ProcessLookupError):
+            process.kill()
+    return end_leftovers(mark, session=process.pid, grace=grace)
+
+
 async def _attend(
     process: anyio.abc.Process,
     output: "_Output",
     timeout: float,  # noqa: ASYNC109 (as above)
     end: Callable[..., int],
+    over: "_Overrun",
 ) -> bool:
     """Read and wait, then end whatever is left; tell whether the clock ended it."""
     timed_out = True  # what is cancelled is ended as gently as what took too long
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_pour, process, output)
+        tasks.start_soon(over.watch)
         try:
             with anyio.move_on_after(timeout):
                 await process.wait()
@@ -124,6 +148,7 @@ async def _attend(
         finally:
             # What a command that has ended left behind has had its time.
             end_now = end if timed_out else partial(end, grace=0.0)
+            over.stop()
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(end_now)
                 await process.wait()
@@ -153,10 +178,34 @@ def _shell_code(code: int | None) -> int | None:
     return 128 - code if code is not None and code < 0 else code
 
 
-class _Output:
-    """Keeps the end of what is printed, and the beginning in a log."""
+class _Overrun:
+    """Ends the box when it has too much of something, and remembers of what."""
 
-    def __init__(self, *, tail: int, limit: int) -> None:
+    def __init__(self, excess: Callable[[], Awaitable[str]], end: Callable[..., int]) -> None:
+        self.said = ""
+        self._excess = excess
+        self._end = end
+        self._scope = anyio.CancelScope()
+
+    async def watch(self) -> None:
+        """Look until there is nothing left to look at."""
+        with self._scope:
+            self.said = await self._excess()
+            await anyio.to_thread.run_sync(self._end)
+
+    def stop(self) -> None:
+        """Look no more: the command has ended, and who is left is ended anyway."""
+        self._scope.cancel()
+
+
+class _Output:
+    """Keeps the end of what is printed, and the beginning in a log; of secrets, neither.
+
+    They are taken out before anything is cut, for what is left of one could not be told any more.
+    """
+
+    def __init__(self, *, tail: int, limit: int, redactor: Redactor) -> None:
+        self._clean = redactor.stream()
         self.log: BinaryIO | None = None
         self._characters = tail
         self._bytes = 4 * tail + 4  # a character has at most four, and the first may be cut
@@ -165,7 +214,15 @@ class _Output:
         self._limit = limit
 
     def take(self, chunk: bytes) -> None:
-        """Take what was printed; beyond the limit the log only says that there was more."""
+        """Take what was printed."""
+        self.keep(self._clean.feed(chunk))
+
+    def finish(self) -> None:
+        """Take what was held back: nothing more will be printed."""
+        self.keep(self._clean.end())
+
+    def keep(self, chunk: bytes) -> None:
+        """Keep what holds no secret; beyond the limit the log only says that there was more."""
         self._kept += chunk
         del self._kept[: -self._bytes]
         if self._left >= 0:

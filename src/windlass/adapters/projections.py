@@ -37,6 +37,8 @@ class Shown(Struct, frozen=True):
     """None for a file that is to be gone."""
     shared: bool = False
     """The file is the user's own, and all but Windlass's part of it is as it was just now."""
+    gives_way: bool = False
+    """What is there now is another run's, and nobody's edit."""
 
 
 Render = Callable[[RunState, int], Mapping[Path, Shown]]
@@ -53,8 +55,11 @@ class Projections:
         self._notice = notice
         self._hashes = _read(memory)
         self._unwritable: set[Path] = set()
-        """Files that are left alone until the next process tries again."""
+        """Files that are left alone until the last flush tries again."""
+        self._said: set[Path] = set()
         self._newest: tuple[RunState, int] | None = None
+        self._last: tuple[RunState, int] | None = None
+        """What the last flush was to write."""
         self._statuses: object = None
         self._changed = anyio.Event()
         self._hurry = anyio.Event()
@@ -63,7 +68,10 @@ class Projections:
         """Take note; the writing happens elsewhere."""
         self._newest = (state, seq)
         self._changed.set()
-        statuses = state.ended, tuple(task.status for task in state.tasks.values())
+        # Asked at every fact: what rests has changed only if there is more or less of it.
+        live = tuple((task.id, task.status) for task in state.live)
+        resting = state.index.free, state.queue, state.index.abandoned, state.index.merged
+        statuses = state.ended, live, resting
         if statuses != self._statuses:
             self._statuses = statuses
             self._hurry.set()
@@ -78,28 +86,39 @@ class Projections:
             with anyio.move_on_after(SECONDS - BREATH):
                 await self._hurry.wait()
 
+    def close(self) -> None:
+        """Write what is newest, also where that could not be done before."""
+        if self._unwritable and self._newest is None:
+            self._newest = self._last
+        self._unwritable.clear()
+        self.flush()
+
     def flush(self) -> None:
         """Write what is newest."""
         newest, self._newest = self._newest, None
         if newest is None:
             return
+        self._last = newest
         due: dict[Path, Shown] = {}
         for path, shown in self._render(*newest).items():
-            there = _bytes(path)
+            there = _hash_of(path)
             with self._going_on_without(path):
-                self._look_for_edit(path, there, shared=shown.shared)
-            if path not in self._unwritable and there != (
-                None if shown.text is None else shown.text.encode()
-            ):
+                if not shown.gives_way:
+                    self._look_for_edit(path, there, shared=shown.shared)
+            if path not in self._unwritable and there != _hash(shown.text):
                 due[path] = shown
-        self._remember(due)
+        with self._going_on_without(self._memory):
+            self._remember(due)
+        if self._memory in self._unwritable:
+            return  # what is written and not remembered would look like an edit
         for path, shown in due.items():
             with self._going_on_without(path):
                 if shown.text is None:
                     remove_durably(path)
                 else:
                     make_folder(path.parent)
-                    write_durably(path, shown.text)
+                    # Half-written, it would lie about among the user's own files.
+                    write_durably(path, shown.text, by_way_of=self._memory.parent)
 
     @contextlib.contextmanager
     def _going_on_without(self, path: Path) -> Generator[None]:
@@ -108,31 +127,39 @@ class Projections:
             yield
         except OSError as error:
             self._unwritable.add(path)
-            self._notice(f"{path.name} cannot be written from here on: {error.strerror}")
+            if path not in self._said:
+                self._said.add(path)
+                self._notice(f"{path.name} cannot be written from here on: {error.strerror}")
 
-    def _look_for_edit(self, path: Path, there: bytes | None, *, shared: bool) -> None:
+    def _look_for_edit(self, path: Path, there: str | None, *, shared: bool) -> None:
         ours = self._hashes.get(str(path))
-        if there is None or ours is None or _hash(there) in ours:
+        if there is None or ours is None or there in ours:
             return
-        self._hashes[str(path)] = (*ours, _hash(there))  # said once
+        seen = (*ours, there)
         if shared:
+            self._hashes[str(path)] = seen  # said once
             self._notice(f"{path.name} was edited; only Windlass's own part of it is written")
             return
-        aside = path.with_name(f"{path.name}.edited-{_hash(there)[:8]}")
-        write_durably(aside, there)
+        aside = path.with_name(f"{path.name}.edited-{there[:8]}")
+        make_folder(self._memory.parent)
+        write_durably(aside, path.read_bytes(), by_way_of=self._memory.parent)
+        self._hashes[str(path)] = seen
         self._notice(f"{path.name} was edited; it is never read back: kept as {aside.name}")
 
     def _remember(self, due: Mapping[Path, Shown]) -> None:
         """Before they are written, or a kill in between would make ours look like an edit."""
         known = dict(self._hashes)
         for path, shown in due.items():
-            before = known.get(str(path), ())[-1:]
-            if shown.text is not None:
-                known[str(path)] = (*before, _hash(shown.text.encode()))
+            # What is there now stays known: the writing that is to come may fail.
+            before, there = known.get(str(path), ())[-1:], _hash_of(path)
+            if before and there is not None:
+                before = (there,)
+            if (hashed := _hash(shown.text)) is not None:
+                known[str(path)] = (*before, hashed)
         if known != self._hashes:
-            self._hashes = known
             make_folder(self._memory.parent)
             write_durably(self._memory, msgspec.json.encode(known))
+            self._hashes = known
 
 
 def _read(memory: Path) -> dict[str, tuple[str, ...]]:
@@ -141,12 +168,14 @@ def _read(memory: Path) -> dict[str, tuple[str, ...]]:
     return {}
 
 
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
+def _hash_of(path: Path) -> str | None:
+    """The hash of a file, if there is one; a pipe there is none, and never ends."""
+    with contextlib.suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
 
 
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _hash(text: str | None) -> str | None:
+    return None if text is None else hashlib.sha256(text.encode()).hexdigest()

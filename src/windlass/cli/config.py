@@ -4,6 +4,7 @@ Read from the user's checkout, committed or not, at each start; never from a wor
 nobody reads is an error, with file and line.
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,12 @@ from windlass.errors import ConfigError
 from windlass.settings import Settings
 
 FILE = "windlass.toml"
+
+_OPTIONS = {
+    "telemetry.prometheus": "option --metrics-port",
+    "notify.desktop": "option --notify",
+}
+"""Options that are not called as their key."""
 
 
 class Value(Struct, frozen=True, kw_only=True):
@@ -70,6 +77,8 @@ def variable(key: str) -> str:
 
 def _option(key: str) -> str:
     # Some are called by their section: `--level` and `--run` alone would say nothing.
+    if key in _OPTIONS:
+        return _OPTIONS[key]
     section, _, own = key.rpartition(".")
     name = section if section in {"sandbox", "e2e"} else own
     return "option --" + name.replace("_", "-")
@@ -77,7 +86,7 @@ def _option(key: str) -> str:
 
 def _file(root: Path) -> tuple[str, str, dict[str, Any]]:
     own, shared = root / FILE, root / "pyproject.toml"
-    if own.is_file():
+    if os.path.lexists(own):  # checks that a broken link leads to must not go unheeded
         text = _read(own)
         return FILE, text, _parsed(FILE, text)
     if shared.is_file():
@@ -99,9 +108,16 @@ def _table(told: Any, *names: str) -> dict[str, Any] | None:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise ConfigError(f"{path.name} cannot be read: {error}") from None
+        content = path.read_bytes()
+    except OSError as error:
+        told = f"{path.name} cannot be read: {error.strerror or error}"
+        raise ConfigError(told, hint="mend or remove it") from None
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        told = f"{path.name}:{line}: the file is not UTF-8 text"
+        raise ConfigError(told, hint="save it as UTF-8") from None
 
 
 def _parsed(name: str, text: str) -> dict[str, Any]:

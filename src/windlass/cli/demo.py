@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from windlass.errors import BadInput
+
 if TYPE_CHECKING:
     from windlass.testing.stage import Stage
 
@@ -32,6 +34,8 @@ def command(into: Path | None) -> int:
     from windlass.testing.sample import FILES, book
     from windlass.testing.stage import Stage, scripted_model
 
+    if shutil.which("git") is None:
+        raise BadInput("git is not installed", hint="install git 2.38 or newer")
     root = _folder(into)
     with scripted_model(book(PAUSE), root / "model.log") as url:
         stage = Stage(root, url)
@@ -86,7 +90,7 @@ def _farewell(stage: "Stage") -> None:
     click.echo(f"  {program} status          how it stands, what it cost")
     click.echo(f"  {program} log             what happened, from the journal")
     click.echo(f"  {program} diff 1.3        what a task changed")
-    click.echo("  git merge windlass/plan/integration")
+    click.echo(f"  {program} land            move your branch to what was merged")
     _title("With a real key, in a repository of your own")
     click.echo("  export ANTHROPIC_API_KEY=…")
     click.echo(f"  {program} init            find the project's checks, write windlass.toml")

@@ -10,11 +10,12 @@ from typing import Literal
 import click
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from windlass.cli.config import Configuration, Value, configure, variable
 from windlass.cli.init import INSTALL_WALLS
 from windlass.cli.options import json_option, repo_option
-from windlass.cli.wiring import Project, machine, newest
+from windlass.cli.wiring import Project, machine
 from windlass.cli.wiring.project import CREDENTIALS
 from windlass.errors import WindlassError
 from windlass.secrets import Redactor
@@ -59,7 +60,7 @@ def command(as_json: bool, repo: Path) -> int:  # noqa: FBT001
     """
     environment = dict(os.environ)
     diagnosis = diagnose(repo.resolve(), environment)
-    text = _machine_readable(diagnosis) if as_json else "\n".join(_lines(diagnosis))
+    text = _machine_readable(diagnosis) if as_json else "\n".join(told(diagnosis))
     # A setting may quote what a variable keeps secret.
     click.echo(Redactor(environment).text(text))
     return 0 if diagnosis.usable else 2
@@ -86,8 +87,15 @@ def diagnose(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
         schema=1,
         usable=all(finding.level != "bad" for finding in findings),
         findings=tuple(findings),
-        settings=configuration.values,
+        settings=tuple(_without_secrets(value, environment) for value in configuration.values),
     )
+
+
+def _without_secrets(value: Value, environment: Mapping[str, str]) -> Value:
+    """A setting as it may be shown: what doctor prints is pasted into bug reports."""
+    if not isinstance(value.value, str):
+        return value
+    return replace(value, value=Redactor(environment).text(value.value))
 
 
 def _machine(
@@ -143,19 +151,23 @@ def _sandbox(
             said=f"level {wanted}, as set: agents are not walled in",
             cure="set another level, or say `--sandbox none` each time" if wanted == "none" else "",
         )
+    native = machine.native_walls()
     try:
         reason = project.why_no_walls(settings) if project else machine.why_no_walls(environment)
     except WindlassError as error:
         return _bad("machine", "sandbox", error)
+    asked = native if wanted == "auto" else wanted
+    if asked != native:
+        reason = f"this system has {native}"
     if reason is None:
-        return Finding(area="machine", name="sandbox", said="level bwrap: agents are walled in")
+        return Finding(area="machine", name="sandbox", said=f"level {asked}: agents are walled in")
     return Finding(
         area="machine",
         name="sandbox",
-        level="bad" if wanted == "bwrap" else "warn",
-        said=f"level bwrap does not work here ({reason})"
-        + ("" if wanted == "bwrap" else "; a run gets level checkout: watched, not walled in"),
-        cure=INSTALL_WALLS,
+        level="bad" if wanted != "auto" else "warn",
+        said=f"level {asked} does not work here ({reason})"
+        + ("" if wanted != "auto" else "; a run gets level checkout: watched, not walled in"),
+        cure=INSTALL_WALLS if native == "bwrap" else "",
     )
 
 
@@ -204,7 +216,7 @@ def _plans(project: Project) -> Iterator[Finding]:
 
 
 def _plan(project: Project, plan_id: str) -> Finding:
-    state = newest(project.entries(plan_id))
+    state = project.last_run(plan_id)
     pid = project.live_pid(plan_id)
     if state is None:
         return Finding(area="plans", name=plan_id, said="never run")
@@ -255,7 +267,8 @@ def _machine_readable(diagnosis: Diagnosis) -> str:
     return msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode()
 
 
-def _lines(diagnosis: Diagnosis) -> Iterator[str]:
+def told(diagnosis: Diagnosis) -> Iterator[str]:
+    """What was found, for people."""
     for area in ("machine", "repository", "plans", "settings"):
         found = [finding for finding in diagnosis.findings if finding.area == area]
         if found or area == "settings":

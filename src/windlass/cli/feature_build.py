@@ -8,7 +8,7 @@ import click
 
 from windlass.cli.finding import plan_to_resume, read_plan
 from windlass.cli.hauling import Request, start_or_resume
-from windlass.cli.options import run_options
+from windlass.cli.options import mend_options, run_options
 from windlass.cli.wiring import Project
 from windlass.dialects import taskfile
 from windlass.dialects.task_text import is_meant
@@ -20,6 +20,7 @@ from windlass.plan import Plan
 @click.argument("task_id", metavar="TASK-ID")
 @click.option("--resume", "choice", flag_value="resume", help="Go on with an unfinished run")
 @click.option("--restart", "choice", flag_value="restart", help="Leave it, and begin anew")
+@mend_options
 @run_options
 def command(task_id: str, choice: str | None, repo: Path, **options: Any) -> int:
     """Run the task of that id, a Markdown file below tasks/ whose frontmatter has the id.

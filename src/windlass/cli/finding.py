@@ -2,33 +2,43 @@
 
 import hashlib
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from windlass.cli.wiring import Project, newest
+from windlass.cli.wiring import Project
+from windlass.cli.wiring.recovering import plans_in_git
 from windlass.dialects import load, refers_to
 from windlass.errors import BadInput, PlanError, WindlassError
 from windlass.plan import Plan
 from windlass.state import RunState
+from windlass.state.stages import barriers
 from windlass.views.outcome import is_finished, run_status
+from windlass.views.progress import merges
 from windlass.views.words import one_line
 
 
 def read_plan(project: Project, typed: str, *, dialect: str | None = None) -> Plan:
     """The plan that is meant, read from its files as they are now."""
-    path = project.directory / typed
-    if not os.path.lexists(path):
+    if not os.path.lexists(project.directory / typed):
         return _by_id(project, typed, dialect)
+    plan = plan_as_written(project, typed, dialect=dialect)
+    return replace(plan, id=_own_id(project, plan))
+
+
+def plan_as_written(project: Project, typed: str, *, dialect: str | None = None) -> Plan:
+    """The plan of a file or folder, whatever else was run here: no journal is asked."""
+    path = project.directory / typed
     if not path.exists():
-        raise PlanError("the link leads nowhere", path=typed, hint="name the plan's file")
+        gone = "the link leads nowhere" if os.path.lexists(path) else "no such file or plan"
+        raise PlanError(gone, path=one_line(typed, 200), hint="name the plan's file")
     shown = _shown(project, path)
     if not shown.isprintable():
         # It would be recorded with the run, and shown; surrogates cannot even be written.
         raise PlanError("the file's name is not plain text", path=shown, hint="rename it")
-    plan = _loaded(project, path, shown, dialect)
-    return replace(plan, id=_own_id(project, plan))
+    return _loaded(project, path, shown, dialect)
 
 
 def plan_to_resume(project: Project, typed: str) -> Plan:
@@ -65,7 +75,7 @@ def plan_id_of(project: Project, typed: str | None) -> str:
 def last_run(project: Project, typed: str | None) -> RunState:
     """The state of the plan's last run."""
     plan_id = plan_id_of(project, typed)
-    state = newest(project.entries(plan_id))
+    state = project.last_run(plan_id)
     if state is None:
         raise BadInput(
             f"plan {plan_id!r} was never run here",
@@ -74,32 +84,74 @@ def last_run(project: Project, typed: str | None) -> RunState:
     return state
 
 
-def find_task(project: Project, typed: str) -> tuple[RunState, str]:
-    """The task that is meant, written TASK or PLAN:TASK, with its plan's last run."""
-    plan, _, task_id = typed.rpartition(":")
-    if plan:
+def to_land(project: Project, typed: str | None) -> str:
+    """The id of the plan whose merges are to land; without a name, of the only one that has any."""
+    if typed is not None:
+        return plan_id_of(project, typed)
+    found = [project.last_run(plan_id) for plan_id in project.plans()]
+    waiting = [state for state in found if state is not None and _could_land(state)]
+    if len(waiting) == 1:
+        return waiting[0].plan.id
+    if waiting:
+        listed = ", ".join(state.plan.id for state in waiting)
+        raise BadInput(f"several runs could land: {listed}", hint="name the plan")
+    if not any(found):
+        raise never_run(project, "no run here has something to land")
+    raise BadInput(
+        "no run here has something to land", hint="`windlass status` shows what there is"
+    )
+
+
+def _could_land(state: RunState) -> bool:
+    landed = state.landing is not None and state.landing.landed is not None
+    return merges(state) > 0 and not landed
+
+
+def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[RunState, str]:
+    """The task that is meant, written TASK or PLAN:TASK, with its plan's last run.
+
+    Where stages are asked for too, what is no task may be a stage; their names may hold colons.
+    """
+    what = "task or stage" if stages else "task"
+
+    def has(state: RunState, name: str) -> bool:
+        return name in state.tasks or (stages and name in barriers(state))
+
+    for plan, name in _split(project, typed):
         state = last_run(project, plan)
-        if task_id not in state.tasks:
-            raise BadInput(f"plan {plan!r} has no task {task_id!r}", hint="`windlass status`")
-        return state, task_id
-    states = [newest(project.entries(plan_id)) for plan_id in project.plans()]
-    having = [state for state in states if state is not None and task_id in state.tasks]
+        if has(state, name):
+            return state, name
+        raise BadInput(f"plan {plan!r} has no {what} {name!r}", hint="`windlass status`")
+    states = [project.last_run(plan_id) for plan_id in project.plans()]
+    having = [state for state in states if state is not None and has(state, typed)]
     if len(having) == 1:
-        return having[0], task_id
-    if not having:
-        raise BadInput(
-            f"no plan that was run here has a task {task_id!r}", hint="`windlass status`"
-        )
-    listed = ", ".join(f"{state.plan.id}:{task_id}" for state in having)
-    raise BadInput(f"several plans have a task {task_id!r}", hint=f"say which: {listed}")
+        return having[0], typed
+    if having:
+        listed = ", ".join(f"{state.plan.id}:{typed}" for state in having)
+        raise BadInput(f"several plans have a {what} {typed!r}", hint=f"say which: {listed}")
+    plan, _, name = typed.rpartition(":")
+    if plan:
+        last_run(project, plan)  # which says why there is no such plan
+    raise BadInput(f"no plan that was run here has a {what} {typed!r}", hint="`windlass status`")
+
+
+def _split(project: Project, typed: str) -> Iterator[tuple[str, str]]:
+    """PLAN and the rest, by the first colon that has a plan of this repository before it."""
+    ends = (end for end, letter in enumerate(typed) if letter == ":" and end)
+    for end in ends:
+        if _recorded(project, typed[:end]) is not None:
+            yield typed[:end], typed[end + 1 :]
+            return
 
 
 def _by_id(project: Project, typed: str, dialect: str | None) -> Plan:
     """The plan of that id, from the file or folder its last run was started with."""
-    state = newest(project.entries(typed)) if typed in project.plans() else None
+    state = project.last_run(typed) if typed in project.plans() else None
     if state is None:
         known = ", ".join(project.plans())
         hint = f"plans run here: {known}" if known else "name a Markdown file with tasks"
+        if typed in plans_in_git(project):
+            hint = f"git has a run of it, and no journal: windlass recover {typed}"
         raise PlanError("no such file or plan", path=one_line(typed, 200), hint=hint)
     shown = state.plan.path
     path = project.root / shown
@@ -112,7 +164,7 @@ def _by_id(project: Project, typed: str, dialect: str | None) -> Plan:
 def _recorded(project: Project, typed: str) -> RunState | None:
     """The last run of the plan that has this id, or that alone was read from this path."""
     if typed in project.plans():
-        return newest(project.entries(typed))
+        return project.last_run(typed)
     path = project.directory / typed
     if not os.path.exists(path):  # noqa: PTH110  which is also true of a name that is too long
         return None
@@ -121,7 +173,7 @@ def _recorded(project: Project, typed: str) -> RunState | None:
     for plan_id in project.plans():
         # A journal that cannot be read is said where its own plan is asked for.
         with suppress(WindlassError):
-            state = newest(project.entries(plan_id))
+            state = project.last_run(plan_id)
             having += [state] if state is not None and state.plan.path == shown else []
     return having[0] if len(having) == 1 else None
 
@@ -144,26 +196,41 @@ def _shown(project: Project, path: Path) -> str:
 
 def _own_id(project: Project, plan: Plan) -> str:
     """The plan's id, with a suffix from its path where another plan here has that id already."""
-    other = newest(project.entries(plan.id)) if plan.id in project.plans() else None
+    other = project.last_run(plan.id) if plan.id in project.plans() else None
     if other is None or other.plan.path == plan.path:
         return plan.id
     if not (project.root / other.plan.path).exists():
         return plan.id
+    return id_beside_others(plan)
+
+
+def id_beside_others(plan: Plan) -> str:
+    """The id of a plan where another has the one that it would have."""
     suffix = hashlib.sha256(plan.path.encode()).hexdigest()[:6]
     return f"{plan.id[:57]}-{suffix}"
 
 
 def _only_unfinished(project: Project) -> str:
-    found = [newest(project.entries(plan_id)) for plan_id in project.plans()]
+    found = [project.last_run(plan_id) for plan_id in project.plans()]
     states = [state for state in found if state is not None]
     open_runs = [state for state in states if not is_finished(state)]
     if len(open_runs) == 1:
         return open_runs[0].plan.id
     if open_runs:
         raise BadInput(f"several runs are unfinished: {_listed(open_runs)}", hint="name the plan")
-    known = f": {_listed(states)}" if states else ""
-    cure = "name the plan, or start one" if states else "start one"
-    raise BadInput(f"there is no unfinished run here{known}", hint=f"{cure}: windlass run PLAN")
+    if not states:
+        raise never_run(project, "there is no unfinished run here")
+    cure = "name the plan, or start one: windlass run PLAN"
+    raise BadInput(f"there is no unfinished run here: {_listed(states)}", hint=cure)
+
+
+def never_run(project: Project, said: str = "no plan was run here yet") -> BadInput:
+    """What is said where no journal is; git may know better."""
+    pinned = plans_in_git(project)
+    if pinned:
+        lost = f"git has runs of {', '.join(pinned)}, and no journal tells of them"
+        return BadInput(f"{said}: {lost}", hint=f"rebuild it: windlass recover {min(pinned)}")
+    return BadInput(said, hint="start one: windlass run PLAN")
 
 
 def _listed(states: list[RunState]) -> str:

@@ -1,27 +1,58 @@
 """`run` and `resume` behind their options: ask what must be asked, then haul."""
 
 import os
-import sys
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import anyio
-import click
 from msgspec import Struct
 
-from windlass.cli.config import Configuration, configure
+from windlass.cli.abort import ABORT as ABORT_RUN
+from windlass.cli.asking import Answer, decided, said
+from windlass.cli.config import Configuration, configure, variable
 from windlass.cli.options import settings_of
-from windlass.cli.wiring import Project, World, WritableJournal, ended, newest, resumed, started
-from windlass.cli.wiring.facts import new_run_id, refuse_short_journal, revised, told_until
+from windlass.cli.resting import record_end
+from windlass.cli.showing import screens, write_step_summary
+from windlass.cli.watching import Watch
+from windlass.cli.wiring import (
+    Outside,
+    Project,
+    World,
+    WritableJournal,
+    ended,
+    newest,
+    resumed,
+    started,
+)
+from windlass.cli.wiring.facts import (
+    facts_of_last_run,
+    new_run_id,
+    refuse_short_journal,
+    revised,
+    told_until,
+)
+from windlass.cli.wiring.recovering import plans_in_git
+from windlass.dialects import continue_here_path
 from windlass.dialects import writes as writes_of
-from windlass.errors import BadInput, ConfigError, Unanswered
-from windlass.events.model import RunEnd
+from windlass.errors import (
+    BadInput,
+    ConfigError,
+    GitFailed,
+    Interrupted,
+    JournalUnwritable,
+    WindlassError,
+)
+from windlass.events.model import Entry, Event, RunEnd
 from windlass.plan import Plan
+from windlass.ports import Agent
 from windlass.scheduler.estimates import learnt
-from windlass.settings import Level, Settings
-from windlass.state import RunState, runs
-from windlass.ui.jsonl import JsonScreen
-from windlass.ui.plain import PlainScreen
+from windlass.settings import WALLED, Level, Settings
+from windlass.state import RunState, apply, runs
+from windlass.views.choices import ABORT, RESTART
 from windlass.views.closing import closing
 from windlass.views.edits import edit_lines
 from windlass.views.outcome import EXIT_CODES, is_finished, run_status
@@ -36,11 +67,24 @@ class Request(Struct, frozen=True, kw_only=True):
     options: dict[str, Any]
     choice: str | None
     """resume, restart, or None to ask."""
+    resuming: bool = False
+    """Whether it was `windlass resume`, which begins no new run."""
+    agent: Agent | None = None
+    """Who plays in place of the agent that the settings name; a rehearsal brings its own."""
 
 
 def start_or_resume(project: Project, plan: Plan, request: Request) -> int:
     """Haul the plan, and return the exit code."""
-    return _Hauling(project, plan, request).go()
+    hauling = _Hauling(project, plan, request)
+    try:
+        code = hauling.go()
+    except (OSError, GitFailed, JournalUnwritable) as error:
+        raise hauling.interrupted(error) from error
+    if code or request.options.get("pr") is False:
+        return code
+    from windlass.cli.pr import offer
+
+    return offer(project, plan.id, wish=request.options.get("pr"))
 
 
 class _Hauling:
@@ -52,10 +96,26 @@ class _Hauling:
         self._request = request
         configuration = configure(project.root, project.environment, settings_of(request.options))
         self._settings = configuration.settings
-        self._screen = _screen(request.options)
+        self._unread = anyio.Event()
+        self._screen, self._data = screens(
+            request.options, project.environment, left=self._unread.set
+        )
         _refuse_without_credentials(project)
         _refuse_none_by_habit(configuration)
-        if request.choice == "resume":
+        _refuse_command_in_file(configuration)
+        self._outside = Outside(
+            project,
+            plan.id,
+            self._settings,
+            notify=request.options.get("notify"),
+            say=lambda text: self._screen.say("NOTE", text),
+        )
+        # What mends a run goes on with it, and never begins another.
+        mends = request.choice is None and bool(
+            request.options.get("mend") or request.options.get("reset_tasks")
+        )
+        self._resumes = mends or request.choice == "resume"
+        if self._resumes:
             entries = project.entries(plan.id)
             self._refuse_nothing_to_resume(newest(entries), entries[-1].seq if entries else 0)
         # All that can be refused is refused before the lock, for taking it leaves files behind.
@@ -69,19 +129,41 @@ class _Hauling:
             if before is not None:
                 refuse_short_journal(self._project, self._plan.id, journal.last, before.run)
             if before is not None and not is_finished(before):
-                choice = self._request.choice or self._ask(before)
-                if choice == "resume":
-                    return self._haul(journal, before)
-                if choice == "abort":
-                    return EXIT_CODES[RunEnd.STOPPED]
+                answer = self._decided(before)
+                if answer.name == ABORT.name:
+                    return self._abort(journal, before)
+                if answer.name != RESTART.name:
+                    return self._haul(journal, said(self._project, journal, before, answer.words))
                 journal.append([ended(RunEnd.ABANDONED, "restarted")], expected=journal.last)
-            elif self._request.choice == "resume":  # another may have gone on between the looks
+            elif self._resumes:  # another may have gone on between the looks
                 self._refuse_nothing_to_resume(before, journal.last)
                 if before is not None:
                     return self._catch_up(journal, before)
             return self._haul(journal, None)
 
+    def interrupted(self, error: Exception) -> Interrupted:
+        """What a person is told when the world did not let the run go on: why, and the cure."""
+        trouble = self._project.trouble(error)
+        begun = False
+        with suppress(WindlassError, OSError):
+            begun = newest(self._project.entries(self._plan.id)) is not None
+        command = f"windlass {'resume' if begun else 'run'} {self._request.typed}"
+        cure = f"{trouble.cure}, then go on with `{command}`; nothing recorded is lost"
+        return Interrupted(trouble.what, hint=cure)
+
     def _haul(self, journal: WritableJournal, before: RunState | None) -> int:
+        """Haul it, and let whoever follows from outside come to the end of it."""
+
+        def recorded() -> list[Event]:
+            return facts_of_last_run(journal.read()) if before is not None else []
+
+        try:
+            self._outside.open(recorded)
+            return self._hauled(journal, before)
+        finally:
+            self._outside.close()
+
+    def _hauled(self, journal: WritableJournal, before: RunState | None) -> int:
         run = before.run if before is not None else new_run_id()
         world = self._world(journal, run, before)
         self._warn(world.sandbox.level, before)
@@ -102,50 +184,87 @@ class _Hauling:
                 self._moved(before),
                 metered=world.metered,
             )
-        _forget_secrets()
-        data = JsonScreen(sys.stdout) if self._request.options.get("as_json") else None
-        show = data.entry if data is not None else self._screen.entry
-        facts = (first, *revised(before, self._plan))
-        state = anyio.run(
-            lambda: world.haul(facts, before, observe=show, watch=self._screen.activity)
-        )
-        return self._close(data, state, journal.last)
+        forget_secrets()
+        show = self._data.entry if self._data is not None else self._screen.entry
+        edit = revised(before, self._plan)
+        watch = Watch(self._project, reduce(apply, edit, apply(before, first)), self._screen.say)
+
+        def observe(entry: Entry, state: RunState) -> None:
+            show(entry, state)
+            watch.see(state)
+            self._outside.follow(entry, state)
+
+        async def beside() -> None:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(watch.keep)
+                tasks.start_soon(self._screen.keep)
+                tasks.start_soon(self._outside.keep)
+                tasks.start_soon(self._stop_unread)
+
+        with self._screen, self._outside.breaking(self._plan.title):
+            state = anyio.run(
+                lambda: world.haul(
+                    (first, *edit),
+                    before,
+                    observe=observe,
+                    watch=self._screen.activity,
+                    beside=beside,
+                )
+            )
+        return self._close(state, journal.last)
+
+    async def _stop_unread(self) -> None:
+        """What nobody reads any more would go on paying unseen: as with a terminal that closes."""
+        await self._unread.wait()
+        signal.raise_signal(signal.SIGHUP)
 
     def _catch_up(self, journal: WritableJournal, before: RunState) -> int:
         """Show the end of a run that was recorded by a process which was killed right after."""
         world = self._world(journal, before.run, before)
         anyio.run(world.catch_up, before, journal.last)
-        data = JsonScreen(sys.stdout) if self._request.options.get("as_json") else None
-        return self._close(data, before, journal.last)
+        return self._close(before, journal.last)
 
     def _world(self, journal: WritableJournal, run: str, before: RunState | None) -> World:
         # The plan as recorded is what the run writes into; a resumed one may lie elsewhere now.
-        writes = writes_of(before.plan if before is not None else self._plan)
+        plan = before.plan if before is not None else self._plan
+        writes = (*writes_of(plan), continue_here_path(plan))
         return World(
             self._project,
             self._plan.id,
             run,
             self._settings,
             journal,
+            agent=self._request.agent,
             writes=writes,
             notice=lambda text: self._screen.say("EDITED", text),
+            remark=lambda text: self._screen.say("NOTE", text),
+            traceparent=self._outside.traceparent,
         )
 
-    def _close(self, data: JsonScreen | None, state: RunState, seq: int) -> int:
-        if data is not None:
-            data.result(state, seq)
+    def _close(self, state: RunState, seq: int) -> int:
+        if self._data is not None:
+            self._data.result(state, seq)
         kept = self._project.folders(self._plan.id).workspaces.relative_to(self._project.root)
-        self._screen.closing(closing(state, plan=self._request.typed, workspaces=str(kept)))
+        lines = closing(
+            state,
+            plan=self._request.typed,
+            workspaces=str(kept),
+            continue_here=continue_here_path(state.plan),
+            ground=self._project.ground(state),
+        )
+        self._screen.closing(lines)
+        write_step_summary(self._project.environment, state, lines)
         return EXIT_CODES[state.ended or RunEnd.STOPPED]
 
     def _warn(self, level: Level, before: RunState | None) -> None:
-        if level != "bwrap":
+        if level not in WALLED:
             told = f"level {level}: agents are not walled in; docs/sandbox.md says what that means"
             self._screen.say("SANDBOX", told)
         if self._settings.e2e.run and not self._plan.e2e:
             self._screen.say("WARNING", "the plan has no E2E scenario; there is none to try")
         if before is None:
             self._tell_of_plan()
+            self._tell_of_lost_run()
         for warning in (*self._base.warnings, *(self._differences(before) if before else ())):
             self._screen.say("WARNING", warning)
 
@@ -159,14 +278,22 @@ class _Hauling:
             told = f"{plural(len(self._plan.notes), 'note')} on what was passed over"
             self._screen.say("NOTE", f"{told}: windlass plan {self._request.typed}")
 
+    def _tell_of_lost_run(self) -> None:
+        """Git may have a run that no journal tells of: somebody may want that instead."""
+        pinned = plans_in_git(self._project).get(self._plan.id, [])
+        if pinned and not self._project.entries(self._plan.id):
+            told = f"git has run {', '.join(pinned)} of this plan, and no journal tells of it"
+            self._screen.say("WARNING", f"{told}; `windlass recover` would have taken it up")
+
     def _differences(self, before: RunState) -> Iterator[str]:
         """What is not as it was when the run began, and what that means for it."""
         if (moved := self._moved(before)) is not None:
             yield f"the base has moved to {moved[:10]}; the run goes on from its own"
         for line in edit_lines(before, self._plan):
             yield f"plan: {line}"
+        recorded = self._project.redactor.event(self._settings)
         for name in Settings.__struct_fields__:
-            then, now = getattr(before.settings, name), getattr(self._settings, name)
+            then, now = getattr(before.settings, name), getattr(recorded, name)
             if then != now:
                 yield f"the setting {name!r} is not what it was; the run goes on with the new one"
 
@@ -174,32 +301,43 @@ class _Hauling:
         followed = before.base_branch is not None and self._base.branch == before.base_branch
         return self._base.commit if followed and self._base.commit != before.base else None
 
-    def _ask(self, before: RunState) -> str:
-        """What to do with a run that is not finished; without a terminal nobody can say."""
-        told = (
-            f"Run {before.run} of {before.plan.id} is {run_status(before)}: "
-            f"{len(before.done)} of {plural(len(before.tasks), 'task')} merged"
+    def _decided(self, before: RunState) -> Answer:
+        request = self._request
+        return decided(
+            before,
+            choice=request.choice,
+            options=request.options,
+            typed=request.typed,
+            resuming=request.resuming,
         )
-        if self._request.options.get("yes"):
-            return "resume"
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            cure = f"go on with `windlass resume {self._request.typed}`, or add --restart"
-            raise Unanswered(told, hint=cure)
-        click.echo(f"{told}.", err=True)
-        choices = click.Choice(["resume", "restart", "abort"])
-        return click.prompt("What now?", type=choices, default="resume", err=True)
+
+    def _abort(self, journal: WritableJournal, before: RunState) -> int:
+        state = record_end(self._project, journal, before, ABORT_RUN)
+        return self._close(state, journal.last)
 
     def _refuse_nothing_to_resume(self, before: RunState | None, last: int) -> None:
-        if before is None or (is_finished(before) and self._is_told(before, last)):
+        if before is None or (is_finished(before) and self._is_wound_up(before, last)):
             why = "was never run here" if before is None else f"is {run_status(before)}"
-            raise BadInput(
-                f"there is nothing to resume: plan {self._plan.id!r} {why}",
-                hint=f"start a new one: windlass run {self._request.typed}",
-            )
+            cure = f"start a new one: windlass run {self._request.typed}"
+            if before is None and plans_in_git(self._project).get(self._plan.id):
+                why = "has no journal, and git has a run of it"
+                cure = f"rebuild it from git: windlass recover {self._plan.id}"
+            raise BadInput(f"there is nothing to resume: plan {self._plan.id!r} {why}", hint=cure)
 
-    def _is_told(self, state: RunState, last: int) -> bool:
-        """Whether the state files, as far as there are any, have all that the journal has."""
-        return told_until(self._project, self._plan.id, state.run) in {0, last}
+    def _is_wound_up(self, state: RunState, last: int) -> bool:
+        """Whether nothing is left to do for a run that is over.
+
+        Its state files, as far as there are any, have all that the journal has, and no checkout of
+        it stands about: a power loss can bring folders back that were removed.
+        """
+        folders = self._project.folders(self._plan.id)
+        standing = (*map(folders.workspace, state.done), *_inside(folders.throwaway))
+        told = told_until(self._project, self._plan.id, state.run) in {0, last}
+        return told and not any(path.exists() for path in standing)
+
+
+def _inside(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _refuse_none_by_habit(configuration: Configuration) -> None:
@@ -212,6 +350,16 @@ def _refuse_none_by_habit(configuration: Configuration) -> None:
         )
 
 
+def _refuse_command_in_file(configuration: Configuration) -> None:
+    """What runs outside the walls comes from a person; agents may have written files."""
+    command = next(value for value in configuration.values if value.key == "notify.command")
+    if command.value and command.source != variable(command.key):
+        raise ConfigError(
+            f"{command.source}: notify.command cannot come from a file, for agents may edit those",
+            hint=f"set {variable(command.key)}, with one argument a line",
+        )
+
+
 def _refuse_without_credentials(project: Project) -> None:
     if not any(name != "ANTHROPIC_BASE_URL" for name in project.credentials()):
         raise BadInput(
@@ -220,19 +368,8 @@ def _refuse_without_credentials(project: Project) -> None:
         )
 
 
-def _forget_secrets() -> None:
+def forget_secrets() -> None:
     """Leave nothing in this process's own environment for a child to inherit by mistake."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
     os.environ.clear()
     os.environ.update(kept)
-
-
-def _screen(options: dict[str, Any]) -> PlainScreen:
-    wants_colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    forced = bool(os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE"))
-    return PlainScreen(
-        sys.stderr,
-        colour=forced or (wants_colour and sys.stderr.isatty()),
-        verbose=bool(options.get("verbose")),
-        quiet=bool(options.get("quiet") or options.get("as_json")),
-    )

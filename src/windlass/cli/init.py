@@ -10,7 +10,7 @@ import click
 from windlass.cli.config import FILE
 from windlass.cli.detect import Command, Proposal, detect
 from windlass.cli.options import repo_option
-from windlass.cli.wiring import Project
+from windlass.cli.wiring import Project, machine
 from windlass.errors import BadInput, Unanswered
 from windlass.settings import Settings
 
@@ -22,15 +22,21 @@ INSTALL_WALLS = "install bubblewrap: `apt install bubblewrap`, `dnf install bubb
 
 @click.command("init", short_help="Detect the project's checks and write windlass.toml")
 @click.option("--yes", is_flag=True, help="Write without asking")
-@click.option("--force", is_flag=True, help="Replace a windlass.toml that is there already")
+@click.option("--force", is_flag=True, help="Replace what is there already")
+@click.option("--claude", is_flag=True, help="Write skills for Claude Code to .claude instead")
 @repo_option
-def command(yes: bool, force: bool, repo: Path) -> int:  # noqa: FBT001
+def command(yes: bool, force: bool, claude: bool, repo: Path) -> int:  # noqa: FBT001
     """Detect how the project is proven, show what was found and why, and write windlass.toml.
 
     Nothing is run and nothing is installed. Without a terminal and without --yes, the file is
     printed and not written.
+
+    With --claude: skills that Claude Code knows in this project as /feature-build, /windlass-run
+    and their like, below .claude/skills. A file there that you have edited stays as it is.
     """
     project = Project(repo.resolve(), dict(os.environ))
+    if claude:
+        return _write_skills(project, force=force)
     if not force:
         _refuse_to_replace(project)
     proposal = detect(_Checkout(project))
@@ -45,6 +51,19 @@ def command(yes: bool, force: bool, repo: Path) -> int:  # noqa: FBT001
     project.write(FILE, text)
     click.echo(f"Wrote {project.root / FILE}")
     click.echo("Next: windlass run PLAN, which tries all of this on the base before it spends")
+    return 0
+
+
+def _write_skills(project: Project, *, force: bool) -> int:
+    from windlass.cli.skills import write_skills
+
+    done = write_skills(project, force=force)
+    for each in done:
+        click.echo(f"{each.how:>8}  {each.path}")
+    if any(each.how == "kept" for each in done):
+        cure = "`windlass init --claude --force` replaces files that are edited"
+        click.echo(f"What is kept is not as Windlass wrote it; {cure}", err=True)
+    click.echo("Next: /feature-build TASK-ID or /windlass-run PLAN in Claude Code")
     return 0
 
 
@@ -155,7 +174,7 @@ def _show(project: Project, proposal: Proposal, missing: list[str]) -> None:
         click.echo(f"{'note':>7}  {warning}")
     reason = project.why_no_walls(Settings())
     if reason is None:
-        click.echo(f"{'sandbox':>7}  bwrap: agents and checks are walled in")
+        click.echo(f"{'sandbox':>7}  {machine.native_walls()}: agents and checks are walled in")
     else:
         click.echo(f"{'sandbox':>7}  checkout: agents are watched, not walled in ({reason})")
         click.echo(f"{'':>7}  {INSTALL_WALLS}")

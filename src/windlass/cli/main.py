@@ -3,6 +3,8 @@
 import importlib
 import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -15,13 +17,28 @@ COMMANDS = {
     "feature-build": "Run one task file of tasks/ by its id",
     "status": "Show how a run stands",
     "log": "Show what happened in a run",
+    "history": "Show the runs that there were",
+    "costs": "Show what was paid, and for what",
+    "report": "Tell a run on one page, to keep or to hand on",
     "diff": "Show what a task changed",
-    "approve": "Let a complex task start",
+    "approve": "Let a complex task start, or a stage pass",
     "answer": "Answer what a task asks",
-    "retry": "Have a task done once more",
+    "retry": "Have a task or a stage done once more",
+    "reset": "Have a task begin anew from the tip",
+    "take": "Work on a task yourself, in its workspace",
+    "give": "Hand a task back that you had taken",
+    "recover": "Rebuild a lost or damaged journal from git",
     "adopt": "Take over what another tool has done of a plan",
+    "pause": "Pause a live run at the end of its turns",
     "stop": "Stop a live run; it can be resumed",
+    "abort": "Give a run up for good",
+    "land": "Move your branch to what was merged",
+    "pr": "Open or update a pull request of what was merged",
+    "clean": "Let go of what is merged or pinned",
     "doctor": "Look at the machine, the repository and every setting",
+    "mcp": "Serve how runs stand to other programs, by MCP",
+    "bundle": "Pack what a bug report needs, scrubbed",
+    "selftest": "Prove on this machine that a crash loses nothing",
     "demo": "Run a small plan offline, with a scripted model",
 }
 """Every command with its help line, so that --help need not import them."""
@@ -30,6 +47,10 @@ COMMANDS = {
 def module_of(command: str) -> str:
     """The module of windlass.cli that a command is in."""
     return command.replace("-", "_")
+
+
+class _Unread(Exception):
+    """Whoever read our output has read enough."""
 
 
 class LazyGroup(click.Group):
@@ -44,6 +65,13 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         return importlib.import_module(f"windlass.cli.{module_of(cmd_name)}").command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; click would make a failed task of a reader who has gone."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as gone:
+            raise _Unread from gone
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List commands without importing any."""
@@ -64,34 +92,64 @@ def cli() -> None:
 
     \b
     Exit codes: 0 completed, 1 a task failed, 2 bad usage or input, 3 a person is needed,
-    4 stopped and resumable, 5 another run holds the lock, 6 a limit stopped it.
+    4 stopped or paused, and resumable, 5 another run holds the lock, 6 a limit stopped it.
     """  # noqa: D301  click's own mark for "leave these lines as they are"
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    sys.exit(call(sys.argv[1:]))
+    _open_closed_streams()
+    code = call(sys.argv[1:])
+    _flush_streams()
+    sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Somebody may have closed stdin, stdout or stderr: no file of ours is to get their number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+
+
+def _flush_streams() -> None:
+    """As Python would at exit, which adds a complaint and a code of its own where it cannot."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            from windlass.ui.lasting import silence
+
+            silence(stream)
 
 
 def call(args: list[str]) -> int:
     """The exit code of a command line."""
+    return code_of(lambda: cli.main(args=args, prog_name="windlass", standalone_mode=False))
+
+
+def code_of(command: Callable[[], Any]) -> int:
+    """The exit code of a command, whatever goes wrong in it said in one line."""
     debugging = bool(os.environ.get("WINDLASS_DEBUG"))
     try:
-        code: Any = cli.main(args=args, prog_name="windlass", standalone_mode=False)
+        code: Any = command()
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as wrong:
-        wrong.show()
+        with suppress(OSError):
+            wrong.show()
         return 2
     except (click.Abort, KeyboardInterrupt):
         return _said("interrupted", 4)
-    except BrokenPipeError:
-        # Whoever read our output has read enough; Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except _Unread:
         return 0
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        return _said(f"{error.strerror or error}{where}; nothing recorded is lost", 1)
+        where = f": {error.filename}" if error.filename else ""
+        cure = "mend that, and call it again; nothing recorded is lost"
+        return _said(f"{error.strerror or error}{where}; {cure}", 4)
     except Exception as error:
         if debugging:
             raise
@@ -112,6 +170,8 @@ def _explained(error: Exception) -> int:
 def _said(text: str, code: int) -> int:
     from windlass.views.words import one_line
 
-    # What is quoted in a message, a file's name or an answer of git, may be of any shape.
-    click.echo(f"windlass: {one_line(text, 2000)}", err=True)
+    # What is quoted in a message, a file's name or an answer of git, may be of any shape; and
+    # where nobody can be told, the code tells.
+    with suppress(OSError):
+        click.echo(f"windlass: {one_line(text, 2000)}", err=True)
     return code

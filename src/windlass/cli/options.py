@@ -31,6 +31,30 @@ def dialect_option(command: F) -> F:
     )(command)
 
 
+def mend_options(command: F) -> F:
+    """What to do about trouble that an unfinished run is in, for scripts: else it is asked."""
+    options = [
+        click.option(
+            "--retry", "mend", flag_value="retry", help="Go on, abandoned tasks with new turns"
+        ),
+        click.option(
+            "--retry-stage",
+            "mend",
+            flag_value="retry-stage",
+            help="Go on, the stage that failed or did not verify done once more",
+        ),
+        click.option(
+            "--go-on",
+            "mend",
+            flag_value="go-on",
+            help="Go on although a stage did not verify",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def run_options(command: F) -> F:
     """What `run` and `resume` have in common."""
     options = [
@@ -61,7 +85,7 @@ def run_options(command: F) -> F:
         ),
         click.option(
             "--sandbox",
-            type=click.Choice(["auto", "bwrap", "checkout", "none"]),
+            type=click.Choice(["auto", "bwrap", "seatbelt", "checkout", "none"]),
             help="How strong the sandbox is  [default: auto]",
         ),
         click.option(
@@ -74,7 +98,42 @@ def run_options(command: F) -> F:
             default=None,
             help="Try the plan's E2E scenario on the merged work  [default: no]",
         ),
+        click.option(
+            "--land/--no-land",
+            default=None,
+            help="Move your branch to what was merged, once all is  [default: no]",
+        ),
+        click.option(
+            "--pr/--no-pr",
+            default=None,
+            help="Open a pull request once all is merged  [default: ask on a terminal, else no]",
+        ),
+        click.option(
+            "--reset-task",
+            "reset_tasks",
+            metavar="ID",
+            multiple=True,
+            help="Go on, with this task begun anew (can be repeated)",
+        ),
+        click.option(
+            "--notify/--no-notify",
+            default=None,
+            help="Tell the desktop when it is done or cannot go on; or nobody  [default: as set]",
+        ),
+        click.option(
+            "--metrics-port",
+            type=click.IntRange(0, 65_535),
+            metavar="N",
+            help="Serve metrics for Prometheus at 127.0.0.1:N  [default: no]",
+        ),
         click.option("--yes", is_flag=True, help="Do not ask: resume, and pass checkpoints"),
+        click.option(
+            "--display",
+            type=click.Choice(["auto", "live", "plain", "json", "none"]),
+            default="auto",
+            help="Show a live footer, plain lines, JSON lines or nothing  [default: live on a"
+            " terminal, else plain]",
+        ),
         click.option("--verbose", is_flag=True, help="Also show what agents say"),
         click.option("--quiet", is_flag=True, help="Show only the end"),
         json_option,
@@ -87,6 +146,7 @@ def run_options(command: F) -> F:
 
 def settings_of(options: dict[str, Any]) -> dict[str, Any]:
     """The options that are settings, by their dotted keys."""
+    port = options.get("metrics_port")
     return {
         "agents": options.get("agents"),
         "barrier": options.get("barrier"),
@@ -95,8 +155,16 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
         "coach_model": options.get("coach_model"),
         "max_cost": options.get("max_cost"),
         "max_tokens": options.get("max_tokens"),
+        "land": options.get("land"),
         "sandbox.level": options.get("sandbox"),
         "e2e.run": options.get("e2e"),
         "policy.red_base": options.get("red_base"),
+        "notify.desktop": _desktop(options.get("notify")),
+        "telemetry.prometheus": None if port is None else f"127.0.0.1:{port}",
         "policy.checkpoint": "pass" if options.get("yes") else None,
     }
+
+
+def _desktop(notify: bool | None) -> str | None:  # noqa: FBT001
+    """What `--notify` and `--no-notify` come to; silent where there is no desktop."""
+    return None if notify is None else "auto" if notify else "off"

@@ -6,23 +6,29 @@ from typing import Any
 
 import click
 
-from windlass.cli.finding import plan_id_of, plan_to_resume
-from windlass.cli.hauling import Request, start_or_resume
-from windlass.cli.options import run_options
-from windlass.cli.wiring import Project
+from windlass.cli.greeting import greeting
+from windlass.cli.options import mend_options, run_options
 
 
 @click.command("resume", short_help="Go on with a run that was interrupted")
 @click.argument("plan", required=False)
+@mend_options
 @run_options
 def command(plan: str | None, repo: Path, **options: Any) -> int:
     """Go on with a run that was interrupted, stopped, or needs you.
 
-    Without PLAN: the only unfinished run of the repository. Nothing that was finished is done or
-    paid for again; what an interrupted agent left is kept and given to the next.
+    Without PLAN: the run that continue-here names, where one was paused, else the only unfinished
+    run of the repository. Nothing that was finished is done or paid for again; what an interrupted
+    agent left is kept and given to the next.
     """
-    project = Project(repo.resolve(), dict(os.environ))
-    typed = plan or plan_id_of(project, None)
-    understood = plan_to_resume(project, typed)
-    request = Request(typed=typed, options=options, choice="resume")
+    with greeting(plan or "the journal", options):
+        from windlass.cli.finding import plan_id_of, plan_to_resume
+        from windlass.cli.hauling import Request, start_or_resume
+        from windlass.cli.pointing import paused_plan
+        from windlass.cli.wiring import Project
+
+        project = Project(repo.resolve(), dict(os.environ))
+        typed = plan or paused_plan(project) or plan_id_of(project, None)
+        understood = plan_to_resume(project, typed)
+    request = Request(typed=typed, options=options, choice="resume", resuming=True)
     return start_or_resume(project, understood, request)

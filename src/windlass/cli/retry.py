@@ -1,4 +1,4 @@
-"""`windlass retry TASK`."""
+"""`windlass retry TASK|STAGE`."""
 
 import os
 from pathlib import Path
@@ -10,14 +10,15 @@ from windlass.cli.saying import say
 from windlass.cli.wiring import Project
 
 
-@click.command("retry", short_help="Have a task done once more")
-@click.argument("task")
+@click.command("retry", short_help="Have a task or a stage done once more")
+@click.argument("task", metavar="TASK|STAGE")
 @repo_option
 def command(task: str, repo: Path) -> int:
     """Have TASK done once more, which was abandoned, or merged for what the plan said before.
 
     An abandoned task goes on from the work that was kept, with a new allowance of turns. A merged
-    one begins anew from the tip, and what was merged stays until the new work replaces it. A live
-    run goes on at once, a stopped one with `windlass resume`. TASK may be written PLAN:TASK.
+    one begins anew from the tip, and what was merged stays until the new work replaces it. Of a
+    STAGE every task that is merged or abandoned is done once more. A live run goes on at once, a
+    stopped one with `windlass resume`. TASK may be written PLAN:TASK.
     """
-    return say(Project(repo.resolve(), dict(os.environ)), task, "retry")
+    return say(Project(repo.resolve(), dict(os.environ)), task, "retry", stages=True)

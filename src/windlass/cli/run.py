@@ -6,11 +6,8 @@ from typing import Any
 
 import click
 
-from windlass.cli.finding import read_plan
-from windlass.cli.hauling import Request, start_or_resume
-from windlass.cli.options import dialect_option, run_options
-from windlass.cli.plan import show_plan
-from windlass.cli.wiring import Project
+from windlass.cli.greeting import greeting
+from windlass.cli.options import dialect_option, mend_options, run_options
 
 
 @click.command("run", short_help="Run a plan to verified, merged commits")
@@ -19,6 +16,7 @@ from windlass.cli.wiring import Project
 @click.option("--resume", "choice", flag_value="resume", help="Go on with an unfinished run")
 @click.option("--restart", "choice", flag_value="restart", help="Leave it, and begin anew")
 @click.option("--dry-run", is_flag=True, help="Show what was understood, and do nothing")
+@mend_options
 @run_options
 def command(
     plan: str,
@@ -39,9 +37,16 @@ def command(
     windlass run docs/plan.md --agents 2 --max-cost 5
     windlass run docs/plan.md --dry-run
     """  # noqa: D301
-    project = Project(repo.resolve(), dict(os.environ))
-    understood = read_plan(project, plan, dialect=dialect)
+    with greeting(plan, options):
+        from windlass.cli.finding import read_plan
+        from windlass.cli.hauling import Request, start_or_resume
+        from windlass.cli.wiring import Project
+
+        project = Project(repo.resolve(), dict(os.environ))
+        understood = read_plan(project, plan, dialect=dialect)
     if dry_run:
+        from windlass.cli.plan import show_plan
+
         as_json, verbose = bool(options["as_json"]), bool(options["verbose"])
         return show_plan(project, understood, as_json=as_json, verbose=verbose)
     return start_or_resume(project, understood, Request(typed=plan, options=options, choice=choice))

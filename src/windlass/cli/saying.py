@@ -1,47 +1,96 @@
-"""What a person says to a task: into a live run's inbox, or into a stopped one's journal."""
+"""What a person says to a task or a stage: into a live run's inbox, or a stopped one's journal."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import click
 
 from windlass.cli.finding import find_task
-from windlass.cli.wiring import Project, newest, now
+from windlass.cli.wiring import Project, WritableJournal, ended, newest, now, resumed, tell
 from windlass.errors import BadInput, Busy
+from windlass.events.model import Event, RunEnd
 from windlass.ports import Message
 from windlass.scheduler.people import spoken
-from windlass.state import RunState
+from windlass.state import RunState, apply
+from windlass.state.transitions import UNDER_WAY
 from windlass.views.outcome import task_statuses
 
 
-def say(project: Project, typed: str, command: str, text: str = "") -> int:
-    """Pass it on, or record it; refuse what the task has no use for."""
-    state, task_id = find_task(project, typed)
-    message = Message(command=command, task=task_id, text=text)
-    _refuse_useless(message, state)
+def say(project: Project, typed: str, command: str, text: str = "", *, stages: bool = False) -> int:
+    """Pass it on, or record it; refuse what nothing has a use for."""
+    state, subject = find_task(project, typed, stages=stages)
+    click.echo(passed_on(project, state, Message(command=command, task=subject, text=text)))
+    return 0
+
+
+def passed_on(project: Project, state: RunState, message: Message) -> str:
+    """What became of it, in a sentence."""
+    plan_id = state.plan.id
+    if send_or_record(project, state, message, record) is None:
+        return f"Recorded. Go on with: windlass resume {plan_id}"
+    return f"Told the run of {plan_id}."
+
+
+Record = Callable[[Project, WritableJournal, RunState, Message], object]
+"""What is done with words for a run that nobody hauls, under its lock."""
+
+
+def send_or_record(project: Project, state: RunState, message: Message, do: Record) -> Path | None:
+    """The message in a live run's inbox; None where there was no live run and it is recorded."""
     plan_id = state.plan.id
     if project.live_pid(plan_id) is None:
+        _refuse_useless(message, state, words_for(message, state))
         try:
-            return _record(project, plan_id, message)
+            with project.holding(plan_id) as journal:
+                before = newest(list(journal.read())) or state
+                do(project, journal, before, message)
+                return None
         except Busy:  # it came to life between the two looks
             pass
-    project.send(plan_id, message)
-    click.echo(f"Told the run of {plan_id}.")
-    return 0
+    _refuse_useless(message, state, spoken(message, state, now()))
+    return project.send(plan_id, message)
 
 
-def _record(project: Project, plan_id: str, message: Message) -> int:
-    with project.holding(plan_id) as journal:
-        state = newest(list(journal.read()))
-        fact = spoken(message, state, now()) if state is not None else None
-        if fact is None:
-            raise BadInput(f"task {message.task!r} does not wait for that any more")
-        journal.append([fact], expected=journal.last)
-    click.echo(f"Recorded. Go on with: windlass resume {plan_id}")
-    return 0
+def record(
+    project: Project, journal: WritableJournal, before: RunState, message: Message
+) -> RunState:
+    """Record it under the lock, and let the state files say so."""
+    facts = words_for(message, before)
+    _refuse_useless(message, before, facts)
+    state = before
+    for entry in journal.append(facts, expected=journal.last):
+        state = apply(state, entry.event)
+    tell(project, state, journal.last, lambda text: click.echo(text, err=True))
+    return state
 
 
-def _refuse_useless(message: Message, state: RunState) -> None:
-    if spoken(message, state, now()) is None:
-        status = task_statuses(state)[message.task]
+def words_for(message: Message, state: RunState) -> tuple[Event, ...]:
+    """The facts that it is for a run that nobody hauls.
+
+    Where its last process left the task in the middle of something, the run is taken over first,
+    as a resume would, and laid to rest again.
+    """
+    if heard := spoken(message, state, now()):
+        return heard
+    task = state.tasks.get(message.task)
+    if task is None or task.phase not in UNDER_WAY:
+        return ()
+    over = resumed(state.settings, state.sandbox, state.base_moved_to, metered=state.metered)
+    heard = spoken(message, apply(state, over), now())
+    rest = ended(RunEnd.STOPPED, f"for windlass {message.command}")
+    return (over, *heard, rest) if heard else ()
+
+
+def _refuse_useless(message: Message, state: RunState, heard: tuple[Event, ...]) -> None:
+    if heard:
+        return
+    if message.task not in state.tasks:
         raise BadInput(
-            f"task {message.task!r} does not wait for that: it is {status}",
-            hint="`windlass status` shows what waits for you",
+            f"stage {message.task!r} does not wait for that",
+            hint="`windlass status` shows how it stands",
         )
+    status = task_statuses(state)[message.task]
+    raise BadInput(
+        f"task {message.task!r} does not wait for that: it is {status}",
+        hint="`windlass status` shows what waits for you",
+    )

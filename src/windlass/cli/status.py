@@ -1,44 +1,95 @@
 """`windlass status [PLAN]`."""
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import anyio
 import click
 import msgspec
+from msgspec import Struct
 
-from windlass.cli.finding import plan_id_of
+from windlass.cli.finding import never_run, plan_id_of
+from windlass.cli.following import follow
 from windlass.cli.options import json_option, repo_option
+from windlass.cli.showing import screens
 from windlass.cli.wiring import Project, newest, now
 from windlass.errors import BadInput, JournalError
+from windlass.state import RunState
+from windlass.views.closing import next_steps, what_it_needs
+from windlass.views.columns import fitted
 from windlass.views.progress import Progress, TaskProgress, progress
+from windlass.views.tree import stage_line
 from windlass.views.waiting import wait_line
 from windlass.views.words import duration, money, one_line, plural
+
+_TITLE = 34
+"""Columns that are left for a task's title where a terminal has eighty."""
 
 
 @click.command("status", short_help="Show how a run stands")
 @click.argument("plan", required=False)
+@click.option("--watch", is_flag=True, help="Go on showing it while the run does")
 @json_option
 @repo_option
-def command(plan: str | None, as_json: bool, repo: Path) -> int:  # noqa: FBT001
+def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  # noqa: FBT001
     """Show how the last run of PLAN stands; without PLAN, every plan that was run here.
 
-    Only looks: safe at any time, beside a live run too.
+    Only looks: safe at any time, beside a live run too. With --watch: what the run's own terminal
+    shows, until the run ends or you leave it with Ctrl-C, which it does not notice.
     """
     project = Project(repo.resolve(), dict(os.environ))
+    if watch and not as_json:
+        plan = _watched(project, plan)
     plans = [plan_id_of(project, plan)] if plan is not None else project.plans()
     if not plans:
-        raise BadInput("no plan was run here yet", hint="start one: windlass run PLAN")
+        raise never_run(project)
     shown = [_progress(project, plan_id) for plan_id in plans]
     if as_json:
-        told = shown[0][0] if len(shown) == 1 else [progress for progress, _ in shown]
+        told = shown[0].told if len(shown) == 1 else [each.told for each in shown]
         click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2))
         return 0
-    for told, note in shown:
-        _people(project, told, note)
+    for each in shown:
+        _people(project, each)
     return 0
 
 
-def _progress(project: Project, plan_id: str) -> tuple[Progress, str]:
+def _watched(project: Project, plan: str | None) -> str:
+    """Look on until the run ends, or the person has seen enough; the plan that it was."""
+    live = [plan_id for plan_id in project.plans() if project.live_pid(plan_id) is not None]
+    plan_id = live[0] if plan is None and len(live) == 1 else plan_id_of(project, plan)
+    screen, _ = screens({}, project.environment, stream=sys.stdout, watching=True)
+    ahead = len(project.entries(plan_id))
+
+    async def look() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(screen.keep)
+            await follow(
+                project,
+                plan_id,
+                show=screen.entry,
+                hear=screen.activity,
+                ahead=ahead,
+                remember=screen.remember,
+            )
+            tasks.cancel_scope.cancel()
+
+    with screen, suppress(KeyboardInterrupt):
+        anyio.run(look)
+    return plan_id
+
+
+class _Seen(Struct, frozen=True):
+    """A run as it was found: from its journal, or from what the state file still says of it."""
+
+    told: Progress
+    state: RunState | None
+    note: str = ""
+
+
+def _progress(project: Project, plan_id: str) -> _Seen:
     """From the journal, or from the state file where the journal cannot be read."""
     try:
         entries = project.entries(plan_id)
@@ -47,13 +98,14 @@ def _progress(project: Project, plan_id: str) -> tuple[Progress, str]:
         told = project.state_file(plan_id)
         if told is None:
             raise
-        return told, f"from state.json, because {error}"
+        return _Seen(told, None, f"from state.json, because {error}")
     if state is None:
         raise BadInput(f"plan {plan_id!r} was never run here", hint="start it: windlass run PLAN")
-    return progress(state, entries[-1].seq), ""
+    return _Seen(progress(state, entries[-1].seq), state)
 
 
-def _people(project: Project, told: Progress, note: str) -> None:
+def _people(project: Project, seen: _Seen) -> None:
+    told, state = seen.told, seen.state
     pid = project.live_pid(told.plan)
     status = told.status
     if status == "in_progress":
@@ -66,14 +118,33 @@ def _people(project: Project, told: Progress, note: str) -> None:
     )
     if told.reason:
         click.echo(f"  {one_line(told.reason, 200)}")
-    if note:
-        click.echo(f"  {note}")
+    if seen.note:
+        click.echo(f"  {seen.note}")
+    for line in _rows(told, state):
+        click.echo(f"  {line}".rstrip())
+    click.echo(f"  branch {told.integration} on {told.base_branch or told.base[:10]}")
+    if state is not None and pid is None:
+        for step in next_steps(state, plan=told.plan, ground=project.ground(state)):
+            click.echo(f"  next   {step}")
+    click.echo("")
+
+
+def _rows(told: Progress, state: RunState | None) -> Iterator[str]:
+    """The tasks, below their stages where there are any."""
+    stages = {} if state is None else {id_: state.specs[id_].stage for id_ in told.tasks}
+    before: str | None = None
     for task_id, task in told.tasks.items():
+        stage = stages.get(task_id)
+        if state is not None and stage and stage != before:
+            yield stage_line(state, stage)
+        before = stage
         turns = plural(task.turns, "turn") if task.turns else ""
         commit = (task.merged or "")[:10]
-        line = f"  {task.status:<12} {task_id:<10} {turns:<8} {commit:<10} {_waiting(task)}"
-        click.echo(line.rstrip())
-    click.echo(f"  branch {told.integration} on {told.base_branch or told.base[:10]}\n")
+        title = fitted(state.specs[task_id].title, _TITLE) if state is not None else ""
+        yield f"{task.status:<12} {task_id:<10} {turns:<8} {commit:<10} {_waiting(task) or title}"
+        if state is not None:
+            needed = what_it_needs(state.tasks[task_id], state)
+            yield from (f"{'':<12} {line}" for line in needed)
 
 
 def _waiting(task: TaskProgress) -> str:

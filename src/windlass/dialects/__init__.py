@@ -58,6 +58,10 @@ DIALECTS: tuple[Dialect, ...] = (
 """Every dialect; the first that recognises a source reads it."""
 
 
+CONTINUE_HERE: tuple[str, ...] = tuple(dict.fromkeys(each.continue_here for each in DIALECTS))
+"""Every file below the repository that may say where a paused run stands."""
+
+
 def load(path: str, text: str | Mapping[str, str], *, dialect: str | None = None) -> Plan:
     """The valid plan that this file's text is, or these texts of a folder's files by their paths.
 
@@ -186,6 +190,11 @@ def _refuse(path: str, line: int, why: str) -> NoReturn:
 def writes(plan: Plan) -> tuple[str, ...]:
     """Every file below the repository that the plan's state is written to."""
     return _of(plan).writes(plan)
+
+
+def continue_here_path(plan: Plan) -> str:
+    """The file below the repository that says where a paused run of the plan stands."""
+    return _of(plan).continue_here
 
 
 def shares(plan: Plan) -> tuple[str, ...]:

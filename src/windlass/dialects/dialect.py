@@ -49,6 +49,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Every file below the repository that `project` may write for this plan."""
     shares: Callable[[Plan], tuple[str, ...]] = lambda _plan: ()
     """Those of them that are the user's own, of which only some part is written."""
+    continue_here: str = ".windlass/continue-here"
+    """Where its users look for what a paused run left to do."""
     project: Callable[[RunState, int, Mapping[str, str], Redact], Projection] = (
         lambda _state, _seq, _texts, _redact: {}
     )

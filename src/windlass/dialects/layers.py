@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from windlass.dialects import layers_manifest, layers_markdown, layers_state, layers_xml
+from windlass.dialects.deliverables import certain
 from windlass.dialects.dialect import Dialect, Source
 from windlass.dialects.layers_draft import ID, Draft, short
 from windlass.dialects.layers_manifest import Manifest
@@ -69,6 +70,7 @@ class _Reader:
                 acceptance_criteria=tuple(each.criteria),
                 depends_on=tuple(depends),
                 files=tuple(dict.fromkeys(each.files)),
+                creates=certain(each.creates),
                 checks=tuple(dict.fromkeys(each.checks)),
                 stage=self.layers[each.path],
                 marked_done=each.done or each.id in done,

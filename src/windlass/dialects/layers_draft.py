@@ -48,6 +48,8 @@ class Draft(Struct, kw_only=True):
     exports: list[str] = field(default_factory=list[str])
     criteria: list[str] = field(default_factory=list[str])
     files: list[str] = field(default_factory=list[str])
+    creates: list[str] = field(default_factory=list[str])
+    """Those of them that it calls files to create."""
     checks: list[str] = field(default_factory=list[str])
     notes: list[Note] = field(default_factory=list[Note])
 

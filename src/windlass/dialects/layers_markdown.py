@@ -1,7 +1,7 @@
 """A task file of a layers folder that is Markdown: sections are headings or labels."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from windlass.dialects import frontmatter, markdown
@@ -19,7 +19,7 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "acceptance criteria": "criteria",
         "requirements": "criteria",
         "test requirements": "criteria",
-        "files to create": "files",
+        "files to create": "creates",
         "files to modify": "files",
         "files": "files",
         "file": "files",
@@ -33,6 +33,7 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "status": "status",
     }
 )
+_PATHS = frozenset({"files", "creates"})
 _SEPARATORS = re.compile(r"[,;&]|\band\b")
 _NAMED = re.compile(r"[\s`*\[]*(?:Task\s+)?(?P<id>L[0-9]{1,3}-[0-9]{1,6}[\w-]*)", re.IGNORECASE)
 _NOTHING = frozenset({"", "none", "n/a", "-", "nothing"})
@@ -102,7 +103,7 @@ class _Reader:
             self.take_section(draft, kind, line, section)
         for field in self.labelled():
             kind = _KINDS[field.label]
-            if kind in ("criteria", "files", "steps", "depends on"):
+            if kind in ("criteria", "files", "creates", "steps", "depends on"):
                 self.take_lists(draft, kind, field)
             else:
                 self.take_word(draft, kind, field.line, " ".join(field.value()).strip("` "))
@@ -150,8 +151,8 @@ class _Reader:
             draft.criteria += items or ([body] if body else [])
         elif kind == "steps":
             draft.take_steps(self.document, blocks)
-        elif kind == "files":
-            draft.files += filter(None, map(path_in, items or body.split("\n")))
+        elif kind in _PATHS:
+            self.take_paths(draft, kind, items or body.split("\n"))
         elif kind == "depends on":
             for text in items or body.split("\n"):
                 self.take_ids(draft, line, text)
@@ -165,9 +166,9 @@ class _Reader:
             draft.criteria += [*(["\n".join(value)] if value else []), *items]
             return
         items = [] if value else items  # beside a value, a list is something else
-        if kind == "files":
-            names = [part for line in value for part in line.split(",")] + items
-            draft.files += filter(None, map(path_in, names))
+        if kind in _PATHS:
+            parts = [part for line in value for part in line.split(",")]
+            self.take_paths(draft, kind, [*parts, *items])
         elif kind == "steps":
             for span in (span for line in value for span in markdown.code_spans(line)):
                 draft.checks.append(span)
@@ -175,6 +176,12 @@ class _Reader:
         else:
             for text in (*value, *items):
                 self.take_ids(draft, field.line, text)
+
+    def take_paths(self, draft: Draft, kind: str, names: Iterable[str]) -> None:
+        """The files that it is about; some lists of them say that they are to be there."""
+        paths = [path for path in map(path_in, names) if path]
+        draft.files += paths
+        draft.creates += paths if kind == "creates" else []
 
     def take_ids(self, draft: Draft, line: int, text: str) -> None:
         """The tasks that a line begins its parts with; what names none is the Player's to read."""

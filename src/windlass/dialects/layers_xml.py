@@ -114,6 +114,7 @@ def _take_files(draft: Draft, task: Element) -> None:
         for line in files or section.text.split("\n"):
             path = path_in(line.strip().removeprefix("- "))
             draft.files += [path] if path else []
+            draft.creates += [path] if path and section.name == "files-to-create" else []
 
 
 def _take_steps(draft: Draft, task: Element) -> None:

@@ -17,6 +17,7 @@ from windlass.dialects import (
     spec_state,
     tables,
 )
+from windlass.dialects.deliverables import HEADING, certain
 from windlass.dialects.dialect import Dialect, Source
 from windlass.dialects.markdown import Block, Section
 from windlass.dialects.spec_criteria import Criterion
@@ -139,6 +140,7 @@ class _Reader:
         own = {group: self.own_criteria(each) for group, each in sections.items()}
         criteria = spec_criteria.bound(groups, self.criteria(free, blocks), own)
         common = self.common(groups, owned)
+        creates = self.creates(groups, sections, free)
         waves = sorted({group.wave for group in groups})
         places = {wave: f"wave {place} of {len(waves)}" for place, wave in enumerate(waves, 1)}
         tasks: list[Task] = []
@@ -159,6 +161,7 @@ class _Reader:
                     acceptance_criteria=criteria[group.id],
                     depends_on=group.depends_on,
                     files=tuple(dict.fromkeys(filter(_PATH.fullmatch, spans))),
+                    creates=certain(creates[group.id]),
                     stage=str(group.wave),
                     marked_done=self.done or group.done,
                     line=group.line,
@@ -186,6 +189,31 @@ class _Reader:
             ]
             found += self.criteria(inner, self.spec.under(section))
         return found
+
+    def creates(
+        self,
+        groups: Sequence[Group],
+        sections: _Sections,
+        free: Iterable[Section],
+    ) -> dict[str, list[str]]:
+        """The files each group is to create: by its own section, or named in its row alone."""
+        found: dict[str, list[str]] = {group.id: [] for group in groups}
+        for group, about in sections.items():
+            for outer in (section for section, _ in about):
+                within = (s for s in self.spec.sections if outer.start < s.start <= outer.stop)
+                found[group] += self.listed_files(within)
+        for path in self.listed_files(free):
+            naming = [group.id for group in groups if path in markdown.code_spans(group.tasks)]
+            if len(naming) == 1:
+                found[naming[0]].append(path)
+        return found
+
+    def listed_files(self, sections: Iterable[Section]) -> list[str]:
+        """The paths that lists or tables of files to create begin their lines with."""
+        lists = (s for s in sections if HEADING.fullmatch(markdown.label_of(s.heading.text)))
+        lines = (line for each in lists for line in self.spec.document.body(each).split("\n"))
+        firsts = (span for line in lines for span in markdown.code_spans(line)[:1])
+        return [span for span in firsts if _PATH.fullmatch(span)]
 
     def common(self, groups: Sequence[Group], owned: Sequence[Section]) -> str:
         """What the spec says to every group: all of it but what is said of single groups."""
@@ -297,6 +325,7 @@ def _cut(title: str) -> str:
 
 SPEC = Dialect(
     name=name,
+    continue_here=spec_state.CONTINUE_HERE,
     recognises=recognises,
     parse=parse,
     writes=spec_state.writes,

@@ -23,6 +23,7 @@ from windlass.state.reach import blocked
 FOLDER = ".specflow/execution"
 SPECS = ".specflow/specs"
 STATUS_FILE = ".specflow/STATE.md"
+CONTINUE_HERE = ".specflow/.continue-here"
 
 _SHORT = 7
 """SpecFlow looks for each commit in `git log --oneline`, which shows no more of its name."""

@@ -11,6 +11,7 @@ from typing import NoReturn
 from msgspec import Struct
 
 from windlass.dialects import criteria, frontmatter, markdown
+from windlass.dialects.deliverables import certain
 from windlass.dialects.frontmatter import Frontmatter
 from windlass.dialects.markdown import Block, Document, Field
 from windlass.dialects.yaml_events import Data
@@ -139,7 +140,8 @@ class TaskText:
             title=" ".join(title.split()),
             text=self.body.strip("\r\n"),
             acceptance_criteria=self.criteria(),
-            files=self.files(),
+            files=self.files(*_FILES),
+            creates=certain(self.files("files_to_create")),
             checks=self.checks(),
             complexity=self.complexity(),
             marked_done=is_done(self.data.get("status")),
@@ -184,9 +186,9 @@ class TaskText:
             self.note(beside, f"{heading!r} are not read; 'Acceptance Criteria' are")
         return found
 
-    def files(self) -> tuple[str, ...]:
-        """Paths the frontmatter names."""
-        named = (self.data.get(key) for key in _FILES)
+    def files(self, *keys: str) -> tuple[str, ...]:
+        """Paths the frontmatter names under these keys."""
+        named = (self.data.get(key) for key in keys)
         listed = (path for value in named if isinstance(value, list) for path in value)
         return tuple(dict.fromkeys(path for path in listed if isinstance(path, str) and path))
 

@@ -1,4 +1,8 @@
-"""Facts about the way of an approved commit onto the tip."""
+"""Facts about the way of approved commits onto the tip.
+
+Several that wait at once go as one batch: each is merged onto the merge before it, and the tip
+moves to the last of them that passes.
+"""
 
 from windlass.events.fact import Fact
 
@@ -9,7 +13,8 @@ class MergeStarted(Fact, frozen=True, kw_only=True):
     task: str
     candidate: int
     commit: str
-    tip: str
+    onto: str
+    """The tip, or the merge of the task before it in the batch."""
 
 
 class MergeBuilt(Fact, frozen=True, kw_only=True):
@@ -22,7 +27,7 @@ class MergeBuilt(Fact, frozen=True, kw_only=True):
 
 
 class MergeConflicted(Fact, frozen=True, kw_only=True):
-    """The approved commit and the tip cannot be merged without a Player."""
+    """The approved commit and what it was to be merged onto do not go together unaided."""
 
     task: str
     candidate: int
@@ -30,11 +35,20 @@ class MergeConflicted(Fact, frozen=True, kw_only=True):
     detail: str
 
 
-class TipMoveStarted(Fact, frozen=True, kw_only=True):
-    """The merge passed; the tip is about to move, if nobody moved it."""
+class MergeSetAside(Fact, frozen=True, kw_only=True):
+    """The task leaves its batch and waits for the next: what it was merged onto never came in.
+
+    Or it conflicts with another of the batch, of which nobody knows yet whether it will.
+    """
 
     task: str
-    candidate: int
+
+
+class TipMoveStarted(Fact, frozen=True, kw_only=True):
+    """The merges passed; the tip is about to move to the last of them, if nobody moved it."""
+
+    tasks: tuple[str, ...]
+    """In the order they were merged onto each other."""
     commit: str
     tip: str
 
@@ -45,5 +59,7 @@ class TaskMerged(Fact, frozen=True, kw_only=True):
     task: str
     candidate: int
     commit: str
+    tip: str = ""
+    """Where the tip stands now: at the last merge of the batch. Empty: at this one."""
     note: str = ""
     """What a person should know: the integration branch could not follow, and why."""

@@ -8,35 +8,60 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from windlass.events.landing import (
+    BaseLookStarted,
+    BaseMergeBuilt,
+    BaseMergeConflicted,
+    BaseMergeStarted,
+    BaseSeen,
+    BranchMoveStarted,
+    Landed,
+    LandEvent,
+    LandRefused,
+    LandRequested,
+)
 from windlass.events.merging import (
     MergeBuilt,
     MergeConflicted,
+    MergeSetAside,
     MergeStarted,
     TaskMerged,
     TipMoveStarted,
+)
+from windlass.events.people import (
+    Answered,
+    CheckpointPassed,
+    HelpNeeded,
+    MergeStands,
+    TaskAdopted,
+    TaskGiven,
+    TaskReopened,
+    TaskReset,
+    TaskResetUndone,
+    TaskTaken,
 )
 from windlass.events.run import (
     BaselineFinished,
     BaselineStarted,
     PlanRevised,
     RunEnded,
+    RunRecovered,
     RunResumed,
     RunStarted,
     SpendReserved,
     SpendSettled,
+    StagePassed,
+    StageRetried,
     StopRequested,
     VerificationFinished,
     VerificationStarted,
 )
 from windlass.events.turn import (
-    Answered,
-    CheckpointPassed,
     ChecksFinished,
     ChecksStarted,
     CoachAnswered,
     CoachFailed,
     CoachStarted,
-    HelpNeeded,
     PlayerFailed,
     PlayerFinished,
     PlayerStarted,
@@ -44,9 +69,7 @@ from windlass.events.turn import (
     SnapshotStarted,
     SnapshotTaken,
     TaskAbandoned,
-    TaskAdopted,
     TaskApproved,
-    TaskReopened,
     TimerFired,
     TipTaken,
     TurnReturned,
@@ -55,7 +78,24 @@ from windlass.events.turn import (
 from windlass.events.values import Absence, CheckResult, Estimate, Failure, Outcome, RunEnd, Usage
 
 # Said here as well.
-__all__ = ["Absence", "CheckResult", "Estimate", "Failure", "Outcome", "RunEnd", "Usage"]
+__all__ = [
+    "Absence",
+    "BaseLookStarted",
+    "BaseMergeBuilt",
+    "BaseMergeConflicted",
+    "BaseMergeStarted",
+    "BaseSeen",
+    "BranchMoveStarted",
+    "CheckResult",
+    "Estimate",
+    "Failure",
+    "LandRefused",
+    "LandRequested",
+    "Landed",
+    "Outcome",
+    "RunEnd",
+    "Usage",
+]
 
 TaskEvent: TypeAlias = (
     TipTaken
@@ -83,14 +123,22 @@ TaskEvent: TypeAlias = (
     | MergeStarted
     | MergeBuilt
     | MergeConflicted
-    | TipMoveStarted
+    | MergeSetAside
+    | MergeStands
     | TaskMerged
+    | TaskReset
+    | TaskResetUndone
+    | TaskTaken
+    | TaskGiven
 )
 """Facts about one task; each has a `task`."""
 
-RunEvent: TypeAlias = (
-    RunStarted
-    | RunResumed
+BatchEvent: TypeAlias = TipMoveStarted
+"""A fact about several tasks at once; it has `tasks`."""
+
+CourseEvent: TypeAlias = (
+    RunResumed
+    | RunRecovered
     | PlanRevised
     | BaselineStarted
     | BaselineFinished
@@ -98,12 +146,18 @@ RunEvent: TypeAlias = (
     | VerificationFinished
     | SpendReserved
     | SpendSettled
+    | StagePassed
+    | StageRetried
     | StopRequested
+    | LandEvent
     | RunEnded
 )
+"""Facts about a run that has begun."""
+
+RunEvent: TypeAlias = RunStarted | CourseEvent
 """Facts about the run as a whole."""
 
-Event: TypeAlias = TaskEvent | RunEvent
+Event: TypeAlias = TaskEvent | BatchEvent | RunEvent
 
 
 class Entry(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,7 @@
 """Facts about a run as a whole: its beginning, its money, its end."""
 
+from typing import Literal
+
 from windlass.events.fact import Fact
 from windlass.events.values import CheckResult, Estimate, RunEnd, Usage
 from windlass.plan import Plan
@@ -37,6 +39,17 @@ class PlanRevised(Fact, frozen=True, kw_only=True):
     plan: Plan
 
 
+class RunRecovered(Fact, frozen=True, kw_only=True):
+    """The journal was lost: the facts of this run up to here are what git alone shows of them."""
+
+    candidates: int
+    """The highest number that a merge was ever pinned under."""
+    told: int = 0
+    """The highest number that something no commit shows was ever pinned under."""
+    notes: tuple[str, ...] = ()
+    """What is not known any more, and what was assumed."""
+
+
 class BaselineStarted(Fact, frozen=True, kw_only=True):
     """The project's own checks began on the base, before anything is spent."""
 
@@ -52,19 +65,39 @@ class BaselineFinished(Fact, frozen=True, kw_only=True):
 
 
 class VerificationStarted(Fact, frozen=True, kw_only=True):
-    """All is merged: every merged task's checks began once more on the tip."""
+    """A look at the whole began: at the end of a stage, of the run, or before the base takes it."""
 
     commit: str
     tree: str
     checks: tuple[str, ...]
+    """Every merged task's, but for what this tree has proven already."""
+    stage: str | None = None
+    """The stage that is done, whose commits and files are looked for as well."""
 
 
 class VerificationFinished(Fact, frozen=True, kw_only=True):
-    """What those checks say of the tip."""
+    """What was seen."""
 
     commit: str
     tree: str
     results: tuple[CheckResult, ...]
+    stage: str | None = None
+    problems: tuple[str, ...] = ()
+    """What is not as the stage should have left it."""
+
+
+class StagePassed(Fact, frozen=True, kw_only=True):
+    """The next stage may begin: this one verified, or somebody lets the run go on all the same."""
+
+    stage: str
+    by: str
+
+
+class StageRetried(Fact, frozen=True, kw_only=True):
+    """A stage is to be done once more, each of its tasks by itself."""
+
+    stage: str
+    by: str
 
 
 class SpendReserved(Fact, frozen=True, kw_only=True):
@@ -86,9 +119,11 @@ class SpendSettled(Fact, frozen=True, kw_only=True):
 
 
 class StopRequested(Fact, frozen=True, kw_only=True):
-    """A person or a signal asked the run to stop."""
+    """A person or a signal asked the run to come to rest."""
 
     by: str
+    how: Literal["stop", "pause", "pause_now", "abort"] = "stop"
+    """A pause lets every turn that has begun come to its end; the others end agents at once."""
 
 
 class RunEnded(Fact, frozen=True, kw_only=True):

@@ -165,45 +165,6 @@ class TaskAbandoned(Fact, frozen=True, kw_only=True):
     reason: str
 
 
-class HelpNeeded(Fact, frozen=True, kw_only=True):
-    """The task cannot go on without a person."""
-
-    task: str
-    question: str
-
-
-class TaskAdopted(Fact, frozen=True, kw_only=True):
-    """Another tool had done the task before this run began, and a person took its word for it."""
-
-    task: str
-    source: str
-    """Whose word: the state file that says so."""
-    commit: str | None
-    """The commit that git has and the base holds; None where none was named."""
-
-
-class TaskReopened(Fact, frozen=True, kw_only=True):
-    """A person wants a task done once more that was merged or abandoned."""
-
-    task: str
-    by: str
-
-
-class CheckpointPassed(Fact, frozen=True, kw_only=True):
-    """A person let a task start that is too complex to start unasked."""
-
-    task: str
-    by: str
-
-
-class Answered(Fact, frozen=True, kw_only=True):
-    """A person answered what a task needed help with; the next Player is told."""
-
-    task: str
-    text: str
-    by: str
-
-
 class WaitStarted(Fact, frozen=True, kw_only=True):
     """The task waits, counting nothing, until a moment."""
 

@@ -36,14 +36,18 @@ class Failure(enum.StrEnum):
 
 
 class RunEnd(enum.StrEnum):
-    """How a run, or its present stretch, ended. All but the first and last can be resumed."""
+    """How a run, or its present stretch, ended. All but the first and last two can be resumed."""
 
     COMPLETED = "completed"
     FAILED = "failed"
     NEEDS_HUMAN = "needs_human"
     STOPPED = "stopped"
+    PAUSED = "paused"
     LIMIT = "limit"
+    ABORTED = "aborted"
+    """A person gave the run up: it failed."""
     ABANDONED = "abandoned"
+    """A new run of the plan took its place."""
 
 
 class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,6 +60,15 @@ class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float = 0.0
     output: str = ""
     """The end of what it printed; the whole is in the run's logs."""
+    tests: int | None = None
+    """How many tests it says it ran, skipped ones not among them; None where it does not say."""
+    answers: tuple[Outcome, ...] = ()
+    """All it ever said of this tree, absences left out; the state's to know, in no fact."""
+
+    @property
+    def wavers(self) -> bool:
+        """Whether it said two things of one tree: it is flaky, and what it says proves little."""
+        return len(set(self.answers)) > 1
 
 
 class Estimate(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     depends_on: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     """Paths the plan says the task is about; a hint, never a fence."""
+    creates: tuple[str, ...] = ()
+    """Those of them that the plan says are to be there when the task is done."""
     checks: tuple[str, ...] = ()
     """Commands that prove this task, beside the plan's and the project's."""
     skip_absent: bool = False

@@ -1,6 +1,7 @@
 """The only part that acts: decide, record, do."""
 
+from windlass.runner.effects import lend
 from windlass.runner.loop import Runner
 from windlass.runner.surroundings import Ports
 
-__all__ = ["Ports", "Runner"]
+__all__ = ["Ports", "Runner", "lend"]

@@ -6,7 +6,7 @@ from windlass.errors import SetupFailed
 from windlass.events import model as e
 from windlass.events.review import PlayerAnswer, Review
 from windlass.ports import Brief, Report
-from windlass.runner.briefs import coach_prompt, player_prompt
+from windlass.runner.briefs import coach_prompt, player_prompt, review_base
 from windlass.runner.surroundings import Ports
 from windlass.scheduler.quota import coach_model, player_model
 from windlass.state import RunState
@@ -20,12 +20,13 @@ class Agents:
 
     async def play(self, intent: e.PlayerStarted, state: RunState) -> e.Event:
         """Let a Player work in the task's workspace."""
-        if state.tasks[intent.task].is_begun_anew:
-            # It begins from the tip: what an earlier process had no time to let go is in the way.
-            await self._ports.repository.release(intent.task)
+        repository = self._ports.repository
+        # Where it began anew it began from the tip: what is left of its earlier work is no part of
+        # it, and may hold what nobody pinned.
+        await repository.set_aside(intent.task, state.tasks[intent.task].begun_after)
         try:
-            workspace = await self._ports.repository.prepare(
-                intent.task, intent.n, intent.start, intent.onto
+            workspace = await repository.prepare(
+                intent.task, intent.n, intent.start, intent.onto, turn=intent.turn
             )
         except SetupFailed as failure:
             return self.failed(intent, _unfit(failure))
@@ -59,7 +60,9 @@ class Agents:
         repository, label = self._ports.repository, f"{intent.task}-{intent.n}-coach-{intent.k}"
         try:
             async with repository.throwaway(intent.commit, label) as place:
-                diff = await repository.diff(state.tasks[intent.task].last.start, intent.commit)
+                base = review_base(state.tasks[intent.task])
+                # Before it is cut to a length: half a secret could not be told from any word.
+                diff = self._ports.redact(await repository.diff(base, intent.commit))
                 brief = Brief(
                     task=intent.task,
                     n=intent.n,
@@ -74,6 +77,9 @@ class Agents:
             return self._coach_failed(intent, _unfit(failure))
         if report.failure is not None or not isinstance(report.answer, Review):
             return self._coach_failed(intent, report)
+        if state.tasks[intent.task].last.is_tip:
+            # No Player started from it, and so no pin tells what the verdict is about.
+            await repository.keep(intent.task, intent.n, "tip", intent.commit)
         text = msgspec.json.encode(report.answer).decode()
         await repository.keep(intent.task, intent.n, f"verdict-{intent.k}", text)
         return self._answered(intent, report.answer, report.usage, brief.model, touched)

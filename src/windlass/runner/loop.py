@@ -5,7 +5,7 @@ are durable; effects begin after that. An effect reports its outcome as events a
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,6 +21,16 @@ from windlass.state.budget import used_up
 
 Observer: TypeAlias = Callable[[e.Entry, RunState], None]
 """Told of every entry once it is durable; must be quick and must not raise."""
+
+StopHow: TypeAlias = Literal["stop", "pause", "pause_now", "abort"]
+
+_STOPS: dict[str, StopHow] = {
+    "stop": "stop",
+    "pause": "pause",
+    "pause_now": "pause_now",
+    "abort": "abort",
+}
+"""Commands that bring a run to rest."""
 
 INBOX_SECONDS = 0.5
 """How often a live run looks for commands from people."""
@@ -40,6 +50,8 @@ class Runner:
         self._ended = anyio.Event()
         self._group: TaskGroup | None = None
         self._droppable: set[anyio.CancelScope] = set()
+        self._spenders: dict[str, str] = {}
+        """The task that each request under way is for."""
 
     @property
     def state(self) -> RunState:
@@ -61,18 +73,17 @@ class Runner:
         at = self._ports.clock.now()
         fact = e.SpendReserved(at=at, id=name, task=task, role=role, model=model, usd=usd)
         self._record([fact], self._group)
+        self._spenders[name] = task
         return name
 
     def settle(self, reservation: str, usage: e.Usage) -> None:
         """Record what that request came to, before its last byte is passed on."""
         if self._group is None or self._ended.is_set():
             return  # it stays at its reservation, which is never less
-        holders = (task.id for task in self.state.tasks.values() if reservation in task.reserved)
-        for task in holders:
+        if (task := self._spenders.pop(reservation, None)) is not None:
             at = self._ports.clock.now()
             fact = e.SpendSettled(at=at, id=reservation, task=task, usage=usage)
             self._record([fact], self._group)
-            return
 
     async def run(self, *first: e.Event) -> RunState:
         """Begin or take over a run with these facts, and return how it ended."""
@@ -107,30 +118,40 @@ class Runner:
         for entry in entries:
             if isinstance(entry.event, e.RunEnded):
                 self._ended.set()
+                self._drop_all()  # whoever waits for a provider would keep the process
             elif self._effects.has(entry.event):
                 group.start_soon(self._carry_out, entry.event, group)
 
     async def _carry_out(self, intent: e.Event, group: TaskGroup) -> None:
         """Do what was announced, and record what came of it."""
-        happened: e.Event | None = None
+        happened: tuple[e.Event, ...] = ()
         with anyio.CancelScope() as scope:
             if self._effects.can_be_dropped(intent):
                 self._droppable.add(scope)
-                if self.state.stopping is not None:
+                if self.state.stopping is not None and self.state.stop_as != "pause":
                     scope.cancel()
             happened = await self._effects.carry_out(intent, self.state)
         self._droppable.discard(scope)
         if scope.cancelled_caught:
             happened = self._effects.dropped(intent)
-        if happened is not None and not self._ended.is_set():
-            self._record([happened], group)
+        if happened and not self._ended.is_set():
+            self._record(happened, group)
 
-    def _stop(self, by: str, group: TaskGroup) -> None:
-        """End agents, keep what they left, and end the run; a second request changes nothing."""
-        if self.state.stopping is None and self.state.ended is None:
-            self._record([e.StopRequested(at=self._ports.clock.now(), by=by)], group)
-            for scope in list(self._droppable):
-                scope.cancel()
+    def _stop(self, by: str, how: StopHow, group: TaskGroup) -> None:
+        """Bring the run to rest; the first request counts, unless it was only to pause."""
+        state = self.state
+        if state.ended is not None or (state.stopping is not None and state.stop_as != "pause"):
+            return
+        if how == "pause" and state.stopping is not None:
+            return
+        self._record([e.StopRequested(at=self._ports.clock.now(), by=by, how=how)], group)
+        if how != "pause":
+            self._drop_all()
+
+    def _drop_all(self) -> None:
+        """End agents and whatever else can be begun again at no loss."""
+        for scope in list(self._droppable):
+            scope.cancel()
 
     async def _read_inbox(self, group: TaskGroup) -> None:
         while True:
@@ -141,13 +162,14 @@ class Runner:
 
     def _heed(self, message: Message, group: TaskGroup) -> None:
         """Record what a person said, if it can be said now."""
-        if message.command == "stop":
-            self._stop("windlass stop", group)
+        if message.command in _STOPS:
+            how = _STOPS[message.command]
+            self._stop(f"windlass {message.command.removesuffix('_now')}", how, group)
             return
         said = spoken(message, self.state, self._ports.clock.now())
-        if said is not None and not self._ended.is_set():
-            self._record([said], group)
+        if said and not self._ended.is_set():
+            self._record(said, group)
 
     async def _heed_signals(self, group: TaskGroup) -> None:
         async for name in self._ports.signals():
-            self._stop(name, group)
+            self._stop(name, "stop", group)

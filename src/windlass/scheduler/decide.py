@@ -11,7 +11,7 @@ state in which it says nothing and nothing is under way is one in which the run 
 from datetime import datetime
 
 from windlass.events import model as e
-from windlass.scheduler import ending, merge_queue, priority, turns
+from windlass.scheduler import barriers, ending, landing, merge_queue, priority, turns
 from windlass.state import RunPhase, RunState
 
 
@@ -19,13 +19,16 @@ def decide(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """The facts that are due now; none while the run waits for what is under way."""
     if state.ended is not None:
         return ()
-    if state.stopping is not None:
+    if state.stopping is not None and state.stop_as != "pause":
         return turns.keep_what_is_left(state, at) or ending.stop(state, at)
+    if state.landing is not None:
+        return landing.steps(state, at)
     if state.phase in {RunPhase.NEW, RunPhase.CHECKING_BASE} or ending.base_is_refused(state):
         return ending.baseline(state, at)
     return (
         turns.steps(state, at)
         or merge_queue.steps(state, at)
+        or barriers.steps(state, at)
         or priority.starts(state, at)
         or ending.end(state, at)
     )

@@ -6,9 +6,11 @@ then a person's help, then a failure; the exit codes follow the same order.
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import assert_never
 
 from windlass.events import model as e
-from windlass.scheduler import evidence, failures, gate
+from windlass.scheduler import barriers, evidence, failures, gate, stages
+from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunPhase, RunState
 from windlass.state.budget import used_up
 from windlass.state.model import stands_in_the_way
@@ -24,6 +26,16 @@ _CANCELLED_BY_STOP = frozenset(
     }
 )
 """Steps that a stop simply drops, for they can be repeated at no loss."""
+
+_WAITING = frozenset({Phase.WAITING, Phase.WAITING_FOR_COACH})
+"""What is not waited for where no Player may be started any more."""
+
+_COMES_TO_REST = {
+    "stop": (e.RunEnd.STOPPED, "stopped"),
+    "pause": (e.RunEnd.PAUSED, "paused"),
+    "pause_now": (e.RunEnd.PAUSED, "paused"),
+    "abort": (e.RunEnd.ABORTED, "aborted"),
+}
 
 
 def baseline(state: RunState, at: datetime) -> tuple[e.Event, ...]:
@@ -52,43 +64,66 @@ def holds_back(state: RunState) -> bool:
 
 def stop(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """End a stopping run once everything that must not be cut short is done."""
-    waits_for = UNDER_WAY - _CANCELLED_BY_STOP
-    if any(task.phase in waits_for for task in state.live):
+    landing = state.landing is not None and state.landing.under_way
+    if landing or any(task.phase in UNDER_WAY - _CANCELLED_BY_STOP for task in state.live):
         return ()
-    return (e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason=f"stopped by {state.stopping}"),)
+    return (_stopped(state, at),)
+
+
+def _stopped(state: RunState, at: datetime) -> e.RunEnded:
+    status, word = _COMES_TO_REST[state.stop_as]
+    return e.RunEnded(at=at, status=status, reason=f"{word} by {state.stopping}")
 
 
 def end(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """End the run when nothing is under way and nothing can be started."""
-    if any(task.phase in UNDER_WAY for task in state.live) or state.phase is RunPhase.VERIFYING:
+    # Nobody waits for a provider whom no agent may ask once it is ready.
+    rests = state.stopping is not None or holds_back(state)
+    waits = _WAITING if rests else frozenset[Phase]()
+    under_way = any(task.phase in UNDER_WAY - waits for task in state.live)
+    if under_way or state.phase is RunPhase.VERIFYING:
         return ()
-    if state.index.merged == len(state.tasks):
-        return _last_look(state, at)
+    if state.index.merged == len(state.tasks) and not barriers.troubles(state):
+        return (_last_look(state, at),)
+    return (_stopped(state, at) if state.stopping is not None else _unfinished(state, at),)
+
+
+def _unfinished(state: RunState, at: datetime) -> e.RunEnded:
     if (limit := _limit(state)) is not None:
-        return (e.RunEnded(at=at, status=e.RunEnd.LIMIT, reason=limit),)
+        return e.RunEnded(at=at, status=e.RunEnd.LIMIT, reason=limit)
+    if troubles := barriers.troubles(state):
+        failed = state.settings.policy.stage == "stop"
+        reason = f"stage {stages.unpassed(state)} did not verify: {'; '.join(troubles)}"
+        status = e.RunEnd.FAILED if failed else e.RunEnd.NEEDS_HUMAN
+        return e.RunEnded(at=at, status=status, reason=reason)
     helpless = [task.id for task in state.live if task.phase in HELPLESS]
     if helpless:
         reason = f"{', '.join(helpless)} cannot go on without you"
-        return (e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason),)
+        return e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason)
     reason = f"{', '.join(state.index.abandoned)} abandoned"
-    return (e.RunEnded(at=at, status=e.RunEnd.FAILED, reason=reason),)
+    if (stage := stages.lost(state)) is not None:
+        reason = f"nothing of stage {stage} was merged: {reason}"
+    return e.RunEnded(at=at, status=e.RunEnd.FAILED, reason=reason)
 
 
-def _last_look(state: RunState, at: datetime) -> tuple[e.Event, ...]:
+def _last_look(state: RunState, at: datetime) -> e.Event:
     """Every merged task's checks once more on the tip; what that tree has proven stays proven."""
     tree = state.tip_tree or ""
-    said = state.evidence.get(tree, {})
-    checks = evidence.tip_checks(state)
-    missing = tuple(
-        check for check in checks if check not in said or stands_in_the_way(said[check])
-    )
-    if not missing:
-        return (e.RunEnded(at=at, status=e.RunEnd.COMPLETED),)
-    if state.phase is RunPhase.OPEN or any(check not in said for check in missing):
-        return (e.VerificationStarted(at=at, commit=state.tip, tree=tree, checks=missing),)
-    red = [result for result in state.verification or () if stands_in_the_way(result)]
-    reason = f"the tip does not pass: {_summary(red)}"
-    return (e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason),)
+    verdict = evidence.tree_verdict(state, tree, evidence.tip_demand(state), runs=state.tip_runs)
+    match verdict.judgement:
+        case Judgement.RUN:
+            return e.VerificationStarted(at=at, commit=state.tip, tree=tree, checks=verdict.rerun)
+        case Judgement.PASS:
+            if state.settings.land:
+                return e.LandRequested(at=at, by="--land")
+            return e.RunEnded(at=at, status=e.RunEnd.COMPLETED)
+        case Judgement.RETURN | Judgement.ASK:
+            red = [result for result in state.verification or () if stands_in_the_way(result)]
+            why = _summary(red) if red else verdict.reason
+            reason = f"the tip does not pass: {why}"
+            return e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason)
+        case _:
+            assert_never(verdict.judgement)
 
 
 def _summary(red: Sequence[e.CheckResult]) -> str:
@@ -115,6 +150,8 @@ def _limit(state: RunState) -> str | None:
 
 
 def _stops_on_failure(state: RunState) -> bool:
+    if stages.lost(state) is not None:
+        return True
     policy = state.settings.policy.on_failure
     stops = policy == "stop" or (policy == "dialect" and state.plan.stops_on_failure)
     return stops and bool(state.index.abandoned)

@@ -1,9 +1,20 @@
 """Which checks a tree must pass, and what the gate makes of what they said of it so far."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
+from windlass.plan import Task
 from windlass.scheduler import gate, stages
 from windlass.state import RunState, TaskState
+
+
+class Demand(Struct, frozen=True, kw_only=True):
+    """What is asked of one tree."""
+
+    checks: tuple[str, ...]
+    skippable: frozenset[str]
+    """Those of them that may collect nothing."""
 
 
 def project_checks(state: RunState) -> tuple[str, ...]:
@@ -16,24 +27,40 @@ def task_checks(state: RunState, task_id: str) -> tuple[str, ...]:
     return _distinct((*project_checks(state), *state.specs[task_id].checks))
 
 
-def merge_checks(state: RunState, task_id: str) -> tuple[str, ...]:
-    """What must hold of a merge: also what was merged since the task started, and stages done."""
-    since = state.merged[state.tasks[task_id].merged_before :]
-    others = (check for other in since for check in _merged_checks(state, other))
-    done = stages.checks_before(state, state.specs[task_id].stage)
-    return _distinct((*task_checks(state, task_id), *others, *done))
+def merge_demand(state: RunState, tasks: Sequence[TaskState]) -> Demand:
+    """What must hold once these are merged: also what was merged since they began, stages done."""
+    own = [state.specs[task.id] for task in tasks]
+    since = state.merged[min(task.merged_before for task in tasks) :]
+    others = [spec for other in since if (spec := _merged_as(state, other)) is not None]
+    before = (check for spec in own for check in stages.checks_before(state, spec.stage))
+    return _demand(state, own, others, before)
 
 
-def tip_checks(state: RunState) -> tuple[str, ...]:
-    """What must hold of the tip at the end: everything any merged task was asked."""
-    own = (check for task_id in state.merged for check in _merged_checks(state, task_id))
-    return _distinct((*project_checks(state), *own, *stages.checks_before(state, None)))
+def tip_demand(state: RunState, stage: str | None = None) -> Demand:
+    """What must hold of the tip after that stage, or at the end: all any merged task was asked."""
+    merged = [spec for id_ in state.merged if (spec := _merged_as(state, id_)) is not None]
+    return _demand(state, (), merged, stages.checks_after(state, stage))
 
 
-def _merged_checks(state: RunState, task_id: str) -> tuple[str, ...]:
+def _demand(
+    state: RunState, own: Iterable[Task], others: Iterable[Task], more: Iterable[str]
+) -> Demand:
+    """The project's checks are asked by the tasks that come in, each task's own by itself."""
+    common = project_checks(state)
+    incoming = [(spec, (*common, *spec.checks)) for spec in own]
+    asked = [*incoming, *((spec, spec.checks) for spec in others)]
+    checks = _distinct((*common, *(check for _, own in asked for check in own), *more))
+    if state.settings.policy.absent == "skip":
+        return Demand(checks=checks, skippable=frozenset(checks))
+    needed = {check for spec, own in asked if not spec.skip_absent for check in own}
+    skippable = {check for _, own in asked for check in own} - needed
+    return Demand(checks=checks, skippable=frozenset(skippable))
+
+
+def _merged_as(state: RunState, task_id: str) -> Task | None:
     """What a task was asked for that is in the tip, whatever the plan asks of it by now."""
     task = state.tasks.get(task_id) or state.withdrawn.get(task_id)
-    return task.merged_as.checks if task is not None and task.merged_as is not None else ()
+    return task.merged_as if task is not None else None
 
 
 def criteria(state: RunState, task_id: str) -> tuple[str, ...]:
@@ -42,14 +69,47 @@ def criteria(state: RunState, task_id: str) -> tuple[str, ...]:
     return spec.acceptance_criteria or (f"The task is done as described: {spec.title}",)
 
 
-def verdict(state: RunState, task: TaskState, tree: str, checks: tuple[str, ...]) -> gate.Verdict:
-    """What the gate says of a tree of this task; what was proven on the same tree stays proven."""
+def task_verdict(state: RunState, task: TaskState) -> gate.Verdict:
+    """What the gate says of a task's own snapshot."""
+    demand = _demand(state, (state.specs[task.id],), (), ())
+    return _verdict(state, task.last.tree or "", demand, runs=task.check_runs, doubted=False)
+
+
+def merge_verdict(state: RunState, tasks: Sequence[TaskState]) -> gate.Verdict:
+    """What it says of these, each merged onto the one before it.
+
+    Of several nobody is to blame yet; of one alone a failure is doubted before it is believed.
+    """
+    demand, last = merge_demand(state, tasks), tasks[-1]
+    doubted = len(tasks) == 1
+    tree = last.candidate_tree or ""
+    return _verdict(state, tree, demand, runs=last.check_runs, doubted=doubted)
+
+
+def stage_verdict(state: RunState, stage: str) -> gate.Verdict:
+    """What it says of the tip after a stage."""
+    demand = tip_demand(state, stage)
+    return tree_verdict(state, state.tip_tree or "", demand, runs=state.tip_runs)
+
+
+def tree_verdict(state: RunState, tree: str, demand: Demand, *, runs: int) -> gate.Verdict:
+    """What it says of a tip; a check that finds nothing to run says nothing against it."""
+    lenient = Demand(checks=demand.checks, skippable=frozenset(demand.checks))
+    return _verdict(state, tree, lenient, runs=runs, doubted=True)
+
+
+def _verdict(
+    state: RunState, tree: str, demand: Demand, *, runs: int, doubted: bool
+) -> gate.Verdict:
+    """What was proven on the same tree stays proven."""
     said = state.evidence.get(tree, {})
     return gate.judge_checks(
-        checks,
-        [said[check] for check in checks if check in said],
-        runs=task.check_runs,
-        skip_absent=state.settings.policy.absent == "skip" or state.specs[task.id].skip_absent,
+        demand.checks,
+        [said[check] for check in demand.checks if check in said],
+        runs=runs,
+        rules=gate.Rules(
+            skippable=demand.skippable, doubted=doubted, flaky=state.settings.policy.flaky
+        ),
     )
 
 

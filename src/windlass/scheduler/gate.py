@@ -7,6 +7,9 @@ Every signal has three values; absent never passes. First the checks, read from 
 | it was never run                              | run it                                         |
 | it could not start                            | run it again, twice; then ask a person         |
 | it timed out                                  | run it again, once; then return                |
+| it passed and failed on this very tree        | run it again until it says the same twice,     |
+|                                               | at most five times; it is named as flaky       |
+| it failed, where the code is not suspect      | run it again, once; then return                |
 | it failed                                     | return                                         |
 | it collected nothing, and policy is skip      | as if it were not there                        |
 | it collected nothing                          | return                                         |
@@ -25,11 +28,13 @@ Then the Coach's answer about the same commit:
 | a criterion has no evidence that it is met    | return                                         |
 | none of these                                 | pass: approved                                 |
 
-A turn in which the Player changed nothing comes to neither.
+A turn in which the Player changed nothing comes to neither. The code is not suspect where the same
+check passed on the parts: on a merged tree, and on the tip.
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -39,6 +44,8 @@ from windlass.events.values import Absence, CheckResult, Outcome
 _RUNS = {Absence.UNABLE_TO_START: 3, Absence.TIMED_OUT: 2}
 """How often checks may run on one tree before an absence of this kind counts."""
 
+MOST_ANSWERS = 5
+"""How often a check that cannot make up its mind is asked; then it has failed."""
 
 NOTHING_SAID = Review(
     decision="feedback",
@@ -66,28 +73,48 @@ class Verdict(Struct, frozen=True, kw_only=True):
     rerun: tuple[str, ...] = ()
 
 
+class Rules(Struct, frozen=True, kw_only=True):
+    """What else matters when checks are judged."""
+
+    skippable: Container[str] = ()
+    """Commands that may collect nothing."""
+    doubted: bool = False
+    """Whether a failure is as likely the check's as the code's."""
+    flaky: Literal["name", "ask"] = "name"
+    """What to do where a check said two things of one tree: go on and name it, or ask."""
+
+
 def judge_checks(
-    checks: Sequence[str], said: Sequence[CheckResult], *, runs: int, skip_absent: bool
+    checks: Sequence[str], said: Sequence[CheckResult], *, runs: int, rules: Rules
 ) -> Verdict:
     """Judge a tree by what its checks said; `said` has at most one result for each check."""
     results = {result.command: result for result in said}
     missing = tuple(check for check in checks if check not in results)
     if missing:
         return Verdict(judgement=Judgement.RUN, rerun=missing)
-    bad = [
-        result for result in results.values() if _stands_in_the_way(result, skip_absent=skip_absent)
-    ]
-    again = tuple(
-        r.command for r in bad if r.absence is not None and runs < _RUNS.get(r.absence, 0)
-    )
+    again = tuple(r.command for r in results.values() if _is_open(r, runs, rules))
     if again:
         return Verdict(judgement=Judgement.RUN, rerun=again)
+    flaky = [result for result in results.values() if result.wavers]
+    if flaky and rules.flaky == "ask":
+        return Verdict(judgement=Judgement.ASK, reason=wavering(flaky))
+    bad = [result for result in results.values() if _stands_in_the_way(result, rules)]
     unable = [result for result in bad if result.absence is Absence.UNABLE_TO_START]
     if unable:
         return Verdict(judgement=Judgement.ASK, reason=could_not_start(unable))
     if bad:
         return Verdict(judgement=Judgement.RETURN, reason=feedback(bad))
     return Verdict(judgement=Judgement.PASS)
+
+
+def _is_open(result: CheckResult, runs: int, rules: Rules) -> bool:
+    """Whether the check is to be asked once more before what it said counts."""
+    if result.absence is not None:
+        return runs < _RUNS.get(result.absence, 0)
+    answers = result.answers
+    if result.wavers:
+        return answers[-1] is not answers[-2] and len(answers) < MOST_ANSWERS
+    return rules.doubted and result.outcome is Outcome.FAIL and len(answers) <= 1
 
 
 def judge_review(review: Review, *, criteria: int, checked: bool) -> Verdict:
@@ -160,10 +187,17 @@ def could_not_start(unable: Sequence[CheckResult]) -> str:
     return f"{commands} could not start here; install what is missing or mend the command"
 
 
-def _stands_in_the_way(result: CheckResult, *, skip_absent: bool) -> bool:
-    if result.outcome is Outcome.PASS:
-        return False
-    return not (skip_absent and result.absence is Absence.COLLECTED_NOTHING)
+def wavering(flaky: Sequence[CheckResult]) -> str:
+    """What a person needs to know of checks that say now this, now that."""
+    told = (f"`{r.command}` ({', '.join(r.answers)} on the same tree)" for r in flaky)
+    return f"flaky: {'; '.join(told)}; mend or remove what is not steady in it"
+
+
+def _stands_in_the_way(result: CheckResult, rules: Rules) -> bool:
+    if result.absence is Absence.COLLECTED_NOTHING:
+        return result.command not in rules.skippable
+    undecided = result.wavers and result.answers[-1] is not result.answers[-2]
+    return undecided or result.outcome is not Outcome.PASS
 
 
 def _headline(result: CheckResult) -> str:
@@ -172,6 +206,9 @@ def _headline(result: CheckResult) -> str:
             return f"Check `{result.command}` found no test to run; add one that proves the work."
         case Absence.TIMED_OUT:
             return f"Check `{result.command}` did not end within {result.seconds:.0f} s, twice."
+        case _ if result.wavers:
+            told = ", ".join(result.answers)
+            return f"Check `{result.command}` is flaky, {told} on the same files; make it steady."
         case _:
             return f"Check `{result.command}` failed with exit code {result.exit_code}."
 

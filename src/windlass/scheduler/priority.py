@@ -19,20 +19,38 @@ def starts(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """An agent for each that is free and each task that is ready, the most urgent first."""
     if ending.holds_back(state):
         return ()
-    if checkpoints := _checkpoints(state, at):
+    pausing = state.stopping is not None
+    if not pausing and (checkpoints := _checkpoints(state, at)):
         return checkpoints
     free = state.settings.agents - sum(task.phase in WITH_AGENT for task in state.live)
-    limited = quota.limited_models(state)
     if free <= 0:
         return ()
-    waiting = (*(task for task in state.live if _goes_on(state, task)), *_startable(state))
-    ready = [task for task in waiting if _model(state, task) not in limited]
+    ready = _ready(state, free) if not pausing else _to_be_finished(state)
     return tuple(_start(state, task, at) for task in _chosen(state, ready, free))
+
+
+def _to_be_finished(state: RunState) -> list[TaskState]:
+    """While a pause comes, turns that have begun come to their end."""
+    return _unlimited(state, [task for task in state.live if _may_be_reviewed(state, task)])
+
+
+def _ready(state: RunState, free: int) -> list[TaskState]:
+    going_on = _unlimited(state, [task for task in state.live if _goes_on(state, task)])
+    if sum(turns.is_ready_for_coach(state, task) for task in going_on) >= free:
+        return going_on  # reviews come first: there is no need to look at all that could begin
+    return going_on + _unlimited(state, _startable(state))
+
+
+def _unlimited(state: RunState, waiting: list[TaskState]) -> list[TaskState]:
+    """The tasks whose next agent would not run into a usage limit."""
+    limited = quota.limited_models(state)
+    return [t for t in waiting if _model(state, t) not in limited] if limited else waiting
 
 
 def _chosen(state: RunState, ready: list[TaskState], free: int) -> Iterator[TaskState]:
     """The most urgent, one after another, for each one chosen may make another less welcome."""
-    touched = {path for id_ in state.index.live for path in state.specs[id_].files}
+    unmerged = (*state.index.live, *state.queue)
+    touched = {path for id_ in unmerged for path in state.specs[id_].files}
     for _ in range(min(free, len(ready))):
         best = min(ready, key=lambda task: _rank(state, task, touched))
         ready.remove(best)
@@ -48,7 +66,7 @@ def _rank(state: RunState, task: TaskState, touched: set[str]) -> tuple[bool, bo
     """
     meets = not task.attempts and not touched.isdisjoint(state.specs[task.id].files)
     cost = MEETING * state.estimates.get(task.id, 1.0) if meets else 0.0
-    coach = turns.is_ready_for_coach(state, task)
+    coach = bool(task.attempts) and turns.is_ready_for_coach(state, task)
     return not coach, not task.attempts, cost - state.urgency[task.id]
 
 
@@ -58,7 +76,9 @@ def _checkpoints(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     waiting = [t for t in state.live if t.phase is Phase.HELP_TO_START]
     if passing and waiting:
         return tuple(e.CheckpointPassed(at=at, task=t.id, by="policy") for t in waiting)
-    due = [t for t in _startable(state) if _needs_a_word(state, t)] if not passing else []
+    if passing or state.index.highest_complexity < COMPLEX:
+        return ()
+    due = [t for t in _startable(state) if _needs_a_word(state, t)]
     return tuple(
         e.HelpNeeded(
             at=at,
@@ -90,6 +110,12 @@ def _goes_on(state: RunState, task: TaskState) -> bool:
             return turns.is_ready_for_coach(state, task)
 
 
+def _may_be_reviewed(state: RunState, task: TaskState) -> bool:
+    return task.phase not in {Phase.PENDING, Phase.RETURNED} and turns.is_ready_for_coach(
+        state, task
+    )
+
+
 def _model(state: RunState, task: TaskState) -> str:
     """Whom the next agent of the task would ask."""
     if turns.is_ready_for_coach(state, task):
@@ -100,6 +126,11 @@ def _model(state: RunState, task: TaskState) -> str:
 def _start(state: RunState, task: TaskState, at: datetime) -> e.Event:
     if turns.is_ready_for_coach(state, task):
         return reviews.start(task, at)
+    return start_of(state, task, at)
+
+
+def start_of(state: RunState, task: TaskState, at: datetime) -> e.PlayerStarted:
+    """A fresh Player for the task, from the newest of its work, or from the tip."""
     return e.PlayerStarted(
         at=at,
         task=task.id,

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import assert_never
 
 from windlass.events import model as e
+from windlass.plan import same_meaning
 from windlass.scheduler import evidence, failures, retry, reviews
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunState, TaskState
@@ -20,7 +21,7 @@ _NOTHING_CHANGED = (
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Every step of a turn that is due, over all tasks."""
-    scenarios = (task for task in state.free if state.specs[task.id].scenario)
+    scenarios = (state.tasks[id_] for id_ in state.index.scenarios if id_ in state.index.free)
     due = (_step(state, task, at) for task in (*state.live, *scenarios))
     return tuple(_within_slots(state, (event for event in due if event is not None)))
 
@@ -80,6 +81,8 @@ def _look(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     if task.last.question and task.last.n > task.helped_after:
         return e.HelpNeeded(at=at, task=task.id, question=task.last.question)
     if not task.last.is_tip and not _changed(task):
+        if (merge := _standing_merge(state, task)) is not None:
+            return e.MergeStands(at=at, task=task.id, commit=merge)
         return e.TurnReturned(at=at, task=task.id, cause="unchanged", feedback=_unchanged(task))
     return _judge(state, task, at)
 
@@ -100,6 +103,17 @@ def _changed(task: TaskState) -> bool:
     return any(attempt.changed or attempt.onto is not None for attempt in this_turn)
 
 
+def _standing_merge(state: RunState, task: TaskState) -> str | None:
+    """What was merged for the same meaning before, where nobody found anything to change in it.
+
+    Nothing is approved by that: what was approved then is in the tip, and stays approved.
+    """
+    untouched = not any(attempt.changed for attempt in task.attempts[task.begun_after :])
+    done_as = task.merged_as
+    same = done_as is not None and same_meaning(done_as, state.specs[task.id])
+    return task.merge_before if untouched and same else None
+
+
 def _unchanged(task: TaskState) -> str:
     """What was asked stays asked; that nothing changed is said once."""
     asked = (task.feedback or "").removesuffix(_NOTHING_CHANGED).rstrip()
@@ -108,8 +122,7 @@ def _unchanged(task: TaskState) -> str:
 
 def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     commit, tree = task.last.commit or "", task.last.tree or ""
-    checks = evidence.task_checks(state, task.id)
-    verdict = evidence.verdict(state, task, tree, checks)
+    verdict = evidence.task_verdict(state, task)
     match verdict.judgement:
         case Judgement.RUN:
             return e.ChecksStarted(
@@ -131,10 +144,7 @@ def is_ready_for_coach(state: RunState, task: TaskState) -> bool:
         return failures.retry_of(task, task.last.coachings[-1]).then is retry.Then.AGAIN
     if task.phase not in {Phase.SAVED, Phase.CHECKED}:
         return False
-    verdict = evidence.verdict(
-        state, task, task.last.tree or "", evidence.task_checks(state, task.id)
-    )
-    return verdict.judgement is Judgement.PASS
+    return evidence.task_verdict(state, task).judgement is Judgement.PASS
 
 
 def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:

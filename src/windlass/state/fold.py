@@ -1,7 +1,7 @@
 """state = fold(events). Every field of the state is set here, or in task_fold, and nowhere else."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias, cast, get_args
 
 from msgspec.structs import replace
 
@@ -9,14 +9,24 @@ from windlass.errors import IllegalEvent
 from windlass.events import model as e
 from windlass.plan import critical_lengths, with_scenario
 from windlass.state import revision
+from windlass.state.doubts import forgiven
 from windlass.state.index import index_of, moved
+from windlass.state.landing import land_changes
+from windlass.state.layered import having
 from windlass.state.model import Phases, RunState, TaskState
-from windlass.state.task_fold import interrupted, task_changes
-from windlass.state.transitions import RUN_TRANSITIONS, next_phase, next_run_phase
+from windlass.state.stages import looked_at_again, stage_changes
+from windlass.state.task_fold import as_before_reset, interrupted, task_changes
+from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
 from windlass.state.trials import tried_again
+
+_OF_TASKS = frozenset(get_args(e.TaskEvent))
+"""Asked of every fact, and answered by a set in a fraction of the time a union takes."""
 
 _PAID = (e.PlayerFinished, e.PlayerFailed, e.CoachAnswered, e.CoachFailed)
 """Facts that tell what an agent has used up by its own account."""
+
+_MOVES_SCENARIO = (e.TaskMerged, e.MergeStands, e.TaskReopened, e.TaskReset, e.TaskResetUndone)
+"""Facts after which a scenario may have to be tried again."""
 
 
 def fold(events: Iterable[e.Event]) -> RunState | None:
@@ -46,9 +56,14 @@ def apply(state: RunState | None, event: e.Event) -> RunState:
         return _started(event)
     if state is None:
         raise IllegalEvent(f"{type(event).__name__} came before any run was started")
-    if isinstance(event, e.TaskEvent):
-        return _apply_to_task(state, event)
-    return _apply_to_run(state, event)
+    if isinstance(event, e.BatchEvent):
+        for task_id in event.tasks:
+            state = _apply_to_task(state, task_id, event)
+        return state
+    if type(event) in _OF_TASKS:
+        of_task = cast("e.TaskEvent", event)
+        return _apply_to_task(state, of_task.task, of_task)
+    return _apply_to_run(state, cast("e.CourseEvent", event))
 
 
 def _started(event: e.RunStarted) -> RunState:
@@ -74,29 +89,49 @@ def _started(event: e.RunStarted) -> RunState:
     )
 
 
-def _apply_to_run(state: RunState, event: e.RunEvent) -> RunState:
+def _apply_to_run(state: RunState, event: e.CourseEvent) -> RunState:  # noqa: C901  one arm a fact
     match event:
         case e.RunResumed():
             return _resumed(state, event)
+        case e.RunRecovered():
+            return _recovered(state, event)
         case e.PlanRevised():
             return revision.revised(state, event)
         case e.StopRequested():
-            return replace(state, at=event.at, stopping=event.by)
+            return replace(state, at=event.at, stopping=event.by, stop_as=event.how)
         case e.RunEnded():
             return replace(
                 state, at=event.at, ended=event.status, reason=event.reason, ended_at=event.at
             )
         case e.SpendReserved() | e.SpendSettled():
             return _with_spending(state, event)
-        case e.BaselineFinished():
-            changes: dict[str, Any] = {"baseline": event.results}
-        case e.VerificationFinished():
-            changes = {
-                "verification": event.results,
-                "evidence": _with_evidence(state, event.tree, event.results),
-            }
+        case e.BaselineStarted() | e.BaselineFinished():
+            return _looked(state, event)
+        case e.VerificationStarted() | e.VerificationFinished():
+            return _looked(state, event)
+        case e.StagePassed() | e.StageRetried():
+            return replace(state, at=event.at, **stage_changes(state, event))
         case _:
-            changes = {}
+            return replace(state, at=event.at, **land_changes(state, event))
+
+
+_Looks: TypeAlias = (
+    e.BaselineStarted | e.BaselineFinished | e.VerificationStarted | e.VerificationFinished
+)
+
+
+def _looked(state: RunState, event: _Looks) -> RunState:
+    """Windlass looks, or has looked, at a whole tree: the base's, or the tip's."""
+    changes: dict[str, Any] = {}
+    if isinstance(event, e.BaselineFinished):
+        changes = {"baseline": event.results}
+    elif isinstance(event, e.VerificationFinished):
+        changes = {
+            "verification": event.results,
+            "evidence": _with_evidence(state, event.tree, event.results),
+            "tip_runs": state.tip_runs + 1,
+            **stage_changes(state, event),
+        }
     return replace(state, at=event.at, phase=next_run_phase(state.phase, event), **changes)
 
 
@@ -114,6 +149,10 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         tasks=tasks,
         index=index_of(state.plan, Phases(tasks)),
         queue=revision.requeued(state.queue, tasks),
+        evidence=_forgiven(state),
+        tip_runs=0,
+        looks=looked_at_again(state.looks),
+        landing=None,
         stopping=None,
         ended=None,
         reason="",
@@ -127,6 +166,34 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
     return after
 
 
+def _recovered(state: RunState, event: e.RunRecovered) -> RunState:
+    """What git cannot tell stays unknown; numbers go on, for pins are written once."""
+    return replace(
+        state,
+        at=event.at,
+        candidates=max(state.candidates, event.candidates),
+        spent=state.spent + e.Usage(known=False),
+        notes=(*state.notes, *event.notes),
+    )
+
+
+def _forgiven(state: RunState) -> Mapping[str, Mapping[str, e.CheckResult]]:
+    """What did not pass where a person was needed is asked again: resuming says it is mended."""
+    trees = (_doubtful(state.tasks[id_]) for id_ in state.index.live)
+    return forgiven(state.evidence, (*trees, state.tip_tree))
+
+
+def _doubtful(task: TaskState) -> str | None:
+    """The tree that a person was asked about, for what checks said of it."""
+    match task.phase:
+        case Phase.HELP_TO_CHECK:
+            return task.last.tree
+        case Phase.HELP_TO_MERGE:
+            return task.candidate_tree
+        case _:
+            return None
+
+
 def _with_spending(state: RunState, event: e.SpendReserved | e.SpendSettled) -> RunState:
     """Money has no phase: it may be spent, and settled, whatever the task does meanwhile."""
     task = state.tasks[event.task]
@@ -138,17 +205,19 @@ def _with_spending(state: RunState, event: e.SpendReserved | e.SpendSettled) -> 
         task = replace(task, reserved=left, spent=task.spent + event.usage)
         held = {id_: usd for id_, usd in state.held.items() if id_ != event.id}
         spent = state.spent + event.usage
-    tasks = {**state.tasks, task.id: task}
+    tasks = having(state.tasks, task.id, task)
     return replace(state, at=event.at, tasks=tasks, held=held, spent=spent)
 
 
-def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
-    if event.task not in state.tasks:
-        raise IllegalEvent(f"there is no task {event.task!r} in plan {state.plan.id!r}")
-    before = state.tasks[event.task]
+def _apply_to_task(state: RunState, id_: str, event: e.TaskEvent | e.BatchEvent) -> RunState:
+    if id_ not in state.tasks:
+        raise IllegalEvent(f"there is no task {id_!r} in plan {state.plan.id!r}")
+    before = state.tasks[id_]
     phase = next_phase(before.id, before.phase, event)
     task = replace(before, phase=phase, **task_changes(state, before, event))
-    tasks = {**state.tasks, task.id: task}
+    if isinstance(event, e.TaskResetUndone):
+        task = as_before_reset(before)
+    tasks = having(state.tasks, task.id, task)
     after = replace(
         state,
         at=event.at,
@@ -157,21 +226,28 @@ def _apply_to_task(state: RunState, event: e.TaskEvent) -> RunState:
         spent=state.spent + event.usage if isinstance(event, _PAID) else state.spent,
         **_run_changes(state, event),
     )
-    if isinstance(event, e.TaskMerged | e.TaskReopened):
-        tried = tried_again(after.plan, after.tasks, after.tip_tree)
+    if isinstance(event, _MOVES_SCENARIO):
+        tried = tried_again(after.index.scenarios, after.tasks, after.tip_tree)
         if tried is not after.tasks:
             return replace(after, tasks=tried, index=index_of(after.plan, Phases(tried)))
     return after
 
 
-def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:
+def _run_changes(  # noqa: C901  one arm a fact
+    state: RunState, event: e.TaskEvent | e.BatchEvent
+) -> dict[str, Any]:
     match event:
         case e.TaskApproved():
             return {"queue": (*state.queue, event.task)}
-        case e.TaskReopened() if state.ended is not None:
-            reason = f"{event.task} is to be done once more"
-            return {"ended": e.RunEnd.STOPPED, "reason": reason}
-        case e.TurnReturned() | e.HelpNeeded():
+        case e.TaskReopened() | e.TaskReset():
+            return {"queue": _without(state.queue, event.task), **_unfinished(state, event.task)}
+        case e.TaskResetUndone():
+            before = state.tasks[event.task].before_reset
+            waits = before is not None and before.phase is Phase.APPROVED
+            return {"queue": (*state.queue, event.task)} if waits else {}
+        case e.Answered():
+            return _answered(state, state.tasks[event.task])
+        case e.TurnReturned() | e.HelpNeeded() | e.TaskTaken():
             return {"queue": _without(state.queue, event.task)}
         case e.ChecksFinished():
             return {"evidence": _with_evidence(state, event.tree, event.results)}
@@ -183,13 +259,37 @@ def _run_changes(state: RunState, event: e.TaskEvent) -> dict[str, Any]:
             return {
                 "queue": _without(state.queue, event.task),
                 "merged": (*state.merged, event.task),
-                "tip": event.commit,
-                # Where the tip was approved as it stands, no candidate was built.
-                "tip_tree": state.tasks[event.task].candidate_tree or state.tip_tree,
+                "tip": event.tip or event.commit,
+                "tip_tree": _tip_tree(state, event),
+                "tip_runs": 0,
                 "notes": (*state.notes, event.note) if event.note else state.notes,
             }
         case _:
             return {}
+
+
+def _answered(state: RunState, task: TaskState) -> dict[str, Any]:
+    """What was asked for is mended: checks are asked again, and who waited to be merged waits."""
+    if (tree := _doubtful(task)) is None:
+        return {}
+    again = {"evidence": forgiven(state.evidence, (tree,))}
+    waits = task.phase is Phase.HELP_TO_MERGE
+    return {**again, "queue": (*state.queue, task.id)} if waits else again
+
+
+def _unfinished(state: RunState, task_id: str) -> dict[str, Any]:
+    """A run that had ended, or that was only landing, has something to do again."""
+    reason = f"{task_id} is to be done once more"
+    if state.landing is not None and state.ended is None:
+        return {"landing": replace(state.landing, then=e.RunEnd.STOPPED, reason=reason)}
+    return {"ended": e.RunEnd.STOPPED, "reason": reason} if state.ended else {}
+
+
+def _tip_tree(state: RunState, event: e.TaskMerged) -> str | None:
+    """The tree of the last of the batch; where the tip was approved as it stands none was built."""
+    tip = event.tip or event.commit
+    moving = (state.tasks[id_] for id_ in state.index.live)
+    return next((t.candidate_tree for t in moving if t.candidate_commit == tip), state.tip_tree)
 
 
 def _without(queue: tuple[str, ...], task_id: str) -> tuple[str, ...]:
@@ -199,9 +299,15 @@ def _without(queue: tuple[str, ...], task_id: str) -> tuple[str, ...]:
 def _with_evidence(
     state: RunState, tree: str, results: tuple[e.CheckResult, ...]
 ) -> Mapping[str, Mapping[str, e.CheckResult]]:
+    before = state.evidence.get(tree, {})
+    said = {result.command: _remembered(result, before.get(result.command)) for result in results}
+    return having(state.evidence, tree, {**before, **said})
+
+
+def _remembered(result: e.CheckResult, before: e.CheckResult | None) -> e.CheckResult:
+    answers = before.answers if before is not None else ()
+    if result.outcome is not e.Outcome.ABSENT:
+        answers = (*answers, result.outcome)
     # What a passing check printed is in the logs; what a failing one printed is feedback.
-    said = {
-        result.command: replace(result, output="") if result.outcome is e.Outcome.PASS else result
-        for result in results
-    }
-    return {**state.evidence, tree: {**state.evidence.get(tree, {}), **said}}
+    output = "" if result.outcome is e.Outcome.PASS else result.output
+    return replace(result, output=output, answers=answers)

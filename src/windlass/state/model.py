@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from windlass.events.landing import Relation
 from windlass.events.review import Review
 from windlass.events.values import Absence, CheckResult, Failure, Outcome, RunEnd, Usage
 from windlass.plan import Plan, Task, same_meaning
@@ -19,7 +20,17 @@ from windlass.state.transitions import (
     RunPhase,
 )
 
-__all__ = ["Attempt", "Coaching", "Phase", "RunPhase", "RunState", "TaskState", "stands_in_the_way"]
+__all__ = [
+    "Attempt",
+    "Coaching",
+    "Landing",
+    "Phase",
+    "RunPhase",
+    "RunState",
+    "StageLook",
+    "TaskState",
+    "stands_in_the_way",
+]
 
 
 def stands_in_the_way(result: CheckResult) -> bool:
@@ -51,6 +62,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     start: str
     onto: str | None
     started_at: datetime
+    by: str | None = None
+    """The person who works in a Player's place."""
     finished_at: datetime | None = None
     summary: str = ""
     usage: Usage = Usage()
@@ -110,10 +123,16 @@ class TaskState(Struct, frozen=True, kw_only=True):
     """The merge under way: its number, commit and tree."""
     candidate_commit: str | None = None
     candidate_tree: str | None = None
+    candidate_onto: str | None = None
+    """What that merge is made onto: the tip, or the merge before it in the batch."""
+    clashes_with: str | None = None
+    """A merge of the present batch that it cannot be merged onto unaided."""
     moving_as: Task | None = None
     """What it asked for when the tip was about to move to it; git may have moved it since."""
     conflict: str = ""
     merge_commit: str | None = None
+    merge_before: str | None = None
+    """The merge it had when it was to be done once more with its stage; it may stand."""
     merged_at: datetime | None = None
     merged_as: Task | None = None
     """What it asked for when it was last merged, even if it is to be done once more."""
@@ -123,6 +142,8 @@ class TaskState(Struct, frozen=True, kw_only=True):
     """How many attempts there were when it was begun anew, from the tip."""
     verdicts_before: int = 0
     """How many Coaches had looked at the last attempt when the task came to mean something else."""
+    before_reset: "TaskState | None" = None
+    """What it was when a person had it begin anew, for as long as nobody has."""
 
     @property
     def status(self) -> str:
@@ -149,12 +170,6 @@ class TaskState(Struct, frozen=True, kw_only=True):
             if attempt.commit is not None:
                 return attempt.commit
         return present[0].start if present else None
-
-    @property
-    def is_begun_anew(self) -> bool:
-        """Whether its last Player is the first since it was merged."""
-        before = self.attempts[self.begun_after : -1]
-        return self.begun_after > 0 and all(attempt.is_tip for attempt in before)
 
     @property
     def may_be_in_tip(self) -> bool:
@@ -184,6 +199,36 @@ class Phases(Mapping[str, Phase]):
     def __len__(self) -> int:
         """How many there are."""
         return len(self._tasks)
+
+
+class StageLook(Struct, frozen=True, kw_only=True):
+    """What was seen when a stage was done; it holds for what was merged of the stage then."""
+
+    merged: tuple[str, ...]
+    """The merge commits of its tasks."""
+    problems: tuple[str, ...] = ()
+    retried: bool = False
+    """Whether it was done once more, because of them or at a person's word."""
+    passed_by: str | None = None
+    """Who let the run go on from here: its verification, a policy, or a person."""
+
+
+class Landing(Struct, frozen=True, kw_only=True):
+    """How far the base branch is on its way to what was merged."""
+
+    then: RunEnd
+    """How the run had ended when it was asked for; so it ends again."""
+    reason: str = ""
+    under_way: bool = False
+    branch: str = ""
+    base: str | None = None
+    """Where the branch stood when it was last looked at."""
+    relation: Relation | None = None
+    merge: str | None = None
+    """The tip merged onto a branch that has moved, and its tree."""
+    tree: str | None = None
+    landed: str | None = None
+    refused: str = ""
 
 
 class RunState(Struct, frozen=True, kw_only=True):
@@ -226,8 +271,14 @@ class RunState(Struct, frozen=True, kw_only=True):
     """What each command last said of each tree."""
     baseline: tuple[CheckResult, ...] | None = None
     verification: tuple[CheckResult, ...] | None = None
+    looks: Mapping[str, StageLook] = {}
+    """What was seen at the end of each stage."""
+    tip_runs: int = 0
+    """How often checks ran on the tip as it stands, or on what the base would take."""
+    landing: Landing | None = None
     stopping: str | None = None
     """Who asked the run to stop."""
+    stop_as: Literal["stop", "pause", "pause_now", "abort"] = "stop"
     ended: RunEnd | None = None
     reason: str = ""
     ended_at: datetime | None = None
@@ -261,13 +312,15 @@ class RunState(Struct, frozen=True, kw_only=True):
 
     @property
     def live(self) -> tuple[TaskState, ...]:
-        """The tasks that were begun and are not done, in the plan's order."""
-        return tuple(self.tasks[id_] for id_ in self.index.live)
+        """The tasks that were begun, are not done and wait for no merge, in the plan's order."""
+        tasks = self.tasks
+        return tuple([tasks[id_] for id_ in self.index.live])
 
     @property
     def free(self) -> tuple[TaskState, ...]:
         """The tasks that wait for no other, and were not begun."""
-        return tuple(self.tasks[id_] for id_ in self.index.free)
+        tasks = self.tasks
+        return tuple([tasks[id_] for id_ in self.index.free])
 
     @property
     def spent_usd(self) -> float:

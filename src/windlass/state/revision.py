@@ -32,7 +32,8 @@ def revised(state: RunState, event: PlanRevised) -> RunState:
         plan = with_scenario(plan, state.specs.values())
     known = {**state.withdrawn, **state.tasks}
     found = {task.id: _known(task, known, state.specs) for task in plan.tasks}
-    tasks = tried_again(plan, found, state.tip_tree)
+    scenarios = (task.id for task in plan.tasks if task.scenario)
+    tasks = tried_again(scenarios, found, state.tip_tree)
     return replace(
         state,
         at=event.at,

@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
+from windlass.errors import IllegalEvent
 from windlass.events import model as e
 from windlass.state.model import Attempt, Coaching, RunState, TaskState
 from windlass.state.transitions import HELPLESS, REVISED, TASK_TRANSITIONS, WITH_AGENT, Phase
@@ -14,7 +15,7 @@ _COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
 """Causes of a return that use up a turn; conflicts have a bound of their own."""
 
 _NO_CANDIDATE: Mapping[str, None] = MappingProxyType(
-    dict.fromkeys(("candidate", "candidate_commit", "candidate_tree"))
+    dict.fromkeys(("candidate", "candidate_commit", "candidate_tree", "candidate_onto"))
 )
 """What is known of a merge before any is built."""
 
@@ -49,11 +50,16 @@ def interrupted(task: TaskState, event: e.RunResumed, *, known: bool) -> TaskSta
 
 def _helped(task: TaskState) -> dict[str, Any]:
     """A person has looked: every bound begins anew."""
-    return {"question": None, "rounds": 0, "helped_after": len(task.attempts)}
+    return {
+        "question": None,
+        "rounds": 0,
+        "check_runs": 0,
+        "helped_after": len(task.attempts),
+    }
 
 
 def task_changes(  # noqa: C901  one arm a fact
-    state: RunState, task: TaskState, event: e.TaskEvent
+    state: RunState, task: TaskState, event: e.TaskEvent | e.BatchEvent
 ) -> dict[str, Any]:
     """The fields of the task that the fact sets, but for its phase."""
     match event:
@@ -92,19 +98,40 @@ def task_changes(  # noqa: C901  one arm a fact
             }
         case e.TurnReturned():
             return _turn_returned(task, event)
-        case e.TaskReopened():
-            return _reopened(task)
         case e.CoachStarted() | e.CoachAnswered() | e.CoachFailed():
             return _coach_changes(task, event)
+        case _:
+            return _said_changes(state, task, event) or _later_changes(state, task, event)
+
+
+def _said_changes(
+    state: RunState, task: TaskState, event: e.TaskEvent | e.BatchEvent
+) -> dict[str, Any]:
+    """What people change."""
+    match event:
         case e.Answered():
             told = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
             return {"answers": (*task.answers, told), "failures": {}, **_helped(task)}
+        case e.CheckpointPassed():
+            return {"question": None, "released": True}
+        case e.TaskReopened():
+            told = {"feedback": event.why} if event.why else {}
+            stood = task.merge_commit if event.may_stand else None
+            return {**_reopened(task), **told, "merge_before": stood}
+        case e.TaskReset():
+            return {**_begun_once_more(task), "before_reset": replace(task, before_reset=None)}
+        case e.TaskTaken():
+            started = _player_started(state, task, event)
+            return {**_helped(task), "first_turn": task.turn, **started}
+        case e.TaskGiven():
+            attempts = _amended(task, finished_at=event.at, summary=event.summary)
+            return {"attempts": attempts, "failures": {}}
         case _:
-            return _later_changes(state, task, event)
+            return {}
 
 
 def _later_changes(  # noqa: C901  one arm a fact
-    state: RunState, task: TaskState, event: e.TaskEvent
+    state: RunState, task: TaskState, event: e.TaskEvent | e.BatchEvent
 ) -> dict[str, Any]:
     match event:
         case e.WaitStarted():
@@ -113,14 +140,14 @@ def _later_changes(  # noqa: C901  one arm a fact
             return {"wait_until": None}
         case e.HelpNeeded():
             return {"question": event.question}
-        case e.CheckpointPassed():
-            return {"question": None, "released": True}
         case e.TaskAbandoned():
             return {"question": event.reason}
         case e.MergeStarted():
             return {
                 **_NO_CANDIDATE,
                 "candidate": event.candidate,
+                "candidate_onto": event.onto,
+                "clashes_with": None,
                 "check_runs": 0,
                 "conflict": "",
             }
@@ -128,8 +155,13 @@ def _later_changes(  # noqa: C901  one arm a fact
             return {"candidate_commit": event.commit, "candidate_tree": event.tree}
         case e.MergeConflicted():
             return {"conflict": event.detail}
+        case e.MergeSetAside():
+            clash = task.candidate_onto if task.phase is Phase.CONFLICTED else None
+            return {**_NO_CANDIDATE, "clashes_with": clash}
         case e.TipMoveStarted():
-            return {"moving_as": task.moving_as or state.specs[event.task]}
+            return {"moving_as": task.moving_as or state.specs[task.id]}
+        case e.MergeStands():
+            return {"merge_commit": event.commit, "merged_at": event.at}
         case e.TaskMerged() | e.TaskAdopted():
             return {
                 "merge_commit": event.commit,
@@ -156,15 +188,23 @@ def _tip_taken(task: TaskState, event: e.TipTaken) -> dict[str, Any]:
     return {"attempts": (*task.attempts, tip), "turn": 0, "verdicts_before": 0}
 
 
-def _player_started(state: RunState, task: TaskState, event: e.PlayerStarted) -> dict[str, Any]:
+def _player_started(
+    state: RunState, task: TaskState, event: e.PlayerStarted | e.TaskTaken
+) -> dict[str, Any]:
     attempt = Attempt(
-        n=event.n, turn=event.turn, start=event.start, onto=event.onto, started_at=event.at
+        n=event.n,
+        turn=event.turn,
+        start=event.start,
+        onto=event.onto,
+        started_at=event.at,
+        by=event.by if isinstance(event, e.TaskTaken) else None,
     )
     first = len(task.attempts) == task.begun_after
     return {
         "attempts": (*task.attempts, attempt),
         "verdicts_before": 0,
         "merged_before": len(state.merged) if first else task.merged_before,
+        "before_reset": None,
         **_NO_CANDIDATE,
     }
 
@@ -238,12 +278,21 @@ def _reopened(task: TaskState) -> dict[str, Any]:
     again: dict[str, Any] = {"failures": {}, **_helped(task)}
     if task.phase is Phase.ABANDONED:
         return {**again, "first_turn": task.turn}
-    return {
-        **again,
-        "turn": task.turn + 1,
-        "first_turn": task.turn + 1,
-        **begun_anew(task),
-    }
+    return {**again, **_begun_once_more(task)}
+
+
+def _begun_once_more(task: TaskState) -> dict[str, Any]:
+    """From the tip, with a new allowance of turns; numbers go on, for pins are written once."""
+    turn = task.turn + bool(task.attempts)
+    return {"failures": {}, "turn": turn, "first_turn": turn, **begun_anew(task)}
+
+
+def as_before_reset(task: TaskState) -> TaskState:
+    """The task as it was when a person had it begin anew; what it cost since stays spent."""
+    before = task.before_reset
+    if before is None:
+        raise IllegalEvent(f"task {task.id!r} was not reset, or was begun since")
+    return replace(before, spent=task.spent, reserved=task.reserved)
 
 
 def begun_anew(task: TaskState) -> dict[str, Any]:
@@ -253,6 +302,8 @@ def begun_anew(task: TaskState) -> dict[str, Any]:
         **_NO_CANDIDATE,
         "begun_after": len(task.attempts),
         "feedback": None,
+        "clashes_with": None,
+        "merge_before": None,
         "merge_commit": None,
         "merged_at": None,
     }
@@ -269,6 +320,8 @@ def revised(task: TaskState) -> TaskState:
     """The task once it means something else: nothing that was judged before holds any more."""
     if task.moving_as is not None:
         return task  # it may be in the tip already, as what it was judged for
+    if task.before_reset is not None:
+        task = replace(task, before_reset=revised(task.before_reset))
     verdicts = len(task.attempts[-1].coachings) if task.attempts else 0
     to = REVISED.get(task.phase, task.phase)
     if to is task.phase:

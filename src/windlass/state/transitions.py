@@ -48,6 +48,8 @@ class Phase(enum.StrEnum):
     MOVING = "moving"
     MERGED = "merged"
     ABANDONED = "abandoned"
+    TAKEN = "taken"
+    """A person works on it."""
     HELP_TO_START = "help_to_start"
     """Too complex to start unasked."""
     ASKED = "asked"
@@ -68,13 +70,20 @@ class RunPhase(enum.StrEnum):
     VERIFIED = "verified"
 
 
-TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
+def _helped(to: Phase) -> dict[type[e.Event], Phase]:
+    return {e.RunResumed: to, e.Answered: to, e.TaskTaken: Phase.TAKEN}
+
+
+_WAYS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
     {
         Phase.PENDING: {
             e.PlayerStarted: Phase.PLAYING,
             e.HelpNeeded: Phase.HELP_TO_START,
             e.TipTaken: Phase.SAVED,
             e.TaskAdopted: Phase.MERGED,
+            e.TaskTaken: Phase.TAKEN,
+            # And from there to wherever it was before it was reset.
+            e.TaskResetUndone: Phase.PENDING,
         },
         Phase.PLAYING: {
             e.PlayerFinished: Phase.PLAYED,
@@ -82,7 +91,7 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
             e.RunResumed: Phase.LEFT,
         },
         Phase.PLAYED: {e.SnapshotStarted: Phase.SAVING},
-        Phase.LEFT: {e.SnapshotStarted: Phase.PINNING},
+        Phase.LEFT: {e.SnapshotStarted: Phase.PINNING, e.TaskTaken: Phase.TAKEN},
         Phase.PINNING: {
             e.SnapshotTaken: Phase.FAILED,
             e.SnapshotRefused: Phase.FAILED,
@@ -92,6 +101,7 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
             e.PlayerStarted: Phase.PLAYING,
             e.WaitStarted: Phase.WAITING,
             e.HelpNeeded: Phase.HELP_TO_PLAY,
+            e.TaskTaken: Phase.TAKEN,
             e.RunResumed: Phase.RETURNED,
         },
         Phase.WAITING: {e.TimerFired: Phase.RETURNED, e.RunResumed: Phase.FAILED},
@@ -104,6 +114,7 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
             e.ChecksStarted: Phase.CHECKING,
             e.CoachStarted: Phase.REVIEWING,
             e.TurnReturned: Phase.RETURNED,
+            e.MergeStands: Phase.MERGED,
             e.HelpNeeded: Phase.ASKED,
         },
         Phase.REFUSED: {e.TurnReturned: Phase.RETURNED},
@@ -136,6 +147,7 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
             e.PlayerStarted: Phase.PLAYING,
             e.TaskAbandoned: Phase.ABANDONED,
             e.HelpNeeded: Phase.HELP_TO_PLAY,
+            e.TaskTaken: Phase.TAKEN,
         },
         # What is approved as it stands on the tip needs no merge; nor does what stood there once.
         Phase.APPROVED: {
@@ -148,25 +160,56 @@ TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyTy
             e.MergeConflicted: Phase.CONFLICTED,
             e.RunResumed: Phase.APPROVED,
         },
-        Phase.CONFLICTED: {e.TurnReturned: Phase.RETURNED},
+        Phase.CONFLICTED: {e.TurnReturned: Phase.RETURNED, e.MergeSetAside: Phase.APPROVED},
         Phase.BUILT: {
             e.ChecksStarted: Phase.CHECKING_MERGE,
             e.TipMoveStarted: Phase.MOVING,
+            e.MergeSetAside: Phase.APPROVED,
             e.TurnReturned: Phase.RETURNED,
             e.HelpNeeded: Phase.HELP_TO_MERGE,
         },
         Phase.CHECKING_MERGE: {e.ChecksFinished: Phase.BUILT, e.RunResumed: Phase.BUILT},
         Phase.MOVING: {e.TaskMerged: Phase.MERGED, e.RunResumed: Phase.BUILT},
         Phase.MERGED: {e.TaskReopened: Phase.PENDING},
-        Phase.ABANDONED: {e.TaskReopened: Phase.RETURNED},
+        Phase.ABANDONED: {e.TaskReopened: Phase.RETURNED, e.TaskTaken: Phase.TAKEN},
+        Phase.TAKEN: {e.TaskGiven: Phase.PLAYED},
         # Resuming is the person's word that the cause is mended; what was paid for stays.
-        Phase.HELP_TO_PLAY: {e.RunResumed: Phase.RETURNED, e.Answered: Phase.RETURNED},
-        Phase.HELP_TO_CHECK: {e.RunResumed: Phase.SAVED, e.Answered: Phase.SAVED},
-        Phase.HELP_TO_REVIEW: {e.RunResumed: Phase.SAVED, e.Answered: Phase.SAVED},
-        Phase.HELP_TO_MERGE: {e.RunResumed: Phase.APPROVED, e.Answered: Phase.APPROVED},
+        Phase.HELP_TO_PLAY: _helped(Phase.RETURNED),
+        Phase.HELP_TO_CHECK: _helped(Phase.SAVED),
+        Phase.HELP_TO_REVIEW: _helped(Phase.SAVED),
+        Phase.HELP_TO_MERGE: _helped(Phase.APPROVED),
         # These two wait for a word, not for a mended machine.
-        Phase.HELP_TO_START: {e.CheckpointPassed: Phase.PENDING},
-        Phase.ASKED: {e.Answered: Phase.RETURNED},
+        Phase.HELP_TO_START: {e.CheckpointPassed: Phase.PENDING, e.TaskTaken: Phase.TAKEN},
+        Phase.ASKED: {e.Answered: Phase.RETURNED, e.TaskTaken: Phase.TAKEN},
+    }
+)
+
+RESETTABLE = frozenset(
+    {
+        Phase.PLAYED,
+        Phase.LEFT,
+        Phase.FAILED,
+        Phase.SAVED,
+        Phase.CHECKED,
+        Phase.UNREVIEWED,
+        Phase.RETURNED,
+        Phase.APPROVED,
+        Phase.MERGED,
+        Phase.ABANDONED,
+        Phase.TAKEN,
+        Phase.ASKED,
+        Phase.HELP_TO_PLAY,
+        Phase.HELP_TO_CHECK,
+        Phase.HELP_TO_REVIEW,
+        Phase.HELP_TO_MERGE,
+    }
+)
+"""Phases from which a person may have the task begin anew: begun, and nothing under way."""
+
+TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
+    {
+        phase: {**ways, e.TaskReset: Phase.PENDING} if phase in RESETTABLE else ways
+        for phase, ways in _WAYS.items()
     }
 )
 
@@ -223,6 +266,7 @@ UNDER_WAY = frozenset(
 
 HELPLESS = frozenset(
     {
+        Phase.TAKEN,
         Phase.HELP_TO_START,
         Phase.ASKED,
         Phase.HELP_TO_PLAY,
@@ -241,7 +285,7 @@ COACH_FAILED = frozenset({Phase.UNREVIEWED, Phase.WAITING_FOR_COACH})
 """From the moment an agent failed until the next may start."""
 
 IN_MERGE = frozenset({Phase.MERGING, Phase.BUILT, Phase.CHECKING_MERGE, Phase.MOVING})
-"""Phases of the one task that stands at the head of the merge queue."""
+"""Phases of the tasks that are merged as one batch at the head of the merge queue."""
 
 STATUS: Mapping[Phase, str] = MappingProxyType(
     {
@@ -270,6 +314,7 @@ STATUS: Mapping[Phase, str] = MappingProxyType(
         Phase.MOVING: "merging",
         Phase.MERGED: "completed",
         Phase.ABANDONED: "abandoned",
+        Phase.TAKEN: "needs_human",
         Phase.HELP_TO_START: "needs_human",
         Phase.ASKED: "needs_human",
         Phase.HELP_TO_PLAY: "needs_human",

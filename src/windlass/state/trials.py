@@ -1,23 +1,22 @@
 """When a scenario is to be tried again: that it held says something of one tree, and no other."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from windlass.plan import Plan
 from windlass.state.model import TaskState
 from windlass.state.task_fold import begun_anew
 from windlass.state.transitions import Phase
 
 
 def tried_again(
-    plan: Plan, tasks: Mapping[str, TaskState], tip_tree: str | None
+    scenarios: Iterable[str], tasks: Mapping[str, TaskState], tip_tree: str | None
 ) -> Mapping[str, TaskState]:
-    """The tasks, the scenario waiting for its trial where the tip is not, or not yet, the tree."""
+    """The tasks, each scenario waiting for its trial where the tip is not, or not yet, the tree."""
     again = {
-        task.id: replace(tasks[task.id], phase=Phase.PENDING, **begun_anew(tasks[task.id]))
-        for task in plan.tasks
-        if task.scenario and _is_outdated(tasks[task.id], tasks, tip_tree or "")
+        id_: replace(tasks[id_], phase=Phase.PENDING, **begun_anew(tasks[id_]))
+        for id_ in scenarios
+        if _is_outdated(tasks[id_], tasks, tip_tree or "")
     }
     return {**tasks, **again} if again else tasks
 

@@ -1,83 +1,127 @@
 """Plain lines on a stream: one for each thing that happened, stamped in UTC.
 
 Words stand right-aligned in one column, so that the eye finds what it looks for. Colour only where
-the stream is a terminal that wants it; nothing an agent says can move the cursor.
+it is wanted; nothing an agent says can move the cursor. A log that would be silent for a minute
+gets a line that says what goes on.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
-from typing import TextIO
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Self, TextIO
+
+import anyio
 
 from windlass.events.model import Entry
 from windlass.ports import Activity
 from windlass.state import RunState
-from windlass.views.story import Line, line_of
-from windlass.views.words import one_line
+from windlass.ui.colours import BY_WORD, coloured
+from windlass.views.board import heartbeat
+from windlass.views.columns import ascii_only
+from windlass.views.lines import Line
+from windlass.views.sights import Sights, heard, seen
+from windlass.views.story import line_of
+from windlass.views.words import duration, one_line
 
-_COLOURS = {
-    "DONE": "32",
-    "START": "1",
-    "RESUME": "1",
-    "RETURNED": "33",
-    "ANSWER": "36",
-    "GO": "36",
-    "CONFLICT": "33",
-    "WAIT": "33",
-    "FAILED": "31",
-    "ABANDONED": "31",
-    "BLOCKED": "31",
-    "NEEDS YOU": "35",
-    "STOP": "33",
-    "Summary": "1",
-    "Next": "1",
-}
+BEAT = timedelta(minutes=1)
+"""The longest silence."""
 _SHOWN = frozenset({"tool", "retry"})
+_INDENT = " " * 22
 
 
 class PlainScreen:
     """Writes the story as it happens."""
 
-    def __init__(self, stream: TextIO, *, colour: bool, verbose: bool, quiet: bool) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        now: Callable[[], datetime],
+        colour: bool = False,
+        verbose: bool = False,
+        quiet: bool = False,
+        plain_letters: bool = False,
+    ) -> None:
         self._stream = stream
+        self._now = now
         self._colour = colour
         self._verbose = verbose
         self._quiet = quiet
+        self._ascii = plain_letters
+        self._state: RunState | None = None
+        self._sights: Sights = {}
+        self._spoke = now()
 
     def entry(self, entry: Entry, state: RunState) -> None:
         """Tell what happened, if it is worth telling."""
+        if self._quiet:
+            return
+        self.remember(entry, state)
         line = line_of(entry.event, state)
-        if line is not None and not self._quiet:
-            self._write(line, _stamp(entry.event.at))
+        if line is not None:
+            self.write(line, stamp(entry.event.at))
+
+    def remember(self, entry: Entry, state: RunState) -> None:
+        """Know how it stands, and tell nothing."""
+        self._state, self._sights = state, seen(self._sights, entry.event, state)
 
     def activity(self, activity: Activity) -> None:
         """Tell what an agent does now: one line for each tool call, its words only on request."""
-        if self._quiet or not (self._verbose or activity.kind in _SHOWN):
+        if self._quiet:
             return
-        arrow = "→" if activity.kind == "tool" else "·"
-        self._print(f"{'':9}  {'':>9}  {activity.task} {arrow} {one_line(activity.text, 120)}")
+        self._sights = heard(self._sights, activity)
+        if self._verbose or activity.kind in _SHOWN:
+            arrow = "→" if activity.kind == "tool" else "·"
+            line = f"{activity.task} {arrow} {one_line(activity.text, 120)}"
+            self.print(f"{stamp(self._now()):9}  {'':>9}  {line}")
 
     def closing(self, lines: Iterable[Line]) -> None:
         """The end of the story, and what to do next."""
-        self._print("")
+        self.print("")
         for line in lines:
-            self._write(line, "")
+            self.write(line, "")
 
     def say(self, word: str, text: str) -> None:
         """A line that no event tells, such as a warning before the run."""
-        self._write(Line(word, text), "")
+        self.write(Line(word, one_line(text, 1000)), "")
 
-    def _write(self, line: Line, stamp: str) -> None:
+    async def keep(self) -> None:
+        """Break every silence that lasts."""
+        while not self._quiet:
+            left = self._spoke + BEAT - self._now()
+            await anyio.sleep(max(1.0, left.total_seconds()))
+            self.beat()
+
+    def beat(self) -> None:
+        """Say what goes on, where nothing was said for a while."""
+        now = self._now()
+        if self._state is not None and now >= self._spoke + BEAT:
+            self.write(Line("ALIVE", heartbeat(self._state, self._sights, now)), stamp(now))
+
+    def __enter__(self) -> Self:
+        """Nothing to prepare."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to restore."""
+
+    def write(self, line: Line, at: str) -> None:
+        """A line with its details below it."""
         word = f"{line.word:>9}"
-        if self._colour and line.word in _COLOURS:
-            word = f"\x1b[{_COLOURS[line.word]}m{word}\x1b[0m"
-        self._print(f"{stamp:9}  {word}  {line.text}")
+        if self._colour:
+            word = coloured(word, BY_WORD.get(line.word, ""))
+        took = f" · {duration(line.took)}" if line.took is not None else ""
+        self.print(f"{at:9}  {word}  {line.text}{took}")
         for detail in line.details:
-            self._print(f"{'':9}  {'':>9}  {detail}")
+            self.print(f"{_INDENT}{detail}")
 
-    def _print(self, text: str) -> None:
-        self._stream.write(text.rstrip() + "\n")
+    def print(self, text: str) -> None:
+        """One line, as the stream can take it."""
+        self._spoke = self._now()
+        shown = text.rstrip()
+        self._stream.write((ascii_only(shown) if self._ascii else shown) + "\n")
         self._stream.flush()
 
 
-def _stamp(at: datetime) -> str:
+def stamp(at: datetime) -> str:
+    """The time of day, in UTC."""
     return f"{at:%H:%M:%S}Z"

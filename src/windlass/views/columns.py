@@ -7,6 +7,7 @@ from windlass.views.words import one_line
 
 _WIDE = frozenset({"W", "F"})
 _MARKS = frozenset({"Mn", "Me"})
+_STAND_INS = {"─": "-", "●": "*", "↩": "<", "◷": "o", "⇡": "^", "·": "-", "…": "~", "→": ">"}
 
 
 def columns(text: str) -> int:
@@ -25,11 +26,44 @@ def cut(line: str, width: int) -> str:
     """A harmless line, cut where it is too wide."""
     if columns(line) <= width:
         return line
-    kept = ""
-    room = width - 1
-    while (room := room - _columns(line[len(kept)])) >= 0:
-        kept += line[len(kept)]
-    return kept.rstrip() + "…"
+    return _head(line, width - 1).rstrip() + "…" if width > 0 else ""
+
+
+def _head(line: str, width: int) -> str:
+    """As much as fits of the beginning of a line that is too wide."""
+    taken = place = 0
+    while (taken := taken + _columns(line[place])) <= width:
+        place += 1
+    return line[:place]
+
+
+def padded(line: str, width: int) -> str:
+    """A harmless line with spaces behind it up to that column."""
+    return line + " " * (width - columns(line))
+
+
+def folded(line: str, width: int) -> list[str]:
+    """A harmless line on as many as it needs, broken between words where it can be."""
+    lines = [""]
+    for word in line.split(" "):
+        rest = word
+        if lines[-1] and columns(lines[-1]) + 1 + columns(rest) <= width:
+            lines[-1] += " " + rest
+            continue
+        lines += [""] if lines[-1] else []
+        while columns(rest) > width:
+            head = _head(rest, width) or rest[0]
+            lines[-1], rest = head, rest[len(head) :]
+            lines.append("")
+        lines[-1] = rest
+    return lines
+
+
+def ascii_only(line: str) -> str:
+    """A harmless line for a terminal that knows no other letters; it stays as wide as it was."""
+    if line.isascii():
+        return line
+    return "".join(char if char.isascii() else _stand_in(char) for char in line)
 
 
 def wrapped(parts: Iterable[str], width: int, *, between: str = " ") -> Iterator[str]:
@@ -50,3 +84,7 @@ def _columns(char: str) -> int:
     if unicodedata.category(char) in _MARKS:
         return 0
     return 2 if unicodedata.east_asian_width(char) in _WIDE else 1
+
+
+def _stand_in(char: str) -> str:
+    return _STAND_INS.get(char, "?" * _columns(char))

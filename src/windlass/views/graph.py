@@ -40,7 +40,7 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 def picture(plan: Plan, width: int) -> Picture:
     """The tasks in an order they can be done in, with rails; in steps where rails are too many."""
-    rows = _rows(plan)
+    rows = rows_of(plan)
     shown = rows[:MAX_ROWS]
     gutters = _Rails(rows).gutters(shown)
     if gutters is None:
@@ -61,7 +61,7 @@ def picture(plan: Plan, width: int) -> Picture:
     return Picture(legend=legend, lines=(*lines, *_left_out(len(plan.tasks) - drawn)))
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """A task, a place where rails meet, or the beginning of a stage; and what it waits for."""
 
     key: str = ""
@@ -72,29 +72,29 @@ class _Row(NamedTuple):
     """The stage begins when all above it is done."""
 
 
-def _rows(plan: Plan) -> list[_Row]:
+def rows_of(plan: Plan) -> list[Row]:
     """Every task after what it waits for, and stage by stage where that is possible."""
     tasks, grouped = by_stage(plan)
     waits = {task.id: tuple(dict.fromkeys(task.depends_on)) for task in tasks}
     alike = Counter(frozenset(deps) for deps in waits.values())
     meetings: dict[frozenset[str], str] = {}
-    rows: list[_Row] = []
+    rows: list[Row] = []
     barriers = {stage.name for stage in plan.stages[1:]}
     staged = grouped and any(task.stage for task in tasks)
     for before, task in zip((None, *tasks), tasks, strict=False):
         if staged and (before is None or before.stage != task.stage):
             barrier = task.stage in barriers
             named = f"stage {task.stage}" if task.stage else "no stage"
-            rows.append(_Row(stage=f"then {named}" if barrier else named, barrier=barrier))
+            rows.append(Row(stage=f"then {named}" if barrier else named, barrier=barrier))
         deps = waits[task.id]
         together = frozenset(deps)
         count = alike[together]
         if count * len(deps) > count + len(deps):  # fewer lines where they meet first
             if together not in meetings:
                 meetings[together] = f"\0{len(meetings)}"
-                rows.append(_Row(meetings[together], deps))
+                rows.append(Row(meetings[together], deps))
             deps = (meetings[together],)
-        rows.append(_Row(task.id, deps, task))
+        rows.append(Row(task.id, deps, task))
     return rows
 
 
@@ -118,14 +118,14 @@ def by_stage(plan: Plan) -> tuple[Sequence[Task], bool]:
 class _Rails:
     """One drawing, from the first row down."""
 
-    def __init__(self, rows: Iterable[_Row]) -> None:
+    def __init__(self, rows: Iterable[Row]) -> None:
         self._waiting = Counter(dep for row in rows for dep in row.waits)
         self._rails: list[str | None] = []
         """Who each column's rail comes from; None where there is none."""
         self._above = ""
         """The line above, for a task must not stand below one it has nothing to do with."""
 
-    def gutters(self, rows: Iterable[_Row]) -> list[str] | None:
+    def gutters(self, rows: Iterable[Row]) -> list[str] | None:
         """The part of each row that is drawn; None where it would be too wide."""
         drawn: list[str] = []
         for row in rows:
@@ -134,7 +134,7 @@ class _Rails:
                 return None
         return drawn
 
-    def _draw(self, row: _Row) -> str:
+    def _draw(self, row: Row) -> str:
         if not row.key:
             self._above = ""
             empty = _DASH if row.barrier else " "
@@ -162,7 +162,7 @@ class _Rails:
         self._above = "".join(cells).rstrip()
         return self._above
 
-    def _free(self, row: _Row) -> int:
+    def _free(self, row: Row) -> int:
         """A column for a row that goes on from no rail that ends here."""
         for at, source in enumerate(self._rails):
             above = self._above[2 * at : 2 * at + 1]

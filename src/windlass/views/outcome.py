@@ -13,7 +13,9 @@ EXIT_CODES: Mapping[RunEnd, int] = MappingProxyType(
         RunEnd.FAILED: 1,
         RunEnd.NEEDS_HUMAN: 3,
         RunEnd.STOPPED: 4,
+        RunEnd.PAUSED: 4,
         RunEnd.LIMIT: 6,
+        RunEnd.ABORTED: 1,
         RunEnd.ABANDONED: 1,
     }
 )
@@ -25,7 +27,9 @@ _RUN_STATUS: Mapping[RunEnd | None, str] = MappingProxyType(
         RunEnd.FAILED: "failed",
         RunEnd.NEEDS_HUMAN: "needs_human",
         RunEnd.STOPPED: "stopped",
+        RunEnd.PAUSED: "paused",
         RunEnd.LIMIT: "paused",
+        RunEnd.ABORTED: "failed",
         RunEnd.ABANDONED: "abandoned",
     }
 )
@@ -38,7 +42,7 @@ def run_status(state: RunState) -> str:
 
 def is_finished(state: RunState) -> bool:
     """Whether there is nothing left to resume."""
-    return state.ended in {RunEnd.COMPLETED, RunEnd.ABANDONED}
+    return state.ended in {RunEnd.COMPLETED, RunEnd.ABORTED, RunEnd.ABANDONED}
 
 
 def task_statuses(state: RunState) -> dict[str, str]:

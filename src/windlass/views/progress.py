@@ -93,19 +93,36 @@ def turns_used(task: TaskState) -> int:
     return task.last.turn if task.attempts else 0
 
 
+def turns_allowed(state: RunState, task: TaskState) -> int:
+    """The last turn that it may begin before it is abandoned; reopened, it has as many more."""
+    return (state.specs[task.id].max_turns or state.settings.max_turns) + task.first_turn - 1
+
+
+def commits_of(task: TaskState) -> tuple[str, ...]:
+    """The snapshots of a task, or the commit that another tool's word named for it."""
+    snapshots = (attempt.commit for attempt in task.attempts if attempt.kind == "snapshot")
+    adopted = (task.merge_commit,) if not task.attempts else ()
+    return tuple(dict.fromkeys(c for c in (*snapshots, *adopted) if c is not None))
+
+
 def _task(task: TaskState, status: str) -> TaskProgress:
-    commits = (attempt.commit for attempt in task.attempts if attempt.kind == "snapshot")
     waiting = waits_for(task)
     return TaskProgress(
         status=status,
         turns=turns_used(task),
-        commits=tuple(dict.fromkeys(commit for commit in commits if commit is not None)),
+        commits=commits_of(task),
         merged=task.merge_commit,
         cost_usd=task_cost(task).usd,
         feedback=task.question or task.feedback,
         waits_for=waiting,
         waits_until=task.wait_until if waiting is not None else None,
     )
+
+
+def merges(state: RunState) -> int:
+    """How many merges brought in what is done; what was adopted, or stood as it was, took none."""
+    worked_on = (task for task in state.all_tasks if task.attempts)
+    return len({task.merge_commit for task in worked_on} - {None, state.base})
 
 
 def _metrics(state: RunState) -> Metrics:
@@ -117,7 +134,7 @@ def _metrics(state: RunState) -> Metrics:
         completed=len(state.done),
         turns=sum(turns_used(task) for task in tasks),
         returned=sum(a.feedback is not None for task in tasks for a in task.attempts),
-        merges=len(state.merged),
+        merges=merges(state),
         checks={o.value: sum(r.outcome is o for r in results) for o in Outcome},
         cost_usd=cost.usd,
         cost_known=cost.known,
@@ -125,5 +142,10 @@ def _metrics(state: RunState) -> Metrics:
         output_tokens=cost.output_tokens,
         cached_tokens=cost.cached_tokens,
         resumes=state.resumes,
-        elapsed_seconds=round((state.at - state.started_at).total_seconds(), 3),
+        elapsed_seconds=round((_until(state) - state.started_at).total_seconds(), 3),
     )
+
+
+def _until(state: RunState) -> datetime:
+    """A run that is over takes no longer for what is told of it later: what a draft cost."""
+    return state.ended_at if state.ended is not None and state.ended_at is not None else state.at

@@ -1,59 +1,25 @@
 """The story of a run, a line for each thing that a person would want to know."""
 
-from msgspec import Struct
-
 from windlass.events import model as e
 from windlass.events.review import Review
 from windlass.state import RunState
 from windlass.state.reach import blocked
 from windlass.views.cost import task_cost
+from windlass.views.lines import WIDTH, Line, flaky, not_passed, quoted, tally
+from windlass.views.progress import turns_allowed
+from windlass.views.story_run import of_run
 from windlass.views.waiting import wait_line
-from windlass.views.words import duration, money, one_line, plural, tokens
-
-_WIDTH = 100
-UNCHECKED = "unchecked: no checks anywhere, so nothing but the agents' word says the work is right"
-
-
-class Line(Struct, frozen=True):
-    """A word that says what happened, whom it happened to, and what there is to say of it."""
-
-    word: str
-    text: str
-    details: tuple[str, ...] = ()
+from windlass.views.words import money, one_line, plural, tokens
 
 
 def line_of(event: e.Event, state: RunState) -> Line | None:
     """What to say of an event, given the state it led to; None where there is nothing to say."""
+    if isinstance(event, e.BatchEvent):
+        return None
     if isinstance(event, e.RunEvent):
-        return _of_run(event, state)
-    return _of_work(event, state) or _of_review(event, state) or _of_merge(event, state)
-
-
-def _of_run(event: e.RunEvent, state: RunState) -> Line | None:  # noqa: C901  one arm a fact
-    match event:
-        case e.RunStarted():
-            return Line(
-                "START",
-                f"{state.plan.title} · {plural(len(state.tasks), 'task')}"
-                f" · run {event.run} · from {event.base[:10]} · sandbox {event.sandbox}",
-                _unchecked(state),
-            )
-        case e.RunResumed():
-            return Line("RESUME", _resumed(state), _unchecked(state))
-        case e.PlanRevised():
-            return Line("PLAN", "the plan was edited; the run goes on with it as it is now")
-        case e.BaselineStarted() if event.checks:
-            return Line("BASE", f"running {plural(len(event.checks), 'check')} on the base")
-        case e.BaselineFinished() if event.results:
-            return Line("BASE", _tally(event.results), _not_passed(event.results))
-        case e.VerificationStarted():
-            return Line("VERIFY", f"running {plural(len(event.checks), 'check')} on the tip")
-        case e.VerificationFinished():
-            return Line("VERIFY", _tally(event.results), _not_passed(event.results))
-        case e.StopRequested():
-            return Line("STOP", f"asked by {event.by}; keeping what agents have done so far")
-        case _:
-            return None
+        return of_run(event, state)
+    tellers = (_of_work, _of_review, _of_people, _of_merge)
+    return next((line for tell in tellers if (line := tell(event, state)) is not None), None)
 
 
 def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901  one arm a fact
@@ -63,11 +29,10 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901 
             return Line("E2E", f"{name} · all is merged: to be tried on {event.commit[:10]}")
         case e.PlayerStarted():
             again = " · settling a conflict" if event.onto is not None else ""
-            allowed = state.specs[event.task].max_turns or state.settings.max_turns
-            limit = allowed + state.tasks[event.task].first_turn - 1
+            limit = turns_allowed(state, state.tasks[event.task])
             return Line("PLAYER", f"{name} · turn {event.turn}/{limit}{again}")
         case e.PlayerFailed():
-            why = one_line(event.message, _WIDTH)
+            why = one_line(event.message, WIDTH)
             return Line("FAILED", f"{name} · {event.failure} · no turn used", (why,) if why else ())
         case e.WaitStarted():
             return Line("WAIT", f"{name} · {wait_line(event.failure, event.until, event.at)}")
@@ -76,13 +41,16 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901 
                 "CHECKS", f"{name} · {plural(len(event.checks), 'check')} on {event.commit[:10]}"
             )
         case e.ChecksFinished():
-            return Line("CHECKS", f"{name} · {_tally(event.results)}", _not_passed(event.results))
+            named = flaky(state, event.tree, event.results)
+            details = (*not_passed(event.results), *named)
+            return Line("CHECKS", f"{name} · {tally(event.results)}", details)
         case e.TurnReturned():
-            return Line("RETURNED", f"{name} · {event.cause}", _quote(event.feedback))
+            told = f"{name} · turn {state.tasks[event.task].last.turn} · {event.cause}"
+            return Line("RETURNED", told, quoted(event.feedback), _took(event.task, state))
         case e.HelpNeeded():
-            return Line("NEEDS YOU", name, _quote(event.question))
+            return Line("NEEDS YOU", name, quoted(event.question))
         case e.TaskAbandoned():
-            return Line("ABANDONED", name, _abandoned(event, state))
+            return Line("ABANDONED", name, _abandoned(event, state), _took(event.task, state))
         case _:
             return None
 
@@ -98,8 +66,15 @@ def _of_review(event: e.TaskEvent, state: RunState) -> Line | None:
             said = _review(event.review, criteria)
             return Line("COACH", f"{name} · {said}", _trespass(event.touched))
         case e.CoachFailed():
-            why = one_line(event.message, _WIDTH)
+            why = one_line(event.message, WIDTH)
             return Line("FAILED", f"{name} · the Coach, {event.failure} · no turn used", (why,))
+        case _:
+            return None
+
+
+def _of_people(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901  one arm a fact
+    name = _name(event.task, state)
+    match event:
         case e.TaskAdopted():
             where = event.commit[:10] if event.commit else "no commit named"
             return Line("ADOPTED", f"{name} · {where} · by {event.source}")
@@ -109,6 +84,15 @@ def _of_review(event: e.TaskEvent, state: RunState) -> Line | None:
             return Line("GO", f"{name} · let through by {event.by}")
         case e.Answered():
             return Line("ANSWER", f"{name} · {one_line(event.text, 60)}")
+        case e.TaskReset():
+            undo = f"windlass reset {state.plan.id}:{event.task} --undo"
+            return Line("RESET", f"{name} · begins anew from the tip", (f"undo it: {undo}",))
+        case e.TaskResetUndone():
+            return Line("RESET", f"{name} · undone; it is where it was")
+        case e.TaskTaken():
+            return Line("TAKEN", f"{name} · by {one_line(event.by, 60)}")
+        case e.TaskGiven():
+            return Line("GIVEN", f"{name} · handed back", quoted(event.summary))
         case _:
             return None
 
@@ -131,8 +115,11 @@ def _of_merge(event: e.TaskEvent, state: RunState) -> Line | None:
     match event:
         case e.MergeConflicted():
             return Line("CONFLICT", f"{name} · {', '.join(event.files[:5])}")
+        case e.MergeStands():
+            return Line("DONE", f"{name} · nothing was to change; {event.commit[:10]} stands")
         case e.TaskMerged():
-            return Line("DONE", f"{name} · {_bill(event.task, state)}", _summary(event, state))
+            bill, took = _bill(event.task, state), _took(event.task, state)
+            return Line("DONE", f"{name} · {bill}", _summary(event, state), took)
         case _:
             return None
 
@@ -141,60 +128,24 @@ def _name(task_id: str, state: RunState) -> str:
     return f"{task_id} {one_line(state.specs[task_id].title, 60)}"
 
 
-def _resumed(state: RunState) -> str:
-    merged = len(state.done)
-    first = next((task for task in state.tasks.values() if task.merged_at is None), None)
-    going_on = (
-        f"Resuming from Task {first.id}..." if first is not None else "Nothing is left to do."
-    )
-    return f"{going_on} {merged} of {plural(len(state.tasks), 'task')} merged · run {state.run}"
-
-
-def is_unchecked(state: RunState) -> bool:
-    """Whether there is no check anywhere."""
-    own = any(task.checks for task in state.plan.tasks)
-    return not (state.settings.checks or state.plan.checks or own)
-
-
-def _unchecked(state: RunState) -> tuple[str, ...]:
-    return (UNCHECKED,) if is_unchecked(state) else ()
-
-
-def _tally(results: tuple[e.CheckResult, ...]) -> str:
-    counts = {o: sum(r.outcome is o for r in results) for o in e.Outcome}
-    return " ".join(f"{count} {o}" for o, count in counts.items() if count)
-
-
-def _not_passed(results: tuple[e.CheckResult, ...]) -> tuple[str, ...]:
-    return tuple(
-        f"`{one_line(r.command, 60)}` {(r.absence or r.outcome).replace('_', ' ')}"
-        for r in results
-        if r.outcome is not e.Outcome.PASS
-    )
-
-
-def _quote(text: str) -> tuple[str, ...]:
-    lines = [one_line(line, _WIDTH) for line in text.splitlines() if line.strip()]
-    more = (f"… {plural(len(lines) - 4, 'more line')}",) if len(lines) > 5 else ()  # noqa: PLR2004
-    return (*lines[: 4 if more else 5], *more)
-
-
 def _bill(task_id: str, state: RunState) -> str:
     task = state.tasks[task_id]
     cost = task_cost(task)
-    seconds = (state.at - task.attempts[0].started_at).total_seconds()
-    return (
-        f"{plural(task.last.turn, 'turn')} · {duration(seconds)}"
-        f" · {tokens(cost.tokens)} tokens · {money(cost.usd, known=cost.known)}"
-    )
+    turns, used = plural(task.last.turn, "turn"), f"{tokens(cost.tokens)} tokens"
+    return f"{turns} · {used} · {money(cost.usd, known=cost.known)}"
+
+
+def _took(task_id: str, state: RunState) -> float:
+    """Seconds since its first Player began."""
+    return (state.at - state.tasks[task_id].attempts[0].started_at).total_seconds()
 
 
 def _summary(event: e.TaskMerged, state: RunState) -> tuple[str, ...]:
     said = state.tasks[event.task].last.summary
-    return (*_quote(said), *((event.note,) if event.note else ()))
+    return (*quoted(said), *((event.note,) if event.note else ()))
 
 
 def _abandoned(event: e.TaskAbandoned, state: RunState) -> tuple[str, ...]:
     waiting = sorted(dep for dep, cause in blocked(state).items() if cause == event.task)
     lost = (f"blocks {', '.join(waiting)}",) if waiting else ()
-    return (*_quote(event.reason), *lost)
+    return (*quoted(event.reason), *lost)

@@ -11,7 +11,7 @@ import contextlib
 import importlib.util
 import json
 import shutil
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
 from subprocess import PIPE
@@ -19,8 +19,10 @@ from subprocess import PIPE
 import anyio
 import anyio.to_thread
 from anyio.abc import Process
+from msgspec.structs import replace
 
 from windlass.adapters.leftovers import MARKER, end_leftovers
+from windlass.adapters.limits import bounded, overrun
 from windlass.adapters.sandbox.model import Box, Sandbox
 from windlass.events.model import Failure
 from windlass.events.review import schema
@@ -82,8 +84,10 @@ class ClaudeAgent:
         *,
         program: Path | None = None,
         retries: int = RETRIES,
+        redact: Callable[[str], str] = str,
     ) -> None:
         """Take the very variables the program logs in with; nothing else of the user's is seen."""
+        self._redact = redact
         self._settings = settings
         self._sandbox = sandbox
         self._credentials = dict(credentials)
@@ -95,8 +99,9 @@ class ClaudeAgent:
         if self._program is None:
             message = "the program `claude` is missing; reinstall claude-agent-sdk"
             return Report(failure=Failure.ENVIRONMENT, message=message)
-        box = self._box(Path(workspace), self._program)
+        box = self._box(Path(workspace), self._program, brief.traceparent)
         argv = self._sandbox.argv(box, [str(self._program), *self._flags(brief)])
+        argv = bounded(self._sandbox.level, self._sandbox.limits, argv)
         async with contextlib.AsyncExitStack() as stack:
             try:
                 env = self._sandbox.environment(box)
@@ -104,10 +109,31 @@ class ClaudeAgent:
             except OSError as error:
                 message = f"the agent could not be started: {error.strerror or error}"
                 return Report(failure=Failure.ENVIRONMENT, message=message)
-            return await self._converse(process, brief, watch)
+            return await self._watched(process, env[MARKER], brief, watch)
 
-    def _box(self, checkout: Path, program: Path) -> Box:
+    async def _watched(self, process: Process, mark: str, brief: Brief, watch: Watch) -> Report:
+        """Converse, while somebody looks that the program does not take more than its share."""
+        excess: list[str] = []
+        report = Report()
+
+        async def look() -> None:
+            sandbox = self._sandbox
+            excess.append(await overrun(sandbox.level, sandbox.limits, process.pid, mark))
+            process.kill()  # where there are walls, all that is behind them goes with it
+            await anyio.to_thread.run_sync(partial(end_leftovers, mark, session=process.pid))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(look)
+            report = await self._converse(process, brief, watch)
+            tasks.cancel_scope.cancel()
+        if not excess:
+            return report
+        message = f"the agent was ended: {excess[0]}"
+        return replace(report, failure=Failure.CRASHED, message=message)
+
+    def _box(self, checkout: Path, program: Path, traceparent: str) -> Box:
         env = {
+            **({"TRACEPARENT": traceparent} if traceparent else {}),
             **VARIABLES,
             "CLAUDE_CODE_MAX_RETRIES": str(self._retries),
             # A tool may take as long as the agent; without this, ten minutes.
@@ -125,7 +151,9 @@ class ClaudeAgent:
 
     async def _converse(self, process: Process, brief: Brief, watch: Watch) -> Report:
         stream = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
-        reader = stream.Reader(brief, watch, self._settings, retries=self._retries)
+        reader = stream.Reader(
+            brief, watch, self._settings, retries=self._retries, redact=self._redact
+        )
         return await stream.converse(process, brief.prompt, reader, Redactor(self._credentials))
 
 

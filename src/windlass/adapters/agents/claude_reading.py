@@ -11,7 +11,7 @@ Rule 3: cost and tokens are the last result's totals, which cover all models and
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -81,8 +81,15 @@ class Reader:
     """Everything a conversation has said so far."""
 
     def __init__(
-        self, brief: Brief, watch: Watch, settings: AgentSettings, *, retries: int
+        self,
+        brief: Brief,
+        watch: Watch,
+        settings: AgentSettings,
+        *,
+        retries: int,
+        redact: Callable[[str], str] = str,
     ) -> None:
+        self._redact = redact
         self.result: ResultMessage | None = None
         self._task = brief.task
         self._schema = brief.answer
@@ -147,7 +154,8 @@ class Reader:
         for block in message.content:
             match block:
                 case ToolUseBlock(name=name, input=given):
-                    self._show("tool", describe(name, given))
+                    # Taken out before the line is cut: half a secret could not be told any more.
+                    self._show("tool", describe(name, self._cleaned(given)))
                 case TextBlock(text=text):
                     if message.parent_tool_use_id is None:
                         self._said = text
@@ -155,8 +163,14 @@ class Reader:
                 case _:
                     pass
 
+    def _cleaned(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: self._redact(value) if isinstance(value, str) else value
+            for name, value in given.items()
+        }
+
     def _show(self, kind: Literal["tool", "text", "retry"], text: str) -> None:
-        if line := one_line(text):
+        if line := one_line(self._redact(text)):
             self._watch(Activity(task=self._task, kind=kind, text=line))
 
     @property

@@ -9,13 +9,18 @@ loss, which plain git does not.
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import IO, TypeVar
 
 import anyio
+import anyio.to_thread
 from msgspec import Struct
 
 from windlass.errors import GitFailed
+
+T = TypeVar("T")
 
 MINIMUM = (2, 38)
 """The first git whose merge-tree writes trees."""
@@ -69,6 +74,27 @@ _ELSEWHERE = frozenset(
 """Variables that lead git to another repository than the one around a folder."""
 
 
+_HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+"""What even the user's own git must not run when Windlass calls it."""
+
+_LASTING = tuple(
+    part
+    for item in (
+        "core.fsync=committed",
+        "core.fsyncMethod=batch",
+        "core.quotePath=false",
+        "gc.auto=0",
+        "maintenance.auto=false",
+        "submodule.recurse=false",
+    )
+    for part in ("-c", item)
+)
+"""What holds when it writes: a power loss takes nothing back, and nothing goes on behind it."""
+
+_UNASKED = {"GIT_EDITOR": "true", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true"}
+"""Nobody sits there to be asked."""
+
+
 class Output(Struct, frozen=True, kw_only=True):
     """What git answered."""
 
@@ -99,9 +125,9 @@ class Git:
         timeout: float = TIMEOUT,
     ) -> None:
         self.git_dir = git_dir
-        self._timeout = timeout
+        self.timeout = timeout
         self._environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": absolute(os.environ.get("PATH", os.defpath)),
             **_ENVIRONMENT,
             "GIT_CEILING_DIRECTORIES": str(ceiling),
             "GIT_DIR": str(git_dir),
@@ -122,20 +148,48 @@ class Git:
             environment["GIT_WORK_TREE"] = str(work_tree)
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
-        # Cancelled in the middle, git would leave its locks behind; every call here is short.
-        with anyio.move_on_after(self._timeout, shield=True):
-            try:
-                done = await anyio.run_process(
-                    argv(*args),
-                    input=(stdin or "").encode(errors="surrogateescape"),
-                    check=False,
-                    env=environment,
-                    cwd=work_tree or self.git_dir,
-                )
-            except OSError as error:  # no git, or no such folder any more
-                raise GitFailed(args, -1, str(error)) from error
-            return _answer(args, done, ok)
-        raise GitFailed(args, -1, f"not done after {self._timeout:g} s, and ended")
+        run = partial(
+            subprocess.run,
+            argv(*args),
+            input=(stdin or "").encode(errors="surrogateescape"),
+            capture_output=True,
+            check=False,
+            timeout=self.timeout,
+            env=environment,
+            cwd=work_tree or self.git_dir,
+            process_group=0,
+        )
+        try:
+            done = await whole(run)
+        except OSError as error:  # no git, or no such folder any more
+            raise GitFailed(args, -1, str(error)) from error
+        except subprocess.TimeoutExpired:
+            raise stuck(args, self.timeout) from None
+        return _answer(args, done, ok)
+
+    def stay(self, *args: str, stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
+        """Start `git ARGS`, to be fed and asked until its input ends."""
+        return subprocess.Popen(
+            argv(*args),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            bufsize=0,
+            env=self._environment,
+            cwd=self.git_dir,
+            # A Ctrl-C at the terminal is for Windlass, which ends its own work in order.
+            process_group=0,
+        )
+
+
+async def whole(work: Callable[[], T]) -> T:
+    """Have a thread do something with git, to its end: cancelled, git would leave its locks behind.
+
+    A thread that waits costs a third of what the event loop takes to watch a process.
+    """
+    with anyio.CancelScope(shield=True):
+        return await anyio.to_thread.run_sync(work)
+    raise AssertionError("nobody cancels a scope that nobody knows")
 
 
 def ask(
@@ -146,18 +200,89 @@ def ask(
     stdin: str = "",
 ) -> Output:
     """Ask git one question before any run: with the user's own configuration, changing nothing."""
-    harmless = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-    # The folder decides which repository it is, not what a hook that called us was told.
-    theirs = {k: v for k, v in (environment or os.environ).items() if k not in _ELSEWHERE}
     done = subprocess.run(
-        ["git", *harmless, *args],
+        ["git", *_HARMLESS, *args],
         cwd=cwd,
-        env={**theirs, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+        env={**_theirs(environment or os.environ), "GIT_OPTIONAL_LOCKS": "0"},
         capture_output=True,
         check=False,
         input=stdin.encode(errors="surrogateescape"),
     )
     return _answer(args, done, ok)
+
+
+async def act(*args: str, cwd: Path, environment: Mapping[str, str]) -> Output:
+    """Let the user's own git do something at their word, with their configuration.
+
+    It asks nobody anything, runs no hook, leaves no process behind, and is not cut short: not by
+    a signal to Windlass either, for half of it would be left in the user's files.
+    """
+    run = partial(
+        subprocess.run,
+        ["git", *_HARMLESS, *_LASTING, *args],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        cwd=cwd,
+        env={**_theirs(environment), **_UNASKED},
+        process_group=0,
+    )
+    try:
+        return _answer(args, await whole(run), (0,))
+    except OSError as error:  # no git, or no such folder any more
+        raise GitFailed(args, -1, str(error)) from error
+
+
+def reach(
+    *args: str,
+    cwd: Path,
+    environment: Mapping[str, str],
+    attended: bool,
+    ok: Sequence[int] = (0,),
+    timeout: float = TIMEOUT,
+) -> Output:
+    """Let the user's own git speak with a remote at their word: their login, their pre-push hook.
+
+    A hook of theirs that keeps something from leaving is not passed by. Where nobody sits there it
+    has no terminal to ask anything at, and ends instead of waiting.
+    """
+    asks = {} if attended else {"GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            ["git", "-c", "core.fsmonitor=false", *args],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            cwd=cwd,
+            env={**_theirs(environment), **asks},
+            timeout=timeout,
+            # A login may be asked for at the terminal, which only its own group may read.
+            start_new_session=not attended,
+        )
+    except OSError as error:
+        raise GitFailed(args, -1, str(error)) from error
+    except subprocess.TimeoutExpired:
+        raise stuck(args, timeout) from None
+    return _answer(args, done, ok)
+
+
+def _theirs(environment: Mapping[str, str]) -> dict[str, str]:
+    """The folder decides which repository it is, not what a hook that called us was told."""
+    theirs = {name: value for name, value in environment.items() if name not in _ELSEWHERE}
+    return {**theirs, "PATH": absolute(theirs.get("PATH", os.defpath)), "LC_ALL": "C"}
+
+
+def stuck(args: tuple[str, ...], timeout: float) -> GitFailed:
+    """A git that did not end in time."""
+    return GitFailed(args, -1, f"not done after {timeout:g} s, and ended")
+
+
+def absolute(path: str) -> str:
+    """PATH without entries such as `.` or `node_modules/.bin`.
+
+    They would be looked up in the folder git works in, where an agent may have put a `git`.
+    """
+    return os.pathsep.join(entry for entry in path.split(os.pathsep) if entry.startswith("/"))
 
 
 def argv(*args: str) -> list[str]:

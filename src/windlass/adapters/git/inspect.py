@@ -13,8 +13,10 @@ from windlass.adapters.git.git import MINIMUM, Output, ask
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.store import HELD_SETTINGS, Origin
 from windlass.errors import GitFailed, RepositoryError
+from windlass.settings import WorkspaceSettings
 
 _GITLINK = "160000"
+_HEADS = "refs/heads/"
 _HASH = re.compile(r"[0-9a-fA-F]{4,64}")
 _MAX_BORROWED = 5
 """How many object folders in a row a repository may borrow from; git's own bound."""
@@ -57,15 +59,22 @@ def locate(git: UserGit) -> Origin:
             hint="Windlass needs a checkout to read the plan from: clone it and run there",
         )
     asked = ("--git-common-dir", "--git-dir", "--show-toplevel", "--show-object-format")
-    lines = git.ask("rev-parse", "--path-format=absolute", *asked).text.split("\n")
+    answer = git.ask("rev-parse", "--path-format=absolute", *asked, ok=(0, 128))
+    if answer.code:
+        raise RepositoryError(
+            f"{directory} is inside a git directory", hint="run this in the checkout it belongs to"
+        )
+    lines = answer.text.split("\n")
     if len(lines) != len(asked):
         raise RepositoryError(
             f"{str(directory)!r} lies in a folder with a line break in its name",
             hint="git keeps such paths in lists of lines; rename the folder",
         )
     git_dir, own_git_dir, top = (Path(line) for line in lines[:3])
+    root = top if own_git_dir == git_dir else _main_worktree(git, git_dir)
+    _refuse_undecodable(root)
     return Origin(
-        root=top if own_git_dir == git_dir else _main_worktree(git, git_dir),
+        root=root,
         git_dir=git_dir,
         objects=_object_folders(git_dir / "objects"),
         object_format=lines[3],
@@ -73,6 +82,14 @@ def locate(git: UserGit) -> Origin:
         settings=_held_settings(git),
         excludes=_user_excludes(git, git_dir),
     )
+
+
+def _refuse_undecodable(root: Path) -> None:
+    """Paths are recorded, and written into files that are text."""
+    if any("\ud800" <= letter <= "\udfff" for letter in str(root)):
+        raise RepositoryError(
+            f"{str(root)!r} lies in a folder whose name is not UTF-8", hint="rename the folder"
+        )
 
 
 def identity(git: UserGit) -> dict[str, str]:
@@ -103,6 +120,13 @@ def why_not_in(git: UserGit, base: str, commit: str) -> str | None:
     return f"{found.text[:10]} is not in {base[:10]}" if inside.code else None
 
 
+def branch_stands(git: UserGit, branch: str) -> str | None:
+    """The commit that a branch stands at; None where there is no such branch."""
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/heads/{branch}")
+    found = git.ask(*asked, ok=(0, 1, 128))
+    return found.text or None if found.code == 0 else None
+
+
 def full_name(git: UserGit, commit: str) -> str:
     """The whole hash of a commit that is there."""
     return git.ask("rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}").text
@@ -110,13 +134,14 @@ def full_name(git: UserGit, commit: str) -> str:
 
 def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     """The commit to work from, refused where Windlass would do half a job."""
-    name = wanted or "HEAD"
+    ref, warnings = _branch(git, wanted)
     found = git.ask(
         "rev-parse",
         "--verify",
         "--quiet",
         "--end-of-options",
-        f"{name}^{{commit}}",
+        # A tag of the same name must not be taken for the branch that will follow.
+        f"{ref or wanted or 'HEAD'}^{{commit}}",
         ok=(0, 1, 128),
     )
     if found.code:
@@ -126,7 +151,6 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     entries = git.ask("ls-tree", "-r", "-z", "--full-tree", commit).fields
     _refuse_submodules(entries)
     _refuse_filters(git, commit, [entry.partition("\t")[2] for entry in entries])
-    branch, warnings = _branch(git, wanted)
     status = git.ask(
         "status",
         "--porcelain",
@@ -142,6 +166,11 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
             f"{count} uncommitted change{'s are' if count != 1 else ' is'} not part of the run:"
             f" it works from commit {commit[:10]}"
         )
+    if git.ask("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1)).text == "true":
+        warnings.append(
+            "commit.gpgSign is set, and no commit of a run is signed: sign what you land"
+        )
+    branch = ref.removeprefix(_HEADS) if ref is not None else None
     return Base(commit=commit, branch=branch, warnings=tuple(warnings))
 
 
@@ -153,10 +182,19 @@ def refuse_clashing_branches(git: UserGit, refs: Refs) -> None:
     taken = [ref for ref in clash.text.splitlines() if ref in folders]
     below = git.ask("for-each-ref", "--format=%(refname)", refs.integration + "/")
     if taken or below.text:
-        name = (taken or below.text.splitlines())[0].removeprefix("refs/heads/")
+        name = (taken or below.text.splitlines())[0].removeprefix(_HEADS)
         raise RepositoryError(
-            f"branch {name!r} stands where {refs.integration.removeprefix('refs/heads/')!r} goes",
+            f"branch {name!r} stands where {refs.integration.removeprefix(_HEADS)!r} goes",
             hint=f"rename it: git branch -m {name} {name.replace('/', '-')}-old",
+        )
+
+
+def refuse_unlinkable(origin: Origin, settings: WorkspaceSettings) -> None:
+    """A linked worktree without the user's configuration, which agents must not see."""
+    if settings.kind == "worktree" and origin.object_format != "sha1":
+        raise RepositoryError(
+            f'kind = "worktree" does not work with {origin.object_format} objects',
+            hint='use [workspace] kind = "clone"',
         )
 
 
@@ -182,13 +220,20 @@ def _no_base(wanted: str | None) -> RepositoryError:
 
 
 def _branch(git: UserGit, wanted: str | None) -> tuple[str | None, list[str]]:
+    """The ref of the branch that is meant, if it is one."""
     if wanted is not None:
-        named = git.ask("show-ref", "--verify", f"refs/heads/{wanted}", ok=(0, 1, 128))
-        return (wanted, []) if named.code == 0 else (None, [])
-    head = git.ask("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
-    if head.code == 0:
-        return head.text, []
-    return None, ["HEAD is detached: the run works from that commit, and no branch will follow"]
+        short = wanted.removeprefix("refs/").removeprefix("heads/")
+        refs = dict.fromkeys((f"{_HEADS}{wanted}", f"{_HEADS}{short}"))
+        there = (
+            ref for ref in refs if not git.ask("show-ref", "--verify", ref, ok=(0, 1, 128)).code
+        )
+        return next(there, None), []
+    head = git.ask("symbolic-ref", "--quiet", "HEAD", ok=(0, 1))
+    if head.code or not head.text.startswith(_HEADS):
+        return None, ["HEAD is detached: the run works from that commit, and no branch will follow"]
+    if not head.text.isprintable():  # it could not even be written down
+        return None, ["the branch's name is no plain text: no branch will follow the run"]
+    return head.text, []
 
 
 def _refuse_submodules(entries: list[str]) -> None:

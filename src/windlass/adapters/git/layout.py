@@ -29,6 +29,15 @@ class Refs(Struct, frozen=True):
         """The newest merged commit: the only pin that moves."""
         return f"{self.root}/tip"
 
+    @property
+    def began(self) -> str:
+        """The run's first fact, as text."""
+        return f"{self.root}/began"
+
+    def told(self, number: int | None = None) -> str:
+        """A fact that no commit shows, as text; without a number, where all of them lie."""
+        return f"{self.root}/told" if number is None else f"{self.root}/told/{number}"
+
     def candidate(self, number: int) -> str:
         """A merge before its checks ran."""
         return f"{self.root}/candidate/{number}"
@@ -96,6 +105,11 @@ class Folders(Struct, frozen=True):
     def throwaway(self) -> Path:
         """Checkouts that live as long as a check or a setup."""
         return self.home / "throwaway"
+
+    @property
+    def pool(self) -> Path:
+        """Checkouts that were used, cleaned for the next."""
+        return self.home / "pool"
 
     @property
     def furnished(self) -> Path:

@@ -4,7 +4,7 @@ Everything here happens under the plan's lock, so whatever carries this plan's n
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -12,6 +12,7 @@ from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.store import Store
 from windlass.errors import JournalDamaged, RepositoryError
 from windlass.state import RunState
+from windlass.state.remains import attempt_pins
 
 _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>\d+)/")
 
@@ -56,9 +57,11 @@ def _expected(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
     yield refs.base, state.base
     for task in state.all_tasks:
         for attempt in task.attempts:
-            if attempt.commit is None:
-                continue  # under way when the process ended: nobody knows how far it came
-            yield refs.attempt(task.id, attempt.n, "start"), attempt.start
+            if attempt.commit is None or attempt.is_tip:
+                continue  # nobody knows how far it came when the process ended, or nobody played
+            pins = attempt_pins(attempt.n, attempt.start, attempt.onto, attempt.turn)
+            for what, commit in pins.items():
+                yield refs.attempt(task.id, attempt.n, what), commit
             if attempt.commit != attempt.start and attempt.kind is not None:
                 yield refs.attempt(task.id, attempt.n, attempt.kind), attempt.commit
         if task.candidate is not None and task.candidate_commit is not None:
@@ -75,18 +78,33 @@ def _reviews(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
                     yield ref, msgspec.json.encode(coaching.review).decode()
 
 
-def _refuse_forgetful_journal(state: RunState, refs: Refs, held: dict[str, str]) -> None:
+def forgotten_pin(state: RunState, refs: Refs, held: Iterable[str]) -> str | None:
     """A pin is written after its intent; one the journal knows nothing of was forgotten by it."""
     tasks = {task.id: task for task in state.all_tasks}
     for ref in held:
         found = _ATTEMPT.search(ref.removeprefix(refs.root))
         task = tasks.get(found["task"]) if found is not None else None
         if found is not None and (task is None or int(found["n"]) > len(task.attempts)):
-            raise JournalDamaged(
-                f"the journal is behind git: it knows nothing of {ref}",
-                position=0,
-                hint="it was cut short or restored from an old copy; put the newest back",
-            )
+            return ref
+    return None
+
+
+def _forgotten_tip(state: RunState, refs: Refs, held: dict[str, str]) -> str | None:
+    """The tip moves after its intent too; where nobody was to move it, the journal forgot that."""
+    merges = (task.merge_commit or task.merge_before for task in state.all_tasks)
+    moving = (task.candidate_commit for task in state.all_tasks if task.moving_as is not None)
+    known = {None, state.base, state.tip, *merges, *moving}
+    return None if held.get(refs.tip) in known else refs.tip
+
+
+def _refuse_forgetful_journal(state: RunState, refs: Refs, held: dict[str, str]) -> None:
+    ref = forgotten_pin(state, refs, held) or _forgotten_tip(state, refs, held)
+    if ref is not None:
+        raise JournalDamaged(
+            f"the journal is behind git: it knows nothing of {ref}",
+            position=0,
+            why="it was cut short or restored from an old copy",
+        )
 
 
 async def _refuse_lost_commits(store: Store, state: RunState, expected: dict[str, str]) -> None:

@@ -1,25 +1,36 @@
 """One run's pins, workspaces and merges in the user's repository: the Repository port on real git.
 
-The user's checkout, index, HEAD, configuration and hooks are never touched. Nothing is removed that
-is not pinned.
+The user's checkout, index, HEAD, configuration and hooks are never touched, but at their word, when
+their branch takes what was merged (landing.py). Nothing is removed that is not pinned.
 """
 
 import contextlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from windlass.adapters.files import write_durably
-from windlass.adapters.git.checkouts import Checkouts, remove
+from windlass.adapters.files import remove_durably, write_durably
+from windlass.adapters.git.checkouts import Checkouts
+from windlass.adapters.git.deliverables import Deliverables
+from windlass.adapters.git.dress import Linked
+from windlass.adapters.git.handwork import introduce
+from windlass.adapters.git.landing import Branches
 from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.merges import Merges
+from windlass.adapters.git.occupied import is_occupied
+from windlass.adapters.git.pool import Pool
+from windlass.adapters.git.removal import remove
 from windlass.adapters.git.snapshots import Snapshots
 from windlass.adapters.git.store import Store, printable
 from windlass.adapters.git.throwaways import Furnish, GitThrowaway, Throwaways
-from windlass.errors import GitFailed, RepositoryError
-from windlass.ports import Authorship, Conflict, Merged, Refused, Snapshot
+from windlass.errors import GitFailed, RepositoryError, SetupFailed
+from windlass.ports import Authorship, Conflict, Expected, Merged, Refused, Seen, Snapshot
+from windlass.settings import WorkspaceSettings
+from windlass.state.remains import attempt_pins
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -35,19 +46,40 @@ class GitRepository:
     """Real git behind the port."""
 
     def __init__(
-        self, store: Store, refs: Refs, *, furnish: Furnish, max_file_bytes: float
+        self,
+        store: Store,
+        refs: Refs,
+        *,
+        furnish: Furnish,
+        settings: WorkspaceSettings,
+        environment: Mapping[str, str],
+        notice: Callable[[str], None] = lambda _text: None,
     ) -> None:
+        """Compose it; `environment` is what the user's own git is called with."""
         self._store = store
         self._refs = refs
+        self._branches = Branches(store, environment)
         self._furnish = furnish
-        self._throwaways = Throwaways(store, furnish)
-        self._checkouts = Checkouts(store)
+        self._notice = notice
+        hash_bytes = 20 if store.origin.object_format == "sha1" else 32
+        self._pool = Pool(store.folders.pool, hash_bytes=hash_bytes)
+        self._linked = Linked(store)
+        self._links = settings.kind == "worktree"
+        dress = self._linked if self._links else None
+        self._checkouts = Checkouts(store, self._pool, dress)
+        self.throwaways = Throwaways(store, furnish, Checkouts(store, self._pool))
+        """For whoever runs checks on the commits of this run."""
         self._merges = Merges(store, run=refs.run)
         self._snapshots = Snapshots(
-            store, self._merges, run=refs.run, max_file_bytes=max_file_bytes
+            store, self._merges, run=refs.run, max_file_bytes=settings.max_file_mb * 1e6
         )
+        self._ours: set[str] = set()
+        """Tasks whose workspace this process made."""
         self._found: dict[str, str] = {}
         """Pins of an earlier process, until what they hold is asked for again."""
+        self._base = ""
+        self._shown = ""
+        """Where this process last put the integration branch."""
 
     @property
     def _folders(self) -> Folders:
@@ -55,33 +87,77 @@ class GitRepository:
 
     async def open(self, base: str) -> None:
         """Pin base and tip, and see what an earlier process of this run has pinned already."""
+        self._base = base
         self._found = await self._store.pins(self._refs.root)
         new = {ref: base for ref in (self._refs.base, self._refs.tip) if ref not in self._found}
         if new:
             await self._store.pin(new)
+        await self._store.settle()  # the base as well, which the user's own git has not synced
+        await self._pool.empty()
+        await self._linked.tidy()
+        if self._links:
+            self._linked.make_room()
 
-    async def prepare(self, task: str, n: int, start: str, onto: str | None) -> Path:
+    async def close(self) -> None:
+        """Leave nothing behind that only this process could use."""
+        await self._pool.empty()
+
+    async def prepare(
+        self,
+        task: str,
+        n: int,
+        start: str,
+        onto: str | None,
+        *,
+        turn: int | None = None,
+        by_person: bool = False,
+    ) -> Path:
         """The task's workspace, at `start` unless it is there already; `onto` merged into it."""
-        await self._store.pin({self._refs.attempt(task, n, "start"): start})
+        pins = attempt_pins(n, start, onto, turn)
+        await self._store.pin({self._refs.attempt(task, n, what): c for what, c in pins.items()})
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         await self._set_aside_what_is_not_ours(task)
         fresh = not _is_folder(workspace)
+        if by_person and not fresh and self._is_prepared(task, n):
+            return workspace  # and its `.git` may hold what they committed
         if fresh:
+            self._say_if_it_was_taken_away(task, start)
             # An older note would make a setup that is cut short look finished.
-            self._folders.prepared(task).unlink(missing_ok=True)
-            await self._checkouts.make(workspace, start, index)
+            remove_durably(self._folders.prepared(task))
+            self._ours.discard(task)
+            await self._checkouts.make(workspace, start, index, "players")
+            self._ours.add(task)
         noted = self._prepared(task)
         # The same merge again would undo what a Player settled and could not get committed.
+        dressed = fresh
         if onto is not None and (noted is None or (noted.start, noted.onto) != (start, onto)):
             tree, _ = await self._merges.combine(start, onto)
-            await self._checkouts.fill(workspace, tree, index)
+            await self._refill(workspace, tree, index, start)
+            dressed = False
         if fresh:
-            await self._furnish(workspace, index)
-        # Last, for it knows by now what setup made; and what an agent made of it is gone.
-        await self._checkouts.dress(workspace, start, index)
+            with contextlib.suppress(*((SetupFailed,) if by_person else ())):
+                dressed = not await self._furnish(workspace, index, start) and dressed
+        if not dressed:
+            # Last, for it knows by now what setup made; and what an agent made of it is gone.
+            await self._checkouts.dress(workspace, start, index)
+        if by_person:
+            self._ours.discard(task)  # they may stand in it long after it was merged
+            introduce(workspace, self._store.origin.identity)
+        # A file that the Player does not touch must not be found empty after a power loss, and be
+        # committed so with what it left.
+        await self._store.settle()
         note = Prepared(run=self._refs.run, n=n, start=start, onto=onto)
         write_durably(self._folders.prepared(task), msgspec.json.encode(note))
         return workspace
+
+    async def _refill(self, workspace: Path, tree: str, index: Path, start: str) -> None:
+        try:
+            await self._checkouts.fill(workspace, tree, index)
+        except GitFailed:
+            # A power loss may have spoilt the index; what it held is known.
+            index.unlink(missing_ok=True)
+            await self._store.trees("read-tree", start, index=index)
+            await self._checkouts.fill(workspace, tree, index)
 
     async def snapshot(
         self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
@@ -92,31 +168,53 @@ class GitRepository:
         if pinned is not None:
             adopted = await self._snapshots.adopt(pinned, parents, ref)
             if adopted is not None:
+                await self._store.settle()
                 return adopted
         workspace = self._folders.workspace(author.task)
-        noted = self._prepared(author.task)
-        begun = noted is not None and (noted.run, noted.n) == (self._refs.run, author.n)
-        if not begun or not _is_folder(workspace):
+        if not self._is_prepared(author.task, author.n) or not _is_folder(workspace):
             # The Player never began here, or a person took the workspace away: nothing is new.
             start = parents[0]
             return Snapshot(commit=start, tree=await self._store.tree_of(start), changed=False)
-        return await self._snapshots.take(
+        taken = await self._snapshots.take(
             author, workspace, self._folders.index(author.task), parents, ref
         )
+        await self._store.settle()
+        return taken
 
     async def merge(
-        self, author: Authorship, candidate: int, commit: str, tip: str
+        self, author: Authorship, candidate: int, commit: str, onto: str
     ) -> Merged | Conflict:
-        """Merge the commit onto the tip in memory and pin the result as a candidate."""
+        """Merge the commit onto another in memory and pin the result as a candidate."""
         ref = self._refs.candidate(candidate)
         pinned = self._found.pop(ref, None)
-        adopted = pinned and await self._merges.adopt(commit, tip, ref, pinned)
-        return adopted or await self._merges.build(author, commit, tip, ref)
+        adopted = pinned and await self._merges.adopt(commit, onto, ref, pinned)
+        merged = adopted or await self._merges.build(author, commit, onto, ref)
+        await self._store.settle()
+        return merged
 
     async def move_tip(self, tip: str, commit: str) -> str:
         """Move the tip, and let the integration branch follow where nobody has it checked out."""
+        note = await self._moved(tip, commit)
+        await self._store.settle()
+        return note
+
+    async def _moved(self, tip: str, commit: str) -> str:
+        branch = self._refs.integration
+        used = await self._store.in_use(branch)
+        if not used and self._shown == tip:
+            with contextlib.suppress(GitFailed):
+                await self._store.move(self._refs.tip, branch, new=commit, old=tip)
+                self._shown = commit
+                return ""
+        # Somebody has moved one of them, or may have: each by itself.
+        await self._move_tip(tip, commit)
+        if used:
+            return f"{_short(branch)} {used} and stays where it is"
+        return await self._show(tip, commit)
+
+    async def _move_tip(self, tip: str, commit: str) -> None:
         try:
-            await self._store.move(self._refs.tip, commit, tip)
+            await self._store.move(self._refs.tip, new=commit, old=tip)
         except GitFailed:
             now = (await self._store.pins(self._refs.tip)).get(self._refs.tip)
             if now == tip:
@@ -127,13 +225,12 @@ class GitRepository:
                     hint=f"nothing was merged; put it back with `git update-ref {self._refs.tip} "
                     f"{tip}` and resume",
                 ) from None
-        return await self._show(tip, commit)
 
     def throwaway(
         self, commit: str, label: str
     ) -> contextlib.AbstractAsyncContextManager[GitThrowaway]:
         """A checkout of the commit for as long as the block lasts. Raises SetupFailed."""
-        return self._throwaways.lend(commit, label)
+        return self.throwaways.lend(commit, label)
 
     async def diff(self, old: str, new: str) -> str:
         """What changed between two commits, as text."""
@@ -145,33 +242,59 @@ class GitRepository:
         """Pin a text beside the commits of the n-th start of a task's Player."""
         blob = await self._store.trees("hash-object", "-w", "--stdin", stdin=text)
         await self._store.pin({self._refs.attempt(task, n, what): blob.text})
+        await self._store.settle()
 
     async def kept(self, task: str, n: int, what: str) -> str | None:
         """The text that was pinned so, if any."""
         ref = self._refs.attempt(task, n, what)
         blob = (await self._store.pins(ref)).get(ref)
-        return None if blob is None else (await self._store.trees("cat-file", "blob", blob)).stdout
+        try:
+            return blob and (await self._store.trees("cat-file", "blob", blob)).stdout
+        except GitFailed:  # a power loss left the name of it, and took the text
+            await self._store.unpin(ref)
+            return None
 
     async def release(self, task: str) -> None:
         """Let a merged task's workspace go."""
-        await remove(self._folders.workspace(task))
-        await remove(self._folders.index(task).parent)
+        workspace, index = self._folders.workspace(task), self._folders.index(task)
+        if task in self._ours:
+            self._ours.discard(task)
+            if not await anyio.to_thread.run_sync(is_occupied, workspace):
+                await self._checkouts.give_back(workspace, index, "players")
+        await remove(workspace)
+        await remove(index.parent)
+        await self._linked.take_off(workspace)
+
+    async def set_aside(self, task: str, until: int) -> None:
+        """Keep the workspace under another name if it is that of the n-th start, n up to this."""
+        noted = self._prepared(task) if until else None
+        if noted is not None and noted.n <= until and _is_folder(self._folders.workspace(task)):
+            await self._put_away(task, noted)
+
+    async def verify(self, tip: str, expected: Expected) -> tuple[str, ...]:
+        """What of that is not so in the tip, a line each."""
+        return await Deliverables(self._store, self.throwaways).missing(tip, expected)
+
+    async def look(self, branch: str, tip: str) -> Seen:
+        """Where one of the user's branches stands, and how the tip stands to it."""
+        return await self._branches.look(branch, tip)
+
+    async def move_branch(self, branch: str, old: str, new: str) -> None:
+        """Move one of the user's branches forward, with its checkout where it has one."""
+        await self._branches.move(branch, old, new)
+        await self._store.settle()
 
     async def _show(self, tip: str, commit: str) -> str:
-        """Move the integration branch, unless a person has it or has moved it."""
+        """Move the integration branch, unless a person has moved it; what there is to say of it."""
         branch = self._refs.integration
-        name = branch.removeprefix("refs/heads/")
-        listed = await self._store.refs(
-            "for-each-ref", "--format=%(objectname)%00%(worktreepath)", branch
-        )
-        at, _, checked_out = listed.text.partition("\0")
-        if checked_out:
-            return f"{name} is checked out in {checked_out} and stays where it is"
+        at = (await self._store.pins(branch)).get(branch, "")
         with contextlib.suppress(GitFailed):
             if at in {"", tip, commit} or await self._is_pinned(at):
-                await self._store.move(branch, commit, at or "0" * len(commit))
-                return ""
-        return f"{name} was moved by somebody else and stays where it is"
+                await self._store.move(branch, new=commit, old=at or "0" * len(commit))
+                self._shown = commit
+                gone = not at and tip != self._base
+                return f"{_short(branch)} was gone; it was made anew" if gone else ""
+        return f"{_short(branch)} was moved by somebody else and stays where it is"
 
     async def _is_pinned(self, commit: str) -> bool:
         """Whether a pin of this plan, of any run, holds the commit: a branch may leave it then."""
@@ -179,27 +302,57 @@ class GitRepository:
         answer = await self._store.refs("for-each-ref", "--count=1", f"--contains={commit}", plan)
         return bool(answer.text)
 
+    def _say_if_it_was_taken_away(self, task: str, start: str) -> None:
+        noted = self._prepared(task)
+        if noted is not None and noted.run == self._refs.run:
+            self._notice(
+                f"the workspace of {task} was gone; it is made anew from {start[:10]}, "
+                "the last commit that was kept of it"
+            )
+
+    def _is_prepared(self, task: str, n: int) -> bool:
+        return is_ready(self._folders, self._refs.run, task, n)
+
     def _prepared(self, task: str) -> Prepared | None:
-        try:
-            return msgspec.json.decode(self._folders.prepared(task).read_bytes(), type=Prepared)
-        except (FileNotFoundError, msgspec.MsgspecError):
-            return None
+        return _noted(self._folders, task)
 
     async def _set_aside_what_is_not_ours(self, task: str) -> None:
         """Keep another run's workspace under another name; a person may still want it."""
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         noted = self._prepared(task)
         ours = noted is not None and noted.run == self._refs.run and index.is_file()
-        if ours or not _is_folder(workspace):
-            return
+        if not ours and _is_folder(workspace):
+            await self._put_away(task, noted)
+
+    async def _put_away(self, task: str, noted: Prepared | None) -> None:
+        workspace, index = self._folders.workspace(task), self._folders.index(task)
         aside = self._folders.home / "kept" / f"{task}.{noted.run if noted else 'unfinished'}"
         aside.parent.mkdir(exist_ok=True)
         if noted is None:
             await remove(aside)  # no Player ever worked in either
         while aside.exists():
             aside = aside.with_name(f"{aside.name}+")
+        self._ours.discard(task)
         workspace.rename(aside)
+        await self._linked.move(workspace, aside)
         await remove(index.parent)
+
+
+def _short(branch: str) -> str:
+    return branch.removeprefix("refs/heads/")
+
+
+def is_ready(folders: Folders, run: str, task: str, n: int) -> bool:
+    """Whether a workspace was last made ready for that start of the task."""
+    noted = _noted(folders, task)
+    return noted is not None and (noted.run, noted.n) == (run, n)
+
+
+def _noted(folders: Folders, task: str) -> Prepared | None:
+    try:
+        return msgspec.json.decode(folders.prepared(task).read_bytes(), type=Prepared)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
 
 
 def _is_folder(path: Path) -> bool:

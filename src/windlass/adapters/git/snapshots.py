@@ -7,20 +7,24 @@ cannot do is raised, for no Player can mend it.
 import os
 import secrets
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio.to_thread
 
+from windlass.adapters.git.handwork import Handwork, Handworks
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.messages import message
 from windlass.adapters.git.snares import is_folder, snares
 from windlass.adapters.git.store import Store, printable
 from windlass.errors import GitFailed
+from windlass.plan.judges import judges
 from windlass.ports import Authorship, Refused, Snapshot
 
 MAX_LISTED = 100
 """How many changed paths are told."""
 
+_GITLINK = "160000"
 _LONGEST_TOLD = 500
 _UNREADABLE = "cannot be read; give it back its permissions or remove it"
 
@@ -33,15 +37,14 @@ class Snapshots:
         self._merges = merges
         self._run = run
         self._max_file_bytes = max_file_bytes
+        self._handworks = Handworks(store)
 
     async def take(
         self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
     ) -> Snapshot | Refused:
         """Commit all that the workspace holds but by-products, and pin it under `ref`."""
-        for snare in await anyio.to_thread.run_sync(lambda: list(snares(workspace))):
-            path = str(snare.relative_to(workspace))[:_LONGEST_TOLD]
-            why = _UNREADABLE if is_folder(snare) else "is no file that git could read; remove it"
-            return _refused(f"{path} {why}")
+        if (snared := await self._snared(workspace)) is not None:
+            return snared
         # Only this process uses that index: a lock is that of a git that was killed.
         index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
         try:
@@ -57,6 +60,13 @@ class Snapshots:
             raise GitFailed(("rev-list",), 128, f"the objects of {ref} keep disappearing")
         return made
 
+    async def tree(self, workspace: Path, index: Path, parent: str) -> str | Refused:
+        """What such a commit would hold, by an index of the caller's; nothing is pinned."""
+        if (snared := await self._snared(workspace)) is not None:
+            return snared
+        await self._index_anew(index, (parent,))
+        return await self._written(workspace, index)
+
     async def adopt(self, pinned: str, parents: tuple[str, ...], ref: str) -> Snapshot | None:
         """The commit that an earlier process pinned, if it is all there."""
         if await self._store.is_whole(pinned, beyond=parents):
@@ -68,28 +78,75 @@ class Snapshots:
         self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
     ) -> Snapshot | Refused | None:
         """Once through; None when not every object stayed."""
+        work = Handwork(parents=parents)
+        if author.by_person:
+            work = await self._handworks.bring(workspace, parents)
+        tree = await self._tree(work, workspace, index, parents[0])
+        if isinstance(tree, Refused):
+            return tree
+        commit, pins = parents[0], {_left(ref, k): c for k, c in enumerate(work.others, 1)}
+        if work.parents != (commit,) or tree != await self._store.tree_of(commit):
+            text = message(author, self._run, merging=False)
+            commit = await self._store.commit(tree, work.parents, text)
+            pins[ref] = commit
+        if pins and not await self._pinned(pins, parents):
+            return None
+        return await self._told(commit, parents)
+
+    async def _tree(
+        self, work: Handwork, workspace: Path, index: Path, start: str
+    ) -> str | Refused:
+        """All that the workspace holds but by-products, as a tree."""
+        if work.head is not None:  # what a person committed is tracked, ignored or not
+            await self._store.trees("read-tree", "--reset", work.head, index=index)
+        tree = await self._written(workspace, index)
+        if isinstance(tree, Refused):
+            return tree
+        reason = await self._submodule(work, start, tree)
+        return tree if reason is None else _refused(reason)
+
+    async def _pinned(self, pins: Mapping[str, str], parents: tuple[str, ...]) -> bool:
+        """Pin the commits, unless not every object of them stayed."""
+        await self._store.pin(pins)
+        if all([await self._store.is_whole(commit, beyond=parents) for commit in pins.values()]):
+            return True
+        for pin in pins:
+            await self._store.unpin(pin)
+        return False
+
+    async def _submodule(self, work: Handwork, start: str, tree: str) -> str | None:
+        """A repository within the repository that a person committed; `add` would not take one."""
+        if work.head is None:
+            return None
+        listed = await self._store.trees("diff-tree", "-r", "-z", start, tree)
+        for entry, path in zip(listed.fields[::2], listed.fields[1::2], strict=True):
+            if entry.split()[1] == _GITLINK:
+                return f"{path} is a submodule, which Windlass does not work with; remove it"
+        return None
+
+    async def _snared(self, workspace: Path) -> Refused | None:
+        for snare in await anyio.to_thread.run_sync(lambda: list(snares(workspace))):
+            path = str(snare.relative_to(workspace))[:_LONGEST_TOLD]
+            why = _UNREADABLE if is_folder(snare) else "is no file that git could read; remove it"
+            return _refused(f"{path} {why}")
+        return None
+
+    async def _written(self, workspace: Path, index: Path) -> str | Refused:
+        """All that the workspace holds but by-products, as a tree."""
         if (reason := self._refusal(workspace, await self._touched(workspace, index))) is not None:
             return _refused(reason)
         try:
             await self._store.trees("add", "--all", work_tree=workspace, index=index)
         except GitFailed as failure:
             return await self._refused_by_git(failure)
-        tree = (await self._store.trees("write-tree", index=index)).text
-        commit = parents[0]
-        if len(parents) > 1 or tree != await self._store.tree_of(commit):
-            text = message(author, self._run, merging=False)
-            commit = await self._store.commit(tree, parents, text)
-            await self._store.pin({ref: commit})
-            if not await self._store.is_whole(commit, beyond=parents):
-                await self._store.unpin(ref)
-                return None
-        return await self._told(commit, parents)
+        return (await self._store.trees("write-tree", index=index)).text
 
     async def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
         tree = await self._store.tree_of(commit)
         changed = tree != await self._store.tree_of(parents[0])
         paths = await self._store.changed_paths(parents[0], commit) if changed else {}
-        files = tuple(paths)[:MAX_LISTED]
+        # Those that judge the work first: nobody can hide them behind a hundred others.
+        files = tuple(sorted(paths, key=lambda path: not judges(path)))[:MAX_LISTED]
         return Snapshot(
             commit=commit,
             tree=tree,
@@ -143,6 +200,11 @@ class Snapshots:
         said = [line[7:] for line in lines if line.startswith(("error: ", "fatal: "))]
         why = said[0] if said else str(failure)
         return _refused(f"git cannot commit this: {why}; remove or rename it")
+
+
+def _left(ref: str, k: int) -> str:
+    """The pin of a commit that a person left beside the work."""
+    return f"{ref.rpartition('/')[0]}/left-{k}"
 
 
 def _refused(reason: str) -> Refused:

@@ -5,14 +5,19 @@ writes refs there. `trees` is Windlass's, with a configuration of its own, and d
 looks into trees.
 """
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import anyio.to_thread
 from msgspec import Struct
 
-from windlass.adapters.files import make_folder, write_durably
+from windlass.adapters.files import make_folder, sync_all, write_durably
 from windlass.adapters.git.git import Git
 from windlass.adapters.git.layout import Folders
+from windlass.adapters.git.objects import Listed, Objects
+from windlass.adapters.git.sessions import Session, Staying
+from windlass.adapters.git.worktrees import in_use
 from windlass.errors import GitFailed
 
 HELD_SETTINGS = (
@@ -60,6 +65,10 @@ class Store:
                 **origin.identity,
             },
         )
+        self._objects = Objects(
+            self.trees, origin.objects, id_bytes=20 if origin.object_format == "sha1" else 32
+        )
+        self._updates = Staying(self.refs, "update-ref", "--stdin")
         self._tree_of: dict[str, str] = {}
 
     def open(self, exclude: str) -> None:
@@ -76,23 +85,56 @@ class Store:
         else:
             (home / "shallow").unlink(missing_ok=True)  # the user has fetched the rest since
 
+    def close(self) -> None:
+        """End the processes that stay; what is asked afterwards starts them again."""
+        self._objects.close()
+        self._updates.close()
+
     async def pin(self, new: Mapping[str, str]) -> None:
         """Write pins that are written once; one that holds the same already is left alone."""
-        lines = "".join(f"create {ref} {commit}\n" for ref, commit in new.items())
         try:
-            await self.refs("update-ref", "--stdin", stdin=lines)
+            await self._update(*(f"create {ref} {commit}" for ref, commit in new.items()))
         except GitFailed:
             held = await self.pins(*new)
             if any(held.get(ref) != commit for ref, commit in new.items()):
                 raise
 
+    async def settle(self) -> None:
+        """Let all that was made here so far outlast a power loss, before anybody is told of it.
+
+        git syncs what it writes, but not the names of it: an object or a ref that was renamed into
+        its place may be gone again.
+        """
+        await anyio.to_thread.run_sync(sync_all, self.origin.git_dir, self.folders.home)
+
     async def unpin(self, ref: str) -> None:
         """Take back a pin whose objects a gc has taken."""
-        await self.refs("update-ref", "-d", ref)
+        await self._update(f"delete {ref}")
 
-    async def move(self, ref: str, new: str, old: str) -> None:
-        """Move a ref by compare-and-swap; raises when somebody else moved it."""
-        await self.refs("update-ref", "--stdin", stdin=f"update {ref} {new} {old}\n")
+    async def move(self, *refs: str, new: str, old: str) -> None:
+        """Move refs by compare-and-swap, all or none; raises when somebody else moved one."""
+        await self._update(*(f"update {ref} {new} {old}" for ref in refs))
+
+    async def in_use(self, branch: str) -> str:
+        """What somebody does with a branch and where, in words; empty when nobody does anything."""
+        git_dir = self.origin.git_dir
+        if not (git_dir / "reftable").exists():
+            return in_use(git_dir, self.origin.root, branch)
+        asked = ("for-each-ref", "--format=%(worktreepath)", branch)
+        place = (await self.refs(*asked)).text  # such a repository has no files that would tell
+        return f"is checked out in {place}" if place else ""
+
+    async def _update(self, *lines: str) -> None:
+        """One transaction on refs: all of it, or nothing and GitFailed."""
+        text = "\n".join(("start", *lines, "commit", "")).encode()
+
+        def transact(session: Session) -> None:
+            session.tell(text)
+            for step in ("start", "commit"):
+                if (said := session.line()) != f"{step}: ok":
+                    raise GitFailed(("update-ref", "--stdin"), -1, f"it answered {said!r}")
+
+        await self._updates.ask(transact)
 
     async def pins(self, *prefixes: str) -> dict[str, str]:
         """Every ref under these prefixes, with its commit."""
@@ -104,32 +146,50 @@ class Store:
 
     async def is_whole(self, commit: str, beyond: Iterable[str]) -> bool:
         """Whether every object of the commit is there; a concurrent gc may have taken some."""
-        stop = [f"^{known}" for known in beyond]
+        known = tuple(beyond)
         try:
-            await self.trees("rev-list", "--objects", "--quiet", commit, *stop)
+            whole = await self._objects.is_whole(commit, known)
+            if whole is None:
+                stop = (f"^{name}" for name in known)
+                await self.trees("rev-list", "--objects", "--quiet", commit, *stop)
         except GitFailed:
             return False
-        return True
+        return whole is not False
 
     async def tree_of(self, commit: str) -> str:
         """The tree of a commit."""
         if commit not in self._tree_of:
-            answer = await self.trees("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
-            self._tree_of[commit] = answer.text
+            self._tree_of[commit] = (await self._objects.commit(commit)).tree
         return self._tree_of[commit]
 
     async def parents_of(self, commit: str) -> tuple[str, ...]:
         """What a commit was made onto."""
-        answer = await self.trees("rev-list", "--parents", "--max-count=1", commit)
-        return tuple(answer.text.split()[1:])
+        return (await self._objects.commit(commit)).parents
 
     async def changed_paths(self, old: str, new: str) -> dict[str, str]:
         """The paths in which two commits differ, as text that can be told: A, M, T or D each."""
-        answer = await self.trees(
-            "diff-tree", "-r", "-z", "--name-status", "--no-renames", "--no-ext-diff", old, new
-        )
-        letters, paths = answer.fields[::2], answer.fields[1::2]
-        return {printable(path): letter for letter, path in zip(letters, paths, strict=True)}
+        trees = (await self.tree_of(old), await self.tree_of(new))
+        found = await self._objects.changes(*trees)
+        return {_told(path): letter for path, letter in found.items()}
+
+    async def listing(
+        self, commit: str, leads: Callable[[str], bool] = lambda _folder: True
+    ) -> dict[str, Listed]:
+        """All files and folders of a commit by their paths as text, in folders that lead somewhere.
+
+        Two names that are no text may look the same; then one of them stands for both.
+        """
+        tree = await self.tree_of(commit)
+        found = await self._objects.listing(tree, lambda path: leads(_told(path)))
+        return {_told(entry.path): entry for entry in found}
+
+    async def contents(self, names: Sequence[str]) -> list[bytes]:
+        """What these objects hold; raises where one of them is gone."""
+        found = await self._objects.contents(names)
+        lost = [name for name, data in zip(names, found, strict=True) if data is None]
+        if lost:
+            raise GitFailed(("cat-file",), 128, f"{lost[0]} is not there")
+        return [data for data in found if data is not None]
 
     async def commit(self, tree: str, parents: Iterable[str], message: str) -> str:
         """Write a commit object; it is nobody's until it is pinned."""
@@ -137,6 +197,10 @@ class Store:
         made = await self.trees("commit-tree", tree, *args, stdin=message)
         self._tree_of[made.text] = tree
         return made.text
+
+
+def _told(path: bytes) -> str:
+    return printable(os.fsdecode(path))
 
 
 def printable(path: str) -> str:

@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from windlass.adapters.files import fsync_dir, make_folder
-from windlass.errors import JournalConflict, JournalDamaged, JournalError, JournalTooNew
+from windlass.errors import (
+    JournalConflict,
+    JournalDamaged,
+    JournalError,
+    JournalTooNew,
+    JournalUnwritable,
+)
 from windlass.events import codec
 from windlass.events.model import Entry, Event
 from windlass.secrets import Redactor
@@ -23,10 +29,15 @@ from windlass.secrets import Redactor
 APPLICATION_ID = 0x574E444C
 """`WNDL`: tells a journal from any other SQLite file."""
 
+_MAKE_ROOM = "see that the disk has room and the folder can be written, then `windlass resume`"
+
 BUSY_TIMEOUT = 2.0
 """How many seconds a writer waits for another one before it gives up."""
 
 _DURABLE = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;"
+
+_SMALL = "PRAGMA cache_size = -256;"
+"""Kilobytes: who only appends never looks back, and would fill ten times as much for nothing."""
 
 _BIRTH = f"""
 {_DURABLE}
@@ -74,6 +85,8 @@ class SqliteJournal:
         self._db = db
         self._redactor = redactor
         self._verified = _BEGINNING
+        self._onlooker: Self | None = None
+        """A reader beside the writer; while it is there the log beside the file stays."""
 
     @classmethod
     def open(cls, path: Path, redactor: Redactor, *, create: bool = True) -> Self:
@@ -82,8 +95,10 @@ class SqliteJournal:
             _give_birth(path)
         # Look before touching: a writer that lets a file go tidies away the log beside it, also
         # when it could not read the file.
-        cls.read_only(path).close()
-        return cls(path, _connect(path, "rw"), redactor)
+        onlooker = cls.read_only(path)
+        journal = cls(path, _connect(path, "rw"), redactor)
+        journal._onlooker = onlooker
+        return journal
 
     @classmethod
     def read_only(cls, path: Path) -> Self:
@@ -128,15 +143,26 @@ class SqliteJournal:
 
     def close(self) -> None:
         """Let the file go."""
+        if self._onlooker is not None:
+            self._onlooker.close()
         self._db.close()
+
+    def leave(self) -> None:
+        """Let the file go and all as it is: what was found damaged is not tidied away."""
+        self._db.close()
+        if self._onlooker is not None:
+            self._onlooker.close()
 
     def __enter__(self) -> Self:
         """Keep the journal open for a while."""
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
         """Close it."""
-        self.close()
+        if isinstance(error, JournalDamaged):
+            self.leave()
+        else:
+            self.close()
 
     def _verify(self, since: _Mark) -> list[Entry]:
         """The entries after a mark, which is moved to the journal's end when all of them hold."""
@@ -208,7 +234,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
             db.text_factory = bytes
             version = _version(db, path)
             if mode == "rw":
-                db.executescript(_DURABLE)
+                db.executescript(_DURABLE + _SMALL)
                 # From here on there may be records that an older Windlass cannot read.
                 if version < codec.SCHEMA:
                     db.execute(f"PRAGMA user_version = {codec.SCHEMA}")
@@ -248,7 +274,9 @@ def _give_birth(path: Path) -> None:
                 newborn.rename(path)
         fsync_dir(path.parent)
     except (OSError, sqlite3.Error) as error:
-        raise JournalError(f"the journal {str(path)!r} cannot be made: {error}") from error
+        raise JournalUnwritable(
+            f"the journal {str(path)!r} cannot be made: {error}", hint=_MAKE_ROOM
+        ) from error
 
 
 @contextlib.contextmanager
@@ -269,9 +297,9 @@ def _explain(error: Exception, path: Path, position: int) -> JournalError:
             f"another process is writing to the journal {str(path)!r}; nothing was appended",
             hint="`windlass status` shows which run is live",
         )
-    return JournalError(
+    return JournalUnwritable(
         f"the journal {str(path)!r} cannot be used: {error}; nothing was appended",
-        hint="see that the disk has room and the folder can be written, then `windlass resume`",
+        hint=_MAKE_ROOM,
     )
 
 
@@ -279,5 +307,4 @@ def _damaged(path: Path, position: int, why: str) -> JournalDamaged:
     return JournalDamaged(
         f"the journal {str(path)!r} cannot be trusted from entry {position} on: {why}",
         position=position,
-        hint="put a good copy back, or move it away and run the plan anew: commits stay pinned",
     )

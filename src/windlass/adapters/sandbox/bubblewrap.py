@@ -15,12 +15,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import CERTIFICATES, absolute_path, bare_environment
+from windlass.adapters.sandbox.probing import why_not
 from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
 from windlass.errors import ConfigError
 from windlass.settings import Level
@@ -42,7 +44,8 @@ FRESH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (in the box they are nobo
 UNUSED = frozenset({"boot", "dev", "lost+found", "proc"})
 COVERED = (Path("/home"), Path("/root"), Path("/run"), Path("/var/run"))
 
-MADE = ("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108
+IN_MEMORY = 4
+"""How many folders in memory a box may fill: its home, two for temporary files, and /dev/shm."""
 SYSCTL = ("--ro-bind", "/proc/sys", "/proc/sys")
 """For root alone: its uid may write the kernel's settings even without any capability, and one of
 them names a program that the host starts. Bubblewrap leaves them open. To anybody else they are
@@ -70,6 +73,7 @@ class Bubblewrap:
     """Runs a command in a box: its own mounts and processes, and no network unless allowed."""
 
     level: Level
+    limits: Limits
 
     def __init__(
         self,
@@ -84,12 +88,14 @@ class Bubblewrap:
         read: Sequence[Path] = (),
         pass_env: Sequence[str] = (),
         program: str = "bwrap",
+        limits: Limits | None = None,
     ) -> None:
         """Look at the host as it is now; `marker` names the run whose processes these will be.
 
         Of `repository` and `masked` only git's `objects` show; `read` is what a person added.
         """
         self.level = "bwrap"
+        self.limits = limits or Limits()
         self._home = home.absolute()
         self._homes = (self._home, self._home.resolve())
         self._repository = repository.absolute()
@@ -102,7 +108,7 @@ class Bubblewrap:
         self._marker = marker
         # The system's own first: PATH may lead through folders that somebody else writes.
         system = shutil.which(program, path="/usr/bin:/bin")
-        self._program = system or shutil.which(program, path=path)
+        self._program = system or shutil.which(program, path=os.pathsep.join(absolute_path(path)))
         # A host that has a /workspace may well have the repository in it.
         self._mount = "/windlass-workspace" if Path("/workspace").exists() else "/workspace"
         if self._repository.resolve() == Path("/"):
@@ -121,8 +127,9 @@ class Bubblewrap:
             self._program or "bwrap",  # missing, it fails to start, which is what it should
             *FLAGS,
             *(() if box.network else ("--unshare-net",)),
-            *mounts.arguments(),
-            *MADE,
+            *mounts.arguments(self._size),
+            *("--proc", "/proc", "--dev", "/dev"),
+            *(*self._size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
             *(SYSCTL if os.geteuid() == 0 else ()),
             *("--bind", str(box.checkout.resolve()), self._mount),
             *("--remount-ro", "/"),
@@ -148,21 +155,14 @@ class Bubblewrap:
             return "bubblewrap (`bwrap`) is not installed"
         with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
             box = Box(checkout=Path(folder), network=False)
-            try:
-                done = subprocess.run(
-                    self.argv(box, ["true"]),
-                    env=self.environment(box),
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    check=False,
-                    timeout=10,
-                )
-            except (OSError, subprocess.TimeoutExpired) as error:
-                return str(error)
-        if done.returncode == 0:
-            return None
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        return said[-1] if said else f"it ended with {done.returncode}"
+            return why_not(self.argv(box, ["true"]), self.environment(box))
+
+    @cached_property
+    def _size(self) -> tuple[str, ...]:
+        """What bounds the next folder in memory, where this bubblewrap is young enough to."""
+        if self._program is None or not _knows_size(self._program):
+            return ()
+        return ("--size", str(self.limits.memory // IN_MEMORY))
 
     @cached_property
     def _inner_home(self) -> Path:
@@ -177,8 +177,9 @@ class Bubblewrap:
         for entry in sorted(Path("/").iterdir()):
             if entry.is_symlink():
                 mounts.link(entry)
-            # Hidden entries belong to whoever has the root as home; each mount takes its time.
-            elif entry.is_dir() and entry.name not in UNUSED and not entry.name.startswith("."):
+            # Hidden entries belong to whoever has the root as home; each mount takes its time, so
+            # a folder in which nothing can be seen is left out.
+            elif entry.name not in UNUSED and not entry.name.startswith(".") and _shows(entry):
                 mounts.show(entry)
         mounts.lay("fresh", *FRESH)
         mounts.lay("cover", *COVERED, *self._masked)
@@ -192,7 +193,9 @@ class Bubblewrap:
             *(Path(file) for file in NEEDED),
             *self._certificates(),
         )
-        mounts.hide(*(found for pattern in PRIVATE for found in Path("/").glob(pattern)))
+        private = (found for pattern in PRIVATE for found in Path("/").glob(pattern))
+        # Who may not read them out here may not in there either.
+        mounts.hide(*(found for found in private if found.is_file() or _shows(found)))
         mounts.hide(*(self._home.resolve() / login for login in LOGINS))
         return mounts
 
@@ -261,20 +264,20 @@ class _Mounts:
                 self._links[met] = str(target)
                 way = Path(os.path.normpath(met.parent / target / way.relative_to(met)))
 
-    def arguments(self) -> list[str]:
+    def arguments(self, size: tuple[str, ...]) -> list[str]:
         """Give bubblewrap's arguments: each folder before what lies in it."""
         for path in self._hidden:
             if self._around(path) == "host" and _holds(path.exists):
                 self._shown.setdefault(path, "cover")
         made: list[str] = []
         for path in sorted({*self._shown, *self._links}, key=lambda path: (len(path.parts), path)):
-            made += self._make(path)
+            made += self._make(path, size)
         for path, kind in self._shown.items():
             if kind == "cover" and path.is_dir():
                 made += ("--remount-ro", str(path))
         return made
 
-    def _make(self, path: Path) -> tuple[str, ...]:
+    def _make(self, path: Path, size: tuple[str, ...]) -> tuple[str, ...]:
         around = self._around(path)
         match self._shown.get(path):
             case None:
@@ -283,12 +286,32 @@ class _Mounts:
                 return () if around == "host" else ("--ro-bind-try", str(path), str(path))
             case "cover" if path.is_file():
                 return ("--ro-bind", "/dev/null", str(path))
-            case "fresh" | "cover":
+            case "cover":
                 return ("--tmpfs", str(path))
+            case "fresh":
+                return (*size, "--tmpfs", str(path))
 
     def _around(self, path: Path) -> Shown | None:
         """Tell how the nearest folder around the path is shown; None is the box's bare root."""
         return next((self._shown[up] for up in path.parents if up in self._shown), None)
+
+
+def _shows(folder: Path) -> bool:
+    """Whether there is anything in the folder that this user can see."""
+    try:
+        return any(True for _ in folder.iterdir())
+    except OSError:
+        return False
+
+
+@cache
+def _knows_size(program: str) -> bool:
+    """Whether it bounds folders in memory; before 0.7 it did not, and took --size for an error."""
+    try:
+        done = subprocess.run([program, "--help"], capture_output=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b"--size" in done.stdout
 
 
 def _holds(test: Callable[[], bool]) -> bool:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from windlass.adapters.limits import Limits
 from windlass.settings import Level
 
 
@@ -25,6 +26,8 @@ class Sandbox(Protocol):
     """Makes the command line that runs a command inside the walls."""
 
     level: Level
+    limits: Limits
+    """How much each box may take; whoever starts a command looks after it."""
 
     def inside(self, box: Box) -> str:
         """The path under which the process sees its checkout."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from windlass.adapters.leftovers import MARKER, mark
+from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.model import Box
 from windlass.secrets import MARKS
 from windlass.settings import Level
@@ -74,6 +75,7 @@ class Plain:
     """Starts processes as they are, with a bare environment and an empty home."""
 
     level: Level
+    limits: Limits
 
     def __init__(
         self,
@@ -83,9 +85,11 @@ class Plain:
         environment: Mapping[str, str],
         pass_env: Sequence[str] = (),
         marker: str,
+        limits: Limits | None = None,
     ) -> None:
         """Take an empty folder as home; `marker` names the run whose processes these are."""
         self.level = level
+        self.limits = limits or Limits()
         self._home = home
         self._environment = {**_roots(Path(environment.get("HOME", "/"))), **environment}
         self._pass_env = tuple(pass_env)

@@ -4,7 +4,20 @@ Nothing is decided here that the core could decide.
 """
 
 from windlass.cli.wiring.facts import ended, newest, now, resumed, started
+from windlass.cli.wiring.outside import Outside
 from windlass.cli.wiring.project import Project, WritableJournal
+from windlass.cli.wiring.telling import tell
 from windlass.cli.wiring.world import World
 
-__all__ = ["Project", "World", "WritableJournal", "ended", "newest", "now", "resumed", "started"]
+__all__ = [
+    "Outside",
+    "Project",
+    "World",
+    "WritableJournal",
+    "ended",
+    "newest",
+    "now",
+    "resumed",
+    "started",
+    "tell",
+]

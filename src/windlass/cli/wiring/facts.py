@@ -1,7 +1,7 @@
 """Facts that commands record, stamped here because the core keeps no time and rolls no dice."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 
@@ -26,8 +26,18 @@ def refuse_short_journal(project: Project, plan_id: str, last: int, run: str) ->
         raise JournalDamaged(
             f"the journal of {plan_id!r} ends at {last}, but state.json was made from {told}",
             position=last + 1,
-            hint="it was cut short or restored from an old copy; put the newest back",
+            why="it was cut short or restored from an old copy",
         )
+
+
+def facts_of_last_run(entries: Iterable[e.Entry]) -> list[e.Event]:
+    """The facts of the run that a journal ends with."""
+    facts: list[e.Event] = []
+    for entry in entries:
+        if isinstance(entry.event, e.RunStarted):
+            facts.clear()
+        facts.append(entry.event)
+    return facts
 
 
 def told_until(project: Project, plan_id: str, run: str) -> int:

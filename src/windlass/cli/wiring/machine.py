@@ -1,6 +1,7 @@
 """What the machine and a repository have to offer: looked at, never changed or started."""
 
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from windlass.adapters.agents.claude import find_program
 from windlass.adapters.git import inspect
 from windlass.adapters.git.git import MINIMUM, ask
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
+from windlass.adapters.sandbox.seatbelt import Seatbelt
 from windlass.cli.wiring.project import Project
 from windlass.errors import RepositoryError
+from windlass.settings import Level
 
 
 class AgentProgram(Struct, frozen=True):
@@ -45,14 +48,30 @@ def git_version(environment: Mapping[str, str]) -> str:
     return numbers[0]
 
 
+def native_walls() -> Level:
+    """The level with walls that this system has, if it is there."""
+    return "seatbelt" if sys.platform == "darwin" else "bwrap"
+
+
 def why_no_walls(environment: Mapping[str, str]) -> str | None:
-    """Why bubblewrap does not work on this machine, or None; for where there is no project."""
+    """Why those walls do not work on this machine, or None; for where there is no project."""
     nowhere = Path("/nonexistent")
+    home, path = Path(environment.get("HOME", nowhere)), environment.get("PATH", "")
+    if native_walls() == "seatbelt":
+        return Seatbelt(
+            home=home,
+            repository=nowhere,
+            objects=(),
+            path=path,
+            environment=environment,
+            marker="probe",
+            places=nowhere,
+        ).probe()
     return Bubblewrap(
-        home=Path(environment.get("HOME", nowhere)),
+        home=home,
         repository=nowhere,
         objects=(),
-        path=environment.get("PATH", ""),
+        path=path,
         environment=environment,
         marker="probe",
     ).probe()

@@ -4,16 +4,14 @@ Without a key there (a login by token) the agent's own account is all there is, 
 agent had spent is said to be unknown.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from windlass.adapters.agents.claude import ClaudeAgent
-from windlass.adapters.agents.metered import MeteredAgent
-from windlass.adapters.meter.proxy import Meter
 from windlass.adapters.sandbox import Sandbox
 from windlass.events.model import Usage
 from windlass.ports import Agent
-from windlass.runner import Runner
 from windlass.settings import AgentSettings
 
 PROVIDER = "https://api.anthropic.com"
@@ -23,11 +21,23 @@ KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 """Credentials that the meter can hold in the agents' place."""
 
 
+class Spender(Protocol):
+    """Whoever keeps the record of what is spent: a run, or a command that lets an agent write."""
+
+    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
+        """Let a request go, or not."""
+        ...
+
+    def settle(self, reservation: str, usage: Usage) -> None:
+        """Record what it came to."""
+        ...
+
+
 class Books:
     """Where the meter writes: the run's own record, once there is a run."""
 
     def __init__(self) -> None:
-        self.runner: Runner | None = None
+        self.runner: Spender | None = None
 
     def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
         """Let a request go, or not."""
@@ -50,6 +60,8 @@ async def employed(
     sandbox: Sandbox,
     credentials: Mapping[str, str],
     given: Agent | None = None,
+    *,
+    redact: Callable[[str], str],
 ) -> AsyncGenerator[tuple[Agent, Books]]:
     """The agent for a run, and the books that its meter writes to; one that is given needs none."""
     books = Books()
@@ -58,11 +70,15 @@ async def employed(
         return
 
     def make(reached_with: Mapping[str, str]) -> Agent:
-        return ClaudeAgent(settings, sandbox, reached_with)
+        return ClaudeAgent(settings, sandbox, reached_with, redact=redact)
 
     if not is_metered(credentials):
         yield make(credentials), books
         return
+    # A web server and a client for it: nobody but a run that spends should wait for them.
+    from windlass.adapters.agents.metered import MeteredAgent
+    from windlass.adapters.meter.proxy import Meter
+
     upstream = credentials.get("ANTHROPIC_BASE_URL") or PROVIDER
     keys = {name: value for name, value in credentials.items() if name in KEYS}
     async with Meter.serving(upstream, keys, books) as meter:

@@ -1,31 +1,43 @@
 """A project on disk: the repository around a folder, and what Windlass keeps in it."""
 
 import hashlib
-from collections.abc import Generator, Mapping
+import os
+import sys
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
-from windlass.adapters.files import make_folder, write_durably
+from windlass.adapters.activity import heard_after
+from windlass.adapters.disk import Trouble, trouble
+from windlass.adapters.files import make_folder, read_plainly, write_durably
 from windlass.adapters.git import inspect
+from windlass.adapters.git.dress import SHOWN
 from windlass.adapters.git.inspect import Base
 from windlass.adapters.git.layout import Folders, Refs
+from windlass.adapters.git.repository import Prepared, is_ready
+from windlass.adapters.git.stats import changes
 from windlass.adapters.git.store import Origin
 from windlass.adapters.inbox import send
 from windlass.adapters.journal.sqlite import SqliteJournal
+from windlass.adapters.limits import Limits
 from windlass.adapters.lock import PlanLock, holder
 from windlass.adapters.plan_files import PlanFiles
 from windlass.adapters.sandbox import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.choose import choose
 from windlass.adapters.sandbox.plain import Plain
-from windlass.dialects import writes
+from windlass.adapters.sandbox.seatbelt import Seatbelt
+from windlass.dialects import CONTINUE_HERE, continue_here_path, writes
 from windlass.errors import WindlassError
 from windlass.events import model as e
-from windlass.ports import Message
+from windlass.ports import Activity, Changes, Journal, Message
 from windlass.secrets import Redactor
-from windlass.settings import Level, Settings
+from windlass.settings import WALLED, Level, Settings
+from windlass.state import RunState, fold
+from windlass.views.closing import Ground
 from windlass.views.progress import Progress
 
 __all__ = ["CREDENTIALS", "Base", "Project"]
@@ -54,6 +66,7 @@ class Project:
         self.redactor = Redactor(environment)
         self.root = self.origin.root
         self.home = self.root / ".windlass"
+        self._looks: dict[str, _Look] = {}
         # The same plan may run in two clones of one repository; each ends only its own leftovers.
         self.mark = hashlib.sha256(bytes(self.root)).hexdigest()[:12]
 
@@ -67,11 +80,30 @@ class Project:
 
     def entries(self, plan_id: str) -> list[e.Entry]:
         """All that the plan's journal has, for those who only look."""
+        return self._look(plan_id).entries
+
+    def last_run(self, plan_id: str) -> RunState | None:
+        """The state of the plan's last run."""
+        return self._look(plan_id).state
+
+    def _look(self, plan_id: str) -> "_Look":
+        """What the journal says; a long one is read once, unless somebody wrote to it since."""
         path = self.folders(plan_id).journal
-        if not path.exists():
-            return []
-        with SqliteJournal.read_only(path) as journal:
-            return list(journal.read())
+        stamp = tuple(_stamp(each) for each in (path, path.with_name(f"{path.name}-wal")))
+        seen = self._looks.get(plan_id)
+        if seen is None or seen.stamp != stamp:
+            seen = self._looks[plan_id] = _Look(stamp, path)
+        return seen
+
+    @contextmanager
+    def reading(self, plan_id: str) -> Generator[Journal]:
+        """The plan's journal for whoever looks again and again, beside its writer."""
+        with SqliteJournal.read_only(self.folders(plan_id).journal) as journal:
+            yield journal
+
+    def heard_after(self, plan_id: str, run: str, offset: int) -> tuple[list[Activity], int]:
+        """What agents of a run said after that place in its file, and the place to go on from."""
+        return heard_after(self.folders(plan_id).run(run) / "activity.jsonl", offset)
 
     def state_file(self, plan_id: str) -> Progress | None:
         """The newest state.json: what is left to show of a journal that cannot be read."""
@@ -84,9 +116,19 @@ class Project:
         """The process that runs the plan now, if any."""
         return holder(self.folders(plan_id).lock)
 
-    def send(self, plan_id: str, message: Message) -> None:
-        """Tell a live run something."""
-        send(self.folders(plan_id).inbox, message)
+    def send(self, plan_id: str, message: Message) -> Path:
+        """Tell a live run something; the file is there until the run has heard it."""
+        return send(self.folders(plan_id).inbox, message)
+
+    def lent(self, plan_id: str, run: str, task: str, n: int) -> Path | None:
+        """The workspace of a task's n-th start, once it is ready to be worked in."""
+        folders = self.folders(plan_id)
+        workspace = folders.workspace(task)
+        return workspace if is_ready(folders, run, task, n) and workspace.is_dir() else None
+
+    def person(self) -> str:
+        """Who sits here, as git knows them."""
+        return inspect.identity(self.user_git)["GIT_AUTHOR_NAME"]
 
     def own_files(self, plan_id: str) -> tuple[str, ...]:
         """Paths in the user's checkout that Windlass itself writes, for this plan or another."""
@@ -99,7 +141,8 @@ class Project:
         with suppress(WindlassError, OSError):
             events = (entry.event for entry in self.entries(plan_id))
             starts = (event for event in events if isinstance(event, e.RunStarted))
-            return [path for start in starts for path in writes(start.plan)]
+            plans = [start.plan for start in starts]
+            return [path for plan in plans for path in (*writes(plan), continue_here_path(plan))]
         return []
 
     def base(self, wanted: str | None, plan_id: str) -> Base:
@@ -110,6 +153,20 @@ class Project:
         """Why the base does not hold a commit, or None where it does."""
         return inspect.why_not_in(self.user_git, base.commit, commit)
 
+    def stands(self, branch: str) -> str | None:
+        """Where one of the user's branches stands; None where there is none of that name."""
+        return inspect.branch_stands(self.user_git, branch)
+
+    def ground(self, state: RunState) -> Ground | None:
+        """Where the branch stands now that the run began from; None where there is none to ask."""
+        if state.base_branch is None:
+            return None
+        with suppress(WindlassError):
+            now = self.stands(state.base_branch)
+            holds = now is not None and inspect.why_not_in(self.user_git, now, state.tip) is None
+            return Ground(commit=now, holds_tip=holds)
+        return None
+
     def full_name(self, commit: str) -> str:
         """The whole hash of a commit that is there."""
         return inspect.full_name(self.user_git, commit)
@@ -118,13 +175,22 @@ class Project:
         """Raise for what would keep a run of the plan from working here; nothing is changed."""
         inspect.identity(self.user_git)
         inspect.refuse_clashing_branches(self.user_git, Refs(plan_id, ""))
+        inspect.refuse_unlinkable(self.origin, settings.workspace)
         self._bubblewrap(settings, "probe")
-        if settings.sandbox.level == "bwrap":
+        if settings.sandbox.level in WALLED:
             self.sandbox(settings, "probe")
+
+    def trouble(self, error: Exception) -> Trouble:
+        """What ails the disk where the run keeps its things, told by trying; else what was said."""
+        return trouble(error, (self.home, self.origin.objects[0]))
 
     def git(self, *args: str) -> str:
         """Ask the user's git something that only reads."""
         return self.user_git.ask(*args).stdout
+
+    def changes(self, pairs: Iterable[tuple[str, str]]) -> Changes:
+        """How much differs between pairs of commits."""
+        return changes(self.user_git, pairs)
 
     def listed(self) -> list[str]:
         """Every file of the checkout that is tracked or could be: nothing that git ignores."""
@@ -133,8 +199,34 @@ class Project:
         return sorted(set(answer.fields))
 
     def write(self, name: str, text: str) -> None:
-        """Put a file at the root of the user's checkout, which only happens at their word."""
+        """Put a file into the user's checkout, which only happens at their word."""
+        make_folder((self.root / name).parent)
         write_durably(self.root / name, text)
+
+    def read(self, name: str) -> str | None:
+        """A small text file of the user's checkout; None for whatever else is there, or nothing."""
+        return read_plainly(self.root / name) if self._is_inside(name) else None
+
+    def is_free(self, name: str) -> bool:
+        """Whether a file could be made there, in the checkout itself and in nobody's place."""
+        return not os.path.lexists(self.root / name) and self._is_inside(name)
+
+    def _is_inside(self, name: str) -> bool:
+        """Whether no link on the way leads out of the checkout."""
+        folder = Path(os.path.realpath((self.root / name).parent))
+        return folder.is_relative_to(os.path.realpath(self.root))
+
+    def prepared_for(self, workspace: Path) -> str | None:
+        """The run that a workspace was last made ready for, where it says so."""
+        note = self.folders(workspace.parents[1].name).prepared(workspace.name)
+        with suppress(OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(note.read_bytes(), type=Prepared).run
+        return None
+
+    def continue_here(self) -> dict[str, str]:
+        """What is there of the files that say where a paused run stands, by their paths."""
+        found = ((path, read_plainly(self.root / path)) for path in CONTINUE_HERE)
+        return {path: text for path, text in found if text is not None}
 
     def plan_files(self) -> PlanFiles:
         """One reading of a plan's files."""
@@ -167,29 +259,87 @@ class Project:
                 environment=self.environment,
                 pass_env=settings.sandbox.env,
                 marker=marker,
+                limits=_limits(settings),
             )
 
-        bubblewrap = self._bubblewrap(settings, marker)
-        return choose(settings.sandbox.level, bubblewrap=bubblewrap, plain=plain)
+        return choose(
+            settings.sandbox.level,
+            bubblewrap=self._bubblewrap(settings, marker),
+            seatbelt=self._seatbelt(settings, marker),
+            plain=plain,
+        )
 
     def why_no_walls(self, settings: Settings) -> str | None:
-        """Why bubblewrap does not work here, or None."""
-        return self._bubblewrap(settings, "probe").probe()
+        """Why the walls of this system do not work here, or None."""
+        walls = self._seatbelt if sys.platform == "darwin" else self._bubblewrap
+        return walls(settings, "probe").probe()
 
     def _bubblewrap(self, settings: Settings, marker: str) -> Bubblewrap:
         return Bubblewrap(
             home=Path(self.environment.get("HOME", "/nonexistent")),
             repository=self.root,
-            objects=self.origin.objects,
+            objects=(*self.origin.objects, *self._linked(settings)),
             masked=(self.origin.git_dir,),
             path=self.environment.get("PATH", ""),
             environment=self.environment,
             marker=marker,
             read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
             pass_env=settings.sandbox.env,
+            limits=_limits(settings),
         )
+
+    def _seatbelt(self, settings: Settings, marker: str) -> Seatbelt:
+        return Seatbelt(
+            home=Path(self.environment.get("HOME", "/nonexistent")),
+            repository=self.root,
+            objects=self.origin.objects,
+            path=self.environment.get("PATH", ""),
+            environment=self.environment,
+            marker=marker,
+            places=self.home / "boxes",
+            read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
+            pass_env=settings.sandbox.env,
+            limits=_limits(settings),
+        )
+
+    def _linked(self, settings: Settings) -> tuple[Path, ...]:
+        """What a linked worktree needs to see of the user's git directory."""
+        if settings.workspace.kind != "worktree":
+            return ()
+        return tuple(self.origin.git_dir / name for name in SHOWN)
 
     def credentials(self) -> dict[str, str]:
         """What the agent reaches its model with."""
         set_ones = (name for name in CREDENTIALS if self.environment.get(name, "").strip())
         return {name: self.environment[name] for name in set_ones}
+
+
+def _limits(settings: Settings) -> Limits:
+    asked = settings.sandbox
+    if asked.memory_mb is None:
+        return Limits(processes=asked.processes)
+    return Limits(memory=asked.memory_mb * 1_000_000, processes=asked.processes)
+
+
+class _Look:
+    """A journal as it was when its files bore this stamp."""
+
+    def __init__(self, stamp: tuple[object, ...], path: Path) -> None:
+        self.stamp = stamp
+        self.entries: list[e.Entry] = []
+        if path.exists():
+            with SqliteJournal.read_only(path) as journal:
+                self.entries = list(journal.read())
+
+    @cached_property
+    def state(self) -> RunState | None:
+        """The state of the plan's last run."""
+        return fold(entry.event for entry in self.entries)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

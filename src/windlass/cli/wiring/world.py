@@ -1,39 +1,40 @@
 """The world of one run: real adapters behind every port."""
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Sequence
 
 import anyio
-import msgspec
 from msgspec.structs import replace
 
 from windlass.adapters.activity import ActivityLog
+from windlass.adapters.agents.settled import SettledAgent
+from windlass.adapters.agents.traced import TracedAgent
 from windlass.adapters.checks import CommandChecks
 from windlass.adapters.clock import SystemClock
+from windlass.adapters.files import remove_unfinished
 from windlass.adapters.furnish import Furnisher
 from windlass.adapters.git import inspect
-from windlass.adapters.git.checkouts import remove
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.reconcile import reconcile, remove_stale_locks
+from windlass.adapters.git.removal import remove
 from windlass.adapters.git.repository import GitRepository
 from windlass.adapters.git.store import Store
-from windlass.adapters.git.throwaways import Throwaways
+from windlass.adapters.git.told import ToldPins
 from windlass.adapters.guard import Guard, GuardedAgent, GuardedChecks
 from windlass.adapters.inbox import FileInbox
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.leftovers import end_leftovers
-from windlass.adapters.projections import Projections, Shown
+from windlass.cli.wiring.facts import facts_of_last_run
 from windlass.cli.wiring.guidance import said_to_agents
 from windlass.cli.wiring.metering import employed, is_metered
 from windlass.cli.wiring.project import Project
-from windlass.dialects import project as project_dialect
-from windlass.dialects import shares, writes
+from windlass.cli.wiring.telling import projections, tell
+from windlass.errors import Trespass
 from windlass.events import model as e
 from windlass.ports import Activity, Agent, Checks
-from windlass.runner import Ports, Runner
+from windlass.runner import Ports, Runner, lend
+from windlass.secrets import without_secrets
 from windlass.settings import Settings
-from windlass.state import RunState
-from windlass.views.progress import progress
+from windlass.state import RunState, TaskState
 
 Observe = Callable[[e.Entry, RunState], None]
 
@@ -52,7 +53,14 @@ class World:
         agent: Agent | None = None,
         writes: tuple[str, ...] = (),
         notice: Callable[[str], None] = lambda _text: None,
+        remark: Callable[[str], None] = lambda _text: None,
+        traceparent: Callable[[str, str], str] | None = None,
     ) -> None:
+        """Compose it; `notice` hears of edited state files, `remark` of workspaces.
+
+        `traceparent` says in which span an agent of a task and a role works.
+        """
+        self._traceparent = traceparent
         self._project = project
         self._notice = notice
         self._journal = journal
@@ -63,21 +71,25 @@ class World:
         self._store = Store(replace(project.origin, identity=identity), self._folders)
         self._mark = f"{project.mark}/{plan_id}"
         self.sandbox = project.sandbox(settings, f"{self._mark}/{run}")
-        self._furnisher = Furnisher(self._store, self.sandbox, settings.workspace)
+        self._furnisher = Furnisher(self._store, self.refs, self.sandbox, settings.workspace)
         self._repository = GitRepository(
             self._store,
             self.refs,
             furnish=self._furnisher,
-            max_file_bytes=settings.workspace.max_file_mb * 1e6,
+            settings=settings.workspace,
+            environment=without_secrets(project.environment),
+            notice=remark,
         )
+        self._told = ToldPins(self._store, self.refs)
         self._clock = SystemClock()
         self._run_folder = self._folders.run(run)
         self._checks: Checks = CommandChecks(
-            Throwaways(self._store, self._furnisher),
+            self._repository.throwaways,
             self.sandbox,
             timeout=settings.check_timeout,
             network=settings.sandbox.network,
             logs=self._run_folder / "logs",
+            redactor=project.redactor,
         )
         self._settings = settings
         self._agent = agent
@@ -94,15 +106,20 @@ class World:
         *,
         observe: Observe,
         watch: Callable[[Activity], None],
+        beside: Callable[[], Coroutine[None, None, None]] | None = None,
     ) -> RunState:
-        """Run until the run ends, from these first facts; `before` is what is resumed, if any."""
+        """Run until the run ends, from these first facts; `before` is what is resumed, if any.
+
+        What goes on beside it ends with it.
+        """
         await self._clear_up(first[0], before)
-        projections = self._projections()
+        told = projections(self._project, self.refs.plan, self.refs.run, self._notice)
         chatter = ActivityLog(self._run_folder / "activity.jsonl", self._clock)
 
         def observer(entry: e.Entry, state: RunState) -> None:
             observe(entry, state)
-            projections.show(state, entry.seq)
+            told.show(state, entry.seq)
+            self._told.heed(entry.event, state)
 
         def watcher(activity: Activity) -> None:
             cleaned = replace(activity, text=self._project.redactor.text(activity.text))
@@ -112,7 +129,11 @@ class World:
         try:
             async with (
                 employed(
-                    self._settings.agent, self.sandbox, self._project.credentials(), self._agent
+                    self._settings.agent,
+                    self.sandbox,
+                    self._project.credentials(),
+                    self._agent,
+                    redact=self._project.redactor.text,
                 ) as (agent, books),
                 anyio.create_task_group() as group,
             ):
@@ -123,75 +144,89 @@ class World:
                     observer=observer,
                 )
                 books.runner = runner
-                group.start_soon(projections.keep)
+                group.start_soon(told.keep)
+                group.start_soon(self._told.keep)
+                if beside is not None:
+                    group.start_soon(beside)
                 with chatter:
                     ended = await runner.run(*first)
+                await self._told.flush()
                 group.cancel_scope.cancel()
                 return ended
         except ExceptionGroup as failures:
             # The first says why it failed; the others are what that tore down.
-            raise _first(failures) from None
+            failure = _first(failures)
+            if isinstance(failure, Trespass):
+                self._note(failure)
+            raise failure from None
         finally:
-            projections.flush()
+            told.close()
+            with anyio.CancelScope(shield=True):
+                await self._repository.close()
+            self._store.close()
         raise AssertionError("a block that is left without an error has returned")
+
+    async def lend(self, before: RunState, taken: TaskState) -> None:
+        """Make the workspace of a task that a person has taken while nobody hauls its run."""
+        attempt = taken.last
+        fact = e.TaskTaken(
+            at=attempt.started_at,
+            task=taken.id,
+            n=attempt.n,
+            turn=attempt.turn,
+            start=attempt.start,
+            onto=attempt.onto,
+            by=attempt.by or "",
+        )
+        await self._clear_up(fact, before)
+        try:
+            await lend(self._repository, fact, taken)
+        finally:
+            self._store.close()
 
     async def catch_up(self, state: RunState, seq: int) -> None:
         """Do what a process had no time for that was killed just after it had ended the run."""
         await self._clear_up(None, state)
-        projections = self._projections()
-        projections.show(state, seq)
-        projections.flush()
+        tell(self._project, state, seq, self._notice)
+        self._store.close()
+
+    def _note(self, trespass: Trespass) -> None:
+        """Put a trespass on record; the run can be resumed once somebody has looked."""
+        ended = e.RunEnded(at=self._clock.now(), status=e.RunEnd.STOPPED, reason=trespass.message)
+        self._journal.append([ended], expected=self._journal.last)
 
     def _ports(self, agent: Agent, watch: Callable[[Activity], None]) -> Ports:
+        redact = self._project.redactor.text
+        if self._traceparent is not None:
+            agent = TracedAgent(agent, self._traceparent)
         return Ports(
             journal=self._journal,
-            agent=agent if self._guard is None else GuardedAgent(agent, self._guard),
+            agent=SettledAgent(agent if self._guard is None else GuardedAgent(agent, self._guard)),
             repository=self._repository,
             checks=self._checks,
             clock=self._clock,
             inbox=FileInbox(self._folders.inbox),
             watch=watch,
             metered=self.metered,
-            redact=self._project.redactor.text,
-            said=said_to_agents(self._project.root),
+            redact=redact,
+            # Before they are cut to a length, for half a secret could not be told from any word.
+            said={name: redact(text) for name, text in said_to_agents(self._project.root).items()},
         )
 
     async def _clear_up(self, first: e.Event | None, before: RunState | None) -> None:
         """End and mend what an earlier process left, then open the repository for this run."""
         end_leftovers(f"{self._mark}/")
         remove_stale_locks(self._store, self.refs)
+        remove_unfinished(self._run_folder)
         await remove(self._folders.throwaway)
         self._store.open(self._furnisher.exclude_text())
-        if before is not None and isinstance(first, e.RunResumed):
+        if before is not None and isinstance(first, e.RunResumed | e.LandRequested | e.TaskTaken):
             await reconcile(self._store, self.refs, before)
+            await self._told.catch_up(facts_of_last_run(self._journal.read()))
         base = first.base if isinstance(first, e.RunStarted) else before.base if before else ""
         await self._repository.open(base)
         for task_id in before.done if before is not None and before.run == self.refs.run else ():
             await self._repository.release(task_id)
-
-    def _projections(self) -> Projections:
-        memory = self._run_folder / "projected.json"
-        return Projections(self._render, memory=memory, notice=self._notice)
-
-    def _render(self, state: RunState, seq: int) -> Mapping[Path, Shown]:
-        own = msgspec.json.format(msgspec.json.encode(progress(state, seq)), indent=2).decode()
-        root, redact = self._project.root, self._project.redactor.text
-        found = ((path, _text(root / path)) for path in writes(state.plan))
-        texts = {path: text for path, text in found if text is not None}
-        shared = shares(state.plan)
-        shown = {
-            root / path: Shown(text, shared=path in shared)
-            for path, text in project_dialect(state, seq, texts, redact).items()
-        }
-        return {self._run_folder / "state.json": Shown(own + "\n"), **shown}
-
-
-def _text(path: Path) -> str | None:
-    """A file of the user's as it is at this moment; None where it is gone, or no text now."""
-    try:
-        return path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _first(failure: Exception) -> Exception:

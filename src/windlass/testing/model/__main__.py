@@ -18,15 +18,21 @@ def main() -> None:
         prog="python -m windlass.testing.model", description="Serve a scripted model on 127.0.0.1"
     )
     parser.add_argument("--port", type=int, default=0, help="Listen here; 0 takes any free port")
-    parser.add_argument("--book", type=Path, help="Read the scripts from this JSON file")
+    parser.add_argument("--book", type=Path, help="Read the scripts from this file, JSON or TOML")
     parser.add_argument("--log", type=Path, help="Append every request to this file")
     parser.add_argument("--until-eof", action="store_true", help="Exit when standard input closes")
     asked = parser.parse_args()
     try:
-        book = msgspec.json.decode(asked.book.read_bytes(), type=Book) if asked.book else Book()
-    except (OSError, msgspec.MsgspecError) as error:
+        book = read(asked.book) if asked.book else Book()
+    except (OSError, ValueError) as error:  # a text that is neither, or no book
         parser.error(f"{asked.book}: {error}")
     anyio.run(serve, book, asked.port, asked.log, asked.until_eof)
+
+
+def read(path: Path) -> Book:
+    """The book in a file; TOML is kinder to whoever writes one by hand."""
+    decode = msgspec.toml.decode if path.suffix == ".toml" else msgspec.json.decode
+    return decode(path.read_bytes(), type=Book)
 
 
 async def serve(book: Book, port: int, log: Path | None, until_eof: bool) -> None:  # noqa: FBT001

@@ -1,0 +1,89 @@
+"""What walls cost: one command in a box of a real run's, beside the same command without any.
+
+Both go through what runs every check: started, attended, its output taken, all it left ended. They
+take turns, so that a noisy machine is noisy for both. The floor is the command by itself, started
+as plainly as Python can.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+from msgspec.structs import replace
+
+from overhead import ENVIRONMENT, make_repository
+from windlass.adapters import processes
+from windlass.adapters.sandbox import Box, Sandbox
+from windlass.cli.wiring import Project
+from windlass.settings import SandboxSettings, Settings
+
+BOUND = 15.0
+COMMAND = ("/bin/sh", "-c", "true")
+
+
+def floor(folder: Path) -> float:
+    begin = time.perf_counter()
+    subprocess.run(COMMAND, cwd=folder, check=True, capture_output=True)
+    return time.perf_counter() - begin
+
+
+async def boxed(sandbox: Sandbox, folder: Path) -> float:
+    box = Box(checkout=folder, network=False, env={"CI": "true"})
+    begin = time.perf_counter()
+    done = await processes.run(sandbox, box, COMMAND, timeout=60, tail=100)
+    spent = time.perf_counter() - begin
+    assert done.exit_code == 0, done.output
+    return spent
+
+
+async def measure(
+    bare: Sandbox, walled: Sandbox, folder: Path, rounds: int
+) -> dict[str, list[float]]:
+    taken: dict[str, list[float]] = {"floor": [], "bare": [], "sandboxed": []}
+    for number in range(rounds + 3):
+        row = (floor(folder), await boxed(bare, folder), await boxed(walled, folder))
+        if number >= 3:  # noqa: PLR2004  the first ones look at the host and fill caches
+            for values, spent in zip(taken.values(), row, strict=True):
+                values.append(spent * 1000)
+    return taken
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="A sandboxed command beside a bare one")
+    parser.add_argument("--rounds", type=int, default=60)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="windlass-bench-") as root:
+        project = Project(make_repository(Path(root), 10), ENVIRONMENT)
+
+        def sandbox(level: str) -> Sandbox:
+            asked = SandboxSettings(level=level)  # pyright: ignore[reportArgumentType]
+            return project.sandbox(replace(Settings(), sandbox=asked), "bench")
+
+        checkout = Path(root) / "checkout"
+        checkout.mkdir()
+        walled = sandbox("auto")
+        taken = anyio.run(measure, sandbox("none"), walled, checkout, args.rounds)
+    shown: tuple[tuple[str, Callable[[list[float]], float]], ...] = (
+        ("median", statistics.median),
+        ("p90", lambda values: statistics.quantiles(values, n=10)[-1]),
+        ("best", min),
+    )
+    print(f"one command, {args.rounds} rounds, level {walled.level}")
+    print(f"{'':12}" + "".join(f"{name:>12}" for name, _ in shown))
+    for name, values in taken.items():
+        print(f"{name:12}" + "".join(f"{measured(values):>9.1f} ms" for _, measured in shown))
+    above = statistics.median(taken["sandboxed"]) - statistics.median(taken["bare"])
+    held = above <= BOUND
+    print(f"{'above bare':12}{above:>9.1f} ms")
+    print(f"bound {BOUND:g} ms: {'held' if held else 'BROKEN'}")
+    return int(not held)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""What a folder of Windlass's holds that no pin holds, and letting it go once all of it is pinned.
+
+Law: nothing is removed here but by-products and what a pinned commit has, byte for byte.
+"""
+
+import secrets
+from pathlib import Path
+
+from msgspec import Struct
+
+from windlass.adapters.files import write_durably
+from windlass.adapters.git.dress import Linked
+from windlass.adapters.git.excludes import excludes
+from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.merges import Merges
+from windlass.adapters.git.removal import remove
+from windlass.adapters.git.snapshots import Snapshots
+from windlass.adapters.git.store import Store, printable
+from windlass.errors import GitFailed
+from windlass.ports import Authorship, Refused
+
+_TITLE = "What was left in its workspace"
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """What a workspace holds."""
+
+    tree: str = ""
+    pinned: bool = False
+    """Whether a pin of the plan has exactly that."""
+    loose: tuple[str, ...] = ()
+    """Files that the project's own rules keep out of every commit, and that are no by-products."""
+    refused: str = ""
+    """Why it cannot be told, or committed."""
+
+
+class Cleaning:
+    """Looks at folders of one plan, pins what they hold, and removes them."""
+
+    def __init__(self, store: Store, *, max_file_bytes: float, keep: tuple[str, ...]) -> None:
+        self._store = store
+        self._max_file_bytes = max_file_bytes
+        self._work = store.folders.home / "private" / f".cleaning-{secrets.token_hex(4)}"
+        exclude = store.folders.git / "info" / "exclude"
+        theirs = store.origin.excludes
+        text = excludes(keep=keep, setup=(), user=theirs)
+        if exclude.is_file():  # which also knows what setup commands made
+            text = exclude.read_text(encoding="utf-8", errors="surrogateescape")
+        store.open(text)
+        own = [line for line in text.splitlines() if line not in theirs]
+        write_durably(self._known, "\n".join([*own, ""]).encode(errors="surrogateescape"))
+
+    @property
+    def _known(self) -> Path:
+        self._work.mkdir(parents=True, exist_ok=True)
+        return self._work / "by-products"
+
+    async def close(self) -> None:
+        """Leave nothing behind."""
+        await remove(self._work)
+        self._store.close()
+
+    async def look(self, folder: Path, refs: Refs, parent: str) -> Held:
+        """What the folder holds beside its `.git`; `parent` is the commit it was last known as."""
+        index = self._work / "index"
+        try:
+            tree = await self._snapshots(refs.run).tree(folder, index, parent)
+            if isinstance(tree, Refused):
+                return Held(refused=tree.reason)
+            # What is left now is what git does not take.
+            asked = ("ls-files", "-z", "--others", f"--exclude-from={self._known}")
+            loose = (await self._store.trees(*asked, work_tree=folder, index=index)).fields
+            listed = await self._store.refs(
+                "for-each-ref", "--format=%(tree)", f"refs/windlass/{refs.plan}/"
+            )
+        except GitFailed as failure:
+            return Held(refused=failure.message)
+        pinned = tree in listed.text.split()
+        return Held(tree=tree, pinned=pinned, loose=tuple(printable(path) for path in loose))
+
+    async def save(self, folder: Path, refs: Refs, task: str, parent: str, ref: str) -> None:
+        """Commit what the folder holds, and pin it; raises where that cannot be done."""
+        index = self._work / "index"
+        await self._store.trees("read-tree", parent, index=index)
+        author = Authorship(task=task, title=_TITLE, n=0, turn=0)
+        made = await self._snapshots(refs.run).take(author, folder, index, (parent,), ref)
+        if isinstance(made, Refused):
+            raise GitFailed(("add",), 1, made.reason)
+
+    async def remove(self, folder: Path) -> None:
+        """Let a folder go, links not followed."""
+        await remove(folder)
+        await Linked(self._store).take_off(folder)
+
+    async def pins_in_branches(self, refs: Refs, tip: str) -> dict[str, str]:
+        """The run's pins, but for base and tip, that a branch of the user's holds with its tip."""
+        heads = await self._store.refs(
+            "for-each-ref", "--format=%(refname)", f"--contains={tip}", "refs/heads/"
+        )
+        ours = "refs/heads/windlass/"
+        theirs = [name for name in heads.text.splitlines() if not name.startswith(ours)]
+        if not theirs:
+            return {}
+        listed = await self._store.refs(
+            "for-each-ref",
+            "--format=%(refname) %(objectname)",
+            f"--merged={theirs[0]}",
+            f"{refs.root}/",
+        )
+        pins = dict(line.split(" ") for line in listed.text.splitlines())
+        return {ref: at for ref, at in pins.items() if ref not in {refs.base, refs.tip}}
+
+    async def unpin(self, pins: dict[str, str]) -> None:
+        """Take these pins away, each only if it stands where it was seen."""
+        lines = "".join(f"delete {ref} {at}\n" for ref, at in pins.items())
+        await self._store.refs("update-ref", "--stdin", stdin=lines)
+
+    def _snapshots(self, run: str) -> Snapshots:
+        merges = Merges(self._store, run=run)
+        return Snapshots(self._store, merges, run=run, max_file_bytes=self._max_file_bytes)

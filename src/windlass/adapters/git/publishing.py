@@ -1,0 +1,184 @@
+"""The integration branch on a remote of the user's: pushed at their word, with their own login.
+
+Law: only Windlass's own branch is ever pushed, only to a remote that is configured, and never over
+a commit that is not Windlass's. What the remote's branch stands at is looked at first, and the push
+holds for exactly that: whoever is quicker wins.
+"""
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from windlass.adapters.git.git import Output, reach
+from windlass.adapters.git.inspect import UserGit
+from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.store import Origin
+from windlass.errors import GitFailed, RepositoryError
+
+_HEADS = "refs/heads/"
+_LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
+_SSH = re.compile(r"(?:[^@/\s]+@)?([^@:/\s]{2,}):(?!//|:)(.+)")
+_URL = re.compile(r"(?:https?|ssh|git)://(?:[^/@\s]*@)?([^/:\s]+)(?::\d+)?/(.+)")
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a remote lies."""
+
+    host: str = ""
+    """Empty where none is known: a folder of this machine, or a name that only ssh knows."""
+    path: str = ""
+    """Such as owner/name."""
+
+    @property
+    def owner(self) -> str:
+        """Whose it is."""
+        return self.path.partition("/")[0]
+
+
+class Remote(Struct, frozen=True, kw_only=True):
+    """A remote of the user's, and where it lies."""
+
+    name: str
+    url: str
+    """As it may be shown: without any login."""
+    place: Place
+
+
+def place_of(url: str) -> Place:
+    """The host and the path that a remote's address names."""
+    found = _URL.fullmatch(url) or (None if "://" in url else _SSH.fullmatch(url))
+    # A host without a dot is a name that only the user's ssh knows, as is whom it stands for.
+    if found is None or "." not in found[1]:
+        return Place()
+    path = found[2].strip("/").removesuffix(".git")
+    return Place(host=found[1].lower(), path=path)
+
+
+class Publisher:
+    """Looks at the user's remotes, and pushes one run's branch to one of them."""
+
+    def __init__(
+        self, git: UserGit, origin: Origin, environment: Mapping[str, str], *, attended: bool
+    ) -> None:
+        self._git = git
+        self._root = origin.root
+        self._environment = environment
+        self._attended = attended
+
+    def remotes(self) -> list[str]:
+        """The names of all of them."""
+        return self._git.ask("remote").text.split()
+
+    def remote(self, name: str) -> Remote:
+        """One of them, which must be configured; its name is no option and no address."""
+        if name not in self.remotes() or name.startswith("-"):
+            there = ", ".join(self.remotes())
+            raise RepositoryError(
+                f"there is no remote {name!r} here",
+                hint=f"there is: {there}" if there else "git remote add origin URL",
+            )
+        url = self._git.ask("remote", "get-url", "--push", name).text
+        return Remote(name=name, url=_LOGIN.sub("", url), place=place_of(url))
+
+    def usual(self, branch: str | None) -> str:
+        """The remote that the user's own `git push` of a branch would take."""
+        remotes = self.remotes()
+        keys = ([f"branch.{branch}.pushRemote"] if branch else []) + ["remote.pushDefault"]
+        for key in keys:
+            if (name := self._setting(key)) in remotes:
+                return name
+        if branch and (followed := self._setting(f"branch.{branch}.remote")) in remotes:
+            return followed
+        return "origin" if "origin" in remotes else self._only(remotes)
+
+    def home_of(self, branch: str, pushed_to: str) -> str:
+        """The remote that a branch follows: another than is pushed to, where that is a fork."""
+        followed = self._setting(f"branch.{branch}.remote")
+        return followed if followed in self.remotes() else pushed_to
+
+    def _only(self, remotes: list[str]) -> str:
+        if len(remotes) == 1:
+            return remotes[0]
+        if remotes:
+            raise RepositoryError(
+                f"there are several remotes: {', '.join(remotes)}", hint="say which: --remote NAME"
+            )
+        raise RepositoryError(
+            "this repository has no remote to push to", hint="git remote add origin URL"
+        )
+
+    def name_on(self, remote: str, branch: str) -> str:
+        """What the remote calls the branch that the user's own one follows."""
+        if self._setting(f"branch.{branch}.remote") != remote:
+            return branch
+        return self._setting(f"branch.{branch}.merge").removeprefix(_HEADS) or branch
+
+    def look(self, remote: Remote, branch: str) -> str | None:
+        """Where a branch stands on the remote; None where it has none of that name."""
+        ref = f"{_HEADS}{branch}"
+        listed = self._reach(remote, "ls-remote", "--heads", remote.name, ref).text
+        lines = (line.partition("\t") for line in listed.splitlines())
+        return next((commit for commit, _, name in lines if name == ref), None)
+
+    def holds(self, commit: str, other: str) -> bool | None:
+        """Whether a commit holds another; None where it is not here to be asked."""
+        known = self._git.ask("cat-file", "-e", f"{commit}^{{commit}}", ok=(0, 1, 128))
+        if known.code:
+            return None
+        asked = ("merge-base", "--is-ancestor", other, commit)
+        return self._git.ask(*asked, ok=(0, 1)).code == 0
+
+    def push(self, remote: Remote, refs: Refs, tip: str, stands: str | None) -> bool:
+        """Have the remote's branch stand at the tip, if it still stands where it was seen.
+
+        Whether there was anything to push.
+        """
+        if stands == tip:
+            return False
+        if stands is not None and not self._is_ours(stands, refs, tip):
+            branch = refs.integration.removeprefix(_HEADS)
+            raise RepositoryError(
+                f"{branch} on {remote.name} stands at {stands[:10]}, which no run of this plan"
+                " made; nothing was pushed",
+                hint=f"look at it: git fetch {remote.name} {branch}; then merge it into yours,"
+                " or delete it there",
+            )
+        lease = f"--force-with-lease={refs.integration}:{stands or ''}"
+        what = f"{tip}:{refs.integration}"
+        options = ("--no-follow-tags", "--recurse-submodules=no", lease)
+        self._reach(remote, "push", *options, remote.name, what)
+        return True
+
+    def _is_ours(self, commit: str, refs: Refs, tip: str) -> bool:
+        """Whether it is in what this run or an earlier one of the plan has merged."""
+        if self.holds(commit, commit) is None:
+            return False
+        listed = self._git.ask(
+            "for-each-ref",
+            f"--contains={commit}",
+            "--format=%(refname)",
+            f"refs/windlass/{refs.plan}/*/tip",
+        )
+        return bool(listed.text) or bool(self.holds(tip, commit))
+
+    def _reach(self, remote: Remote, *args: str) -> Output:
+        try:
+            return reach(
+                *args, cwd=self._root, environment=self._environment, attended=self._attended
+            )
+        except GitFailed as failure:
+            raise RepositoryError(
+                f"{remote.name} ({remote.url}) refused `git {args[0]}`: {_told(failure)}",
+                hint=f"try it by hand: git {args[0]} {remote.name}",
+            ) from failure
+
+    def _setting(self, key: str) -> str:
+        return self._git.ask("config", "--get", "--end-of-options", key, ok=(0, 1)).text
+
+
+def _told(failure: GitFailed) -> str:
+    """What the remote said, with no login in it: its own words are more than git's last line."""
+    lines = [_LOGIN.sub("", line).strip() for line in failure.stderr.splitlines()]
+    said = [line for line in lines if line and not line.startswith(("hint:", "To ", "Everything"))]
+    return " · ".join(said[:6]) or f"it ended with {failure.code}"

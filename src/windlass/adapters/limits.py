@@ -1,0 +1,182 @@
+"""How much one box may take: memory, and how many processes, of all that runs in it together.
+
+Law: the kernel keeps what it can keep. Inside bubblewrap each process alone has no more memory
+than the whole box may have (RLIMIT_DATA), and whoever is not root has no more processes
+(RLIMIT_NPROC, which root is free of). What no kernel without control groups of ours can keep, the
+sum over a box and the number of root's processes, is looked at several times a second, and a box
+that is beyond it is ended as a whole. Between two looks it may be beyond; the deadline still holds.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct, field
+
+from windlass.settings import Level
+
+LOOK = 0.5
+"""Seconds between two looks at every process."""
+
+GLANCE = 0.05
+"""Seconds between two glances at how many there are on the whole machine, which cost nothing: who
+forks without end has thousands by the time of the next look, and then leaves nobody time for it."""
+
+SHARE = 0.75
+"""Of the machine's memory, for a box whose limit nobody set."""
+
+
+def _most_memory() -> int:
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * SHARE)
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What all processes of one box may have together."""
+
+    memory: int = field(default_factory=_most_memory)
+    """Bytes of their own: what they share with others, such as a program's code, is not counted."""
+    processes: int = 4096
+
+
+class Process(Struct, frozen=True):
+    """One row of what runs now."""
+
+    pid: int
+    parent: int
+    group: int
+    memory: int
+
+
+def bounded(level: Level, limits: Limits, argv: list[str]) -> list[str]:
+    """The command line, with the limits that the kernel can keep for it."""
+    if level != "bwrap" or (program := _prlimit()) is None:
+        return argv
+    asked = [f"--data={limits.memory}"]
+    if os.geteuid() != 0:
+        # It counts whatever the user runs, threads too, so what runs already comes on top.
+        asked.append(f"--nproc={limits.processes + _running()}")
+    return [program, *asked, *argv]
+
+
+async def overrun(level: Level, limits: Limits, root: int, mark: str) -> str:
+    """Return once the box is beyond its limits, with words for it; until then, look and wait."""
+    # Inside bubblewrap nobody loses his parents, and a mark costs a look at every process.
+    mark = "" if level == "bwrap" else mark
+    crowd, due = _running() + limits.processes, anyio.current_time() + LOOK
+    while True:
+        # Waited for first: most commands are over before anyone would look.
+        await anyio.sleep(GLANCE)
+        if _running() <= crowd and anyio.current_time() < due:
+            continue
+        said = await anyio.to_thread.run_sync(excess, limits, root, mark, abandon_on_cancel=True)
+        if said is not None:
+            return said
+        # Others may have come, too: what is a crowd now is no news at the next glance.
+        crowd, due = max(crowd, _running() + limits.processes // 2), anyio.current_time() + LOOK
+
+
+def excess(limits: Limits, root: int, mark: str) -> str | None:
+    """In what the box that began with this process is beyond its limits now, or None."""
+    members = _members(list(_table()), root, mark)
+    if len(members) > limits.processes:
+        return (
+            f"it had {len(members)} processes, more than the {limits.processes} it may have "
+            "([sandbox] processes)"
+        )
+    used = sum(process.memory for process in members)
+    # What a process shares with those it forked was counted for each; the fair share takes longer.
+    if used > limits.memory and (used := sum(map(_fair, members))) > limits.memory:
+        return (
+            f"it had {used / 1e6:.0f} MB of memory, more than the {limits.memory / 1e6:.0f} MB it "
+            "may have ([sandbox] memory_mb)"
+        )
+    return None
+
+
+def _members(table: list[Process], root: int, mark: str) -> list[Process]:
+    """All that descends from the root, is of its group, or carries the mark of its box."""
+    children: dict[int, list[Process]] = {}
+    for process in table:
+        children.setdefault(process.parent, []).append(process)
+    found = {p.pid: p for p in table if root in {p.pid, p.group} or _is_marked(p, mark)}
+    waiting = list(found)
+    while waiting:
+        for child in children.get(waiting.pop(), ()):
+            if child.pid not in found:
+                found[child.pid] = child
+                waiting.append(child.pid)
+    return list(found.values())
+
+
+def _is_marked(process: Process, mark: str) -> bool:
+    """Whether the process is of this box, wherever it has gone."""
+    if not mark or sys.platform != "linux":
+        return False
+    try:
+        return mark.encode() in Path(f"/proc/{process.pid}/environ").read_bytes()
+    except OSError:
+        return False
+
+
+def _table() -> Iterator[Process]:
+    """What runs now."""
+    return _proc() if sys.platform == "linux" else _listed()
+
+
+def _proc() -> Iterator[Process]:
+    page = os.sysconf("SC_PAGE_SIZE")
+    for name in os.listdir("/proc"):  # noqa: PTH208 (a Path each costs as much again)
+        if name.isdigit():
+            # What ended between the list and the look has nothing any more.
+            with suppress(OSError):
+                stat = _read(f"/proc/{name}/stat").rpartition(")")[2].split()
+                _, resident, shared, *_ = map(int, _read(f"/proc/{name}/statm").split())
+                own = max(0, resident - shared) * page
+                yield Process(int(name), int(stat[1]), int(stat[2]), own)
+
+
+def _fair(process: Process) -> int:
+    """The process's memory, with what it shares divided among all who have it."""
+    try:
+        lines = _read(f"/proc/{process.pid}/smaps_rollup").splitlines()
+    except OSError:
+        return process.memory if sys.platform != "linux" else 0
+    shares = dict(line.split(":", 1) for line in lines[1:])
+    names = ("Pss_Anon", "Pss_Shmem") if "Pss_Anon" in shares else ("Pss",)
+    return sum(int(shares[name].split()[0]) * 1024 for name in names)
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 (as above)
+        return file.read()
+
+
+def _listed() -> Iterator[Process]:
+    asked = ("ps", "-axo", "pid=,ppid=,pgid=,rss=")
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    yield from _parsed(done.stdout.splitlines())
+
+
+def _parsed(lines: Iterable[str]) -> Iterator[Process]:
+    for line in lines:
+        pid, parent, group, kilobytes = map(int, line.split())
+        yield Process(pid, parent, group, kilobytes * 1024)
+
+
+def _running() -> int:
+    """How many threads there are on this machine, whosever they are; 0 where nobody knows."""
+    if sys.platform != "linux":
+        return 0
+    return int(_read("/proc/loadavg").split()[3].partition("/")[2])
+
+
+@cache
+def _prlimit() -> str | None:
+    return shutil.which("prlimit", path="/usr/bin:/bin:/usr/sbin:/sbin")

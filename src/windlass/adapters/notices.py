@@ -1,0 +1,246 @@
+"""Notices to people who are not looking: on the desktop, to a webhook, by a program of theirs.
+
+Law 1: nothing passes a shell, and nothing is spliced into a script: titles and texts are arguments,
+or a JSON document. Law 2: each way has a thread of its own, which nobody waits for but the end of
+the run, and that for a few seconds only. Law 3: what does not get through is said once.
+"""
+
+import base64
+import http.client
+import json
+import queue
+import re
+import shutil
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from windlass.errors import ConfigError
+from windlass.ports import Notice
+
+CLOSE_SECONDS = 5.0
+"""How long the end of a run waits for notices that are under way."""
+_SECONDS = 4.0
+"""For one notice to be taken."""
+_PROGRAM_SECONDS = 30.0
+"""For a program to do so; one that is under way when the run ends goes on by itself."""
+_MOST = 100
+"""That wait at once; a way that takes none loses the rest."""
+_LONG = 500
+
+Send: TypeAlias = Callable[[Notice], str | None]
+"""Delivers a notice; answers why it could not, or None."""
+
+_UNSEEN = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]?"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""What moves cursors or turns letters round; line ends and tabs are left."""
+
+_SCRIPT = (
+    "on run argv",
+    "display notification (item 2 of argv) with title (item 1 of argv){sound}",
+    "end run",
+)
+
+
+class Notices:
+    """Passes notices on, each way by itself."""
+
+    def __init__(self, ways: Mapping[str, Send], say: Callable[[str], None]) -> None:
+        """Take the ways by what they are called, and whom to tell that one does not work."""
+        self._ways = [_Way(name, send, say) for name, send in ways.items()]
+
+    def post(self, notice: Notice) -> None:
+        """Have it delivered, some time."""
+        for way in self._ways:
+            way.post(notice)
+
+    def close(self) -> None:
+        """Wait for what is under way, as long as that may take, and leave the rest."""
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for way in self._ways:
+            way.finish()
+        for way in self._ways:
+            way.wait(max(0.0, deadline - time.monotonic()))
+
+
+class _Way:
+    def __init__(self, name: str, send: Send, say: Callable[[str], None]) -> None:
+        self._name, self._send, self._say = name, send, say
+        self._said = False
+        self._waiting: queue.Queue[Notice | None] = queue.Queue()
+        self._thread: threading.Thread | None = None
+
+    def post(self, notice: Notice) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._deliver, daemon=True)
+            self._thread.start()
+        self._put(notice)
+
+    def finish(self) -> None:
+        if self._thread is not None:
+            self._put(None)
+
+    def wait(self, seconds: float) -> None:
+        if self._thread is not None:
+            self._thread.join(seconds)
+            if self._thread.is_alive():
+                self._complain("it does not answer")
+        self._said = True  # the run has had its last word
+
+    def _put(self, item: Notice | None) -> None:
+        # The word to end is always heard, however many wait.
+        if item is None or self._waiting.qsize() < _MOST:
+            self._waiting.put(item)
+        else:
+            self._complain("too many wait")
+
+    def _deliver(self) -> None:
+        while (notice := self._waiting.get()) is not None:
+            try:
+                why = self._send(notice)
+            except Exception as error:  # noqa: BLE001  whatever it is, it is no reason to end a run
+                why = type(error).__name__
+            if why is not None:
+                self._complain(why)
+
+    def _complain(self, why: str) -> None:
+        if not self._said:
+            self._said = True
+            self._say(f"notices do not get through to {self._name}: {why}; the run goes on")
+
+
+def desktop(environment: Mapping[str, str], *, sound: bool) -> tuple[str, Send] | None:
+    """The way that the machine itself has, if it has one."""
+    path = environment.get("PATH", "")
+    if (program := shutil.which("osascript", path=path)) is not None:
+        script = [line.format(sound=' sound name "default"' * sound) for line in _SCRIPT]
+        lines = [part for line in script for part in ("-e", line)]
+
+        def by_osascript(notice: Notice) -> str | None:
+            return _run([program, *lines, _shown(notice.title), _shown(notice.text)], environment)
+
+        return "osascript", by_osascript
+    if (program := shutil.which("notify-send", path=path)) is not None:
+
+        def by_notify_send(notice: Notice) -> str | None:
+            # Its body may hold markup, and what an agent says is none.
+            body = _shown(notice.text).replace("&", "&amp;").replace("<", "&lt;")
+            # Nor is it an option, wherever it begins with a dash.
+            own = [program, "--app-name=Windlass", "--"]
+            return _run([*own, _shown(notice.title), body], environment)
+
+        return "notify-send", by_notify_send
+    return None
+
+
+def command(argv: Iterable[str], environment: Mapping[str, str]) -> Send:
+    """A program of the user's, with title and text wherever its arguments name them."""
+    words = tuple(argv)
+
+    def send(notice: Notice) -> str | None:
+        values = {"{title}": _shown(notice.title), "{text}": _shown(notice.text)}
+        # In one pass, so that a title which names the text stays as it is.
+        filled = [re.sub(r"\{title\}|\{text\}", lambda m: values[m[0]], word) for word in words]
+        return _run(filled, environment)
+
+    return send
+
+
+def webhook(url: str, environment: Mapping[str, str]) -> tuple[str, Send]:
+    """A web service that takes JSON; raises where it is no URL, and never says what it is."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port, parts = None, None, urllib.parse.urlsplit("")
+    if parts.scheme not in {"http", "https"} or not host or not url.isprintable():
+        raise ConfigError(
+            "notify.webhook is no URL, and no variable that holds one",
+            hint="give a URL that begins with http:// or https://, or the name of a variable",
+        )
+    where = f"{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}"
+    headers = {"Content-Type": "application/json", "User-Agent": "windlass"}
+    if parts.username is not None:
+        name, password = (urllib.parse.unquote(x or "") for x in (parts.username, parts.password))
+        login = base64.b64encode(f"{name}:{password}".encode()).decode()
+        headers["Authorization"] = f"Basic {login}"
+    target = urllib.parse.urlunsplit((parts.scheme, where, parts.path or "/", parts.query, ""))
+    opener = urllib.request.build_opener(_proxy(environment, host), _NoRedirect())
+
+    def send(notice: Notice) -> str | None:
+        body = json.dumps(_document(notice)).encode()
+        request = urllib.request.Request(target, body, headers, method="POST")  # noqa: S310  http only, see above
+        try:
+            opener.open(request, timeout=_SECONDS).close()
+        except urllib.error.HTTPError as error:
+            error.close()
+            return f"it answers {error.code}"
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            return str(getattr(reason, "strerror", None) or type(reason).__name__)
+        return None
+
+    return where, send
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A service that sends elsewhere did not take the notice; nobody agreed to elsewhere."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Do not."""
+
+
+def _proxy(environment: Mapping[str, str], host: str) -> urllib.request.ProxyHandler:
+    """By the user's variables, which this process itself has no more when it sends."""
+    lower = {name.lower(): value for name, value in environment.items()}
+    never = {"no": lower.get("no_proxy", "")}
+    local = host in {"localhost", "127.0.0.1", "::1"}
+    if local or urllib.request.proxy_bypass_environment(host, never):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        return urllib.request.ProxyHandler({})
+    found = {kind: lower.get(f"{kind}_proxy", "") for kind in ("http", "https")}
+    return urllib.request.ProxyHandler({kind: url for kind, url in found.items() if url})
+
+
+def _document(notice: Notice) -> dict[str, str | int]:
+    """What a program can read; chat services show `text`."""
+    return {
+        "schema": 1,
+        "kind": notice.kind,
+        "title": notice.title,
+        "message": notice.text,
+        "text": f"{notice.title}\n{notice.text}",
+        "plan": notice.plan,
+        "run": notice.run,
+        "task": notice.task,
+    }
+
+
+def _shown(text: str) -> str:
+    """Text for a screen that is not ours: as it is, but for what is no letter."""
+    return _UNSEEN.sub("", text).encode(errors="replace").decode()[:_LONG]
+
+
+def _run(argv: list[str], environment: Mapping[str, str]) -> str | None:
+    try:
+        done = subprocess.run(
+            argv,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_PROGRAM_SECONDS,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        return "it does not answer"
+    except OSError as error:
+        return error.strerror or "it cannot be started"
+    return f"it ended with {done.returncode}" if done.returncode else None

@@ -1,0 +1,256 @@
+"""The level seatbelt: walls that the kernel of macOS keeps, from a profile for `sandbox-exec`.
+
+Law 1: what the profile does not allow is denied, services of the host among it: whoever could ask
+launchd to start a program would have it started outside.
+Law 2: of a profile the last rule that fits counts, so what is denied for its keys and logins stands
+after all that is allowed, and what a box must write stands after that.
+Law 3: names in a profile are real paths: the kernel compares what links have led to.
+
+Nothing is mounted anew, so a checkout has its own path, and home and temporary folder are a place
+of the box's own, made anew each time. A process that leaves its session is not found at the end,
+for there is no /proc to find its mark in; the walls hold it still. Loopback is network here.
+"""
+
+import hashlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from pathlib import Path
+
+from windlass.adapters.limits import Limits
+from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.plain import absolute_path, bare_environment
+from windlass.adapters.sandbox.probing import why_not
+from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
+from windlass.errors import ConfigError
+from windlass.settings import Level
+
+PROGRAM = Path("/usr/bin/sandbox-exec")
+
+SYSTEM = (
+    "/Applications",
+    "/Library",
+    "/System",
+    "/bin",
+    "/nix",
+    "/opt",
+    "/private/etc",
+    "/private/var/db/dyld",
+    "/private/var/db/timezone",
+    "/private/var/db/xcode_select_link",
+    "/private/var/select",
+    "/sbin",
+    "/usr",
+)
+"""What of the host every box may read: programs, and what they need to start."""
+
+PRIVATE = (
+    "/Library/Keychains",
+    "/Library/Application Support/com.apple.TCC",
+    "/private/etc/master.passwd",
+    "/private/etc/ssh",
+    "/private/etc/sudoers",
+    "/private/etc/sudoers.d",
+)
+"""Keys and logins among it."""
+
+HOME_KEYS = ("Library/Keychains", "Library/Cookies", "Library/Mail", "Library/Messages")
+"""Keys and letters of a Mac's user, beside the logins that every system has."""
+
+DEVICES = ("null", "zero", "random", "urandom", "dtracehelper", "tty", "ptmx")
+
+SERVICES = (
+    "com.apple.bsd.dirhelper",
+    "com.apple.system.logger",
+    "com.apple.system.notification_center",
+    "com.apple.system.opendirectoryd.libinfo",
+    "com.apple.system.opendirectoryd.membership",
+)
+"""Who a user is, where temporary files go, what time it is: no program runs without."""
+
+NETWORK_SERVICES = (
+    "com.apple.SystemConfiguration.DNSConfiguration",
+    "com.apple.SystemConfiguration.configd",
+    "com.apple.networkd",
+    "com.apple.trustd",
+    "com.apple.trustd.agent",
+)
+"""Names and certificates; none of them starts anything or knows a key."""
+
+ALWAYS = """\
+(version 1)
+(deny default)
+(allow process-fork)
+(allow process-exec)
+(allow process-info* (target same-sandbox))
+(allow signal (target same-sandbox))
+(allow sysctl-read)
+(allow file-read-metadata)
+(allow ipc-posix-sem*)
+(allow ipc-posix-shm*)
+(allow pseudo-tty)
+"""
+
+NETWORK = """\
+(allow system-socket)
+(allow network-outbound (remote ip))
+(allow network-inbound (local ip))
+(allow network-bind (local ip))
+(allow network-outbound (literal "/private/var/run/mDNSResponder"))
+"""
+"""No socket in the file system but the one that resolves names: docker and ssh listen on others."""
+
+
+class Seatbelt:
+    """Runs a command under a profile of its own."""
+
+    level: Level
+    limits: Limits
+
+    def __init__(
+        self,
+        *,
+        home: Path,
+        repository: Path,
+        objects: Sequence[Path],
+        path: str,
+        environment: Mapping[str, str],
+        marker: str,
+        places: Path,
+        read: Sequence[Path] = (),
+        pass_env: Sequence[str] = (),
+        limits: Limits | None = None,
+        program: Path = PROGRAM,
+    ) -> None:
+        """Look at the host as it is now; homes and temporary folders of boxes lie in `places`."""
+        self.level = "seatbelt"
+        self.limits = limits or Limits()
+        self._home = home.absolute()
+        self._homes = tuple(dict.fromkeys((self._home, self._home.resolve())))
+        self._repository = repository.absolute()
+        self._path = tuple(Path(entry) for entry in absolute_path(path))
+        self._read = tuple(self._readable(folder) for folder in read)
+        self._objects = tuple(objects)
+        self._environment = {**environment, "PATH": path}
+        self._pass_env = tuple(pass_env)
+        self._marker = marker
+        self.places = places.absolute()
+        self._program = program
+
+    def inside(self, box: Box) -> str:
+        """Give the checkout's own path: nothing is mounted here."""
+        return str(box.checkout.resolve())
+
+    def argv(self, box: Box, command: Sequence[str]) -> list[str]:
+        """Give the command line, and make the place of the box anew that its profile names."""
+        place = self._place(box)
+        shutil.rmtree(place, ignore_errors=True)
+        for folder in ("home", "tmp"):
+            (place / folder).mkdir(parents=True)
+        return [str(self._program), "-p", self.profile(box), *command]
+
+    def environment(self, box: Box) -> dict[str, str]:
+        """Give the whole environment, with a mark that is new each time."""
+        place = self._place(box)
+        return bare_environment(
+            self._environment,
+            pass_env=self._pass_env,
+            home=place / "home",
+            temporary=str(place / "tmp"),
+            run=self._marker,
+            box=box,
+        )
+
+    def probe(self) -> str | None:
+        """Run `true` under a profile; return why that does not work here, or None."""
+        if sys.platform != "darwin":
+            return "seatbelt is a part of macOS"
+        with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
+            # Elsewhere than at its own place, for whoever only looks must not make that.
+            trial = copy(self)
+            trial.places = Path(folder)
+            box = Box(checkout=Path(folder), network=False)
+            return why_not(trial.argv(box, ["/usr/bin/true"]), trial.environment(box))
+
+    def profile(self, box: Box) -> str:
+        """Give the rules for this box."""
+        own = [box.checkout.resolve(), self._place(box).resolve()]
+        services = (*SERVICES, *(NETWORK_SERVICES if box.network else ()))
+        return "".join(
+            (
+                ALWAYS,
+                _rule("allow file-read*", [_literal(Path("/")), *map(_subpath, self._shown(box))]),
+                _rule("allow file-read* file-write-data file-ioctl", list(_devices())),
+                _rule("deny file-read* file-write*", [_subpath(path) for path in self._hidden()]),
+                _rule("allow file-read* file-write*", [_subpath(path) for path in own]),
+                _rule("allow mach-lookup", [f"(global-name {_quoted(s)})" for s in services]),
+                NETWORK if box.network else "",
+            )
+        )
+
+    def _shown(self, box: Box) -> list[Path]:
+        """What may be read: the system, toolchains, git's objects, and what was named."""
+        named = (
+            *(Path(folder) for folder in SYSTEM),
+            *toolchains(self._path, self._home, self._repository),
+            *(path for path in self._path if self._is_public(path)),
+            *self._objects,
+            *self._read,
+            *box.read,
+        )
+        return sorted({path.resolve() for path in named})
+
+    def _hidden(self) -> list[Path]:
+        """What may not, however wide a folder was named."""
+        logins = (home / login for home in self._homes for login in (*LOGINS, *HOME_KEYS))
+        return sorted({path.resolve() for path in (*map(Path, PRIVATE), *logins)})
+
+    def _is_public(self, path: Path) -> bool:
+        """Whether a folder on PATH is neither of the home nor of the repository, as it is."""
+        places = (*self._homes, self._repository, self._repository.resolve())
+        names = (path, path.resolve())
+        within = any(name.is_relative_to(place) for name in names for place in places)
+        around = any(place.is_relative_to(name) for name in names for place in places)
+        return not within and not around
+
+    def _place(self, box: Box) -> Path:
+        name = hashlib.sha256(bytes(box.checkout.absolute())).hexdigest()[:16]
+        return self.places / name
+
+    def _readable(self, folder: Path) -> Path:
+        """Refuse what must not be read, rather than leave it out in silence."""
+        if folder.parts[:1] == ("~",):
+            folder = self._home.joinpath(*folder.parts[1:])
+        names = (folder, folder.resolve())
+        if any(is_login(name, home) or name == home for name in names for home in self._homes):
+            message = f"[sandbox] read names {str(folder)!r}, which holds keys and logins"
+            hint = "name a folder without them, or pass single values with [sandbox] env"
+            raise ConfigError(message, hint=hint)
+        return folder
+
+
+def _rule(head: str, filters: Iterable[str]) -> str:
+    return "".join((f"({head}", *(f"\n  {each}" for each in filters), ")\n"))
+
+
+def _devices() -> Iterable[str]:
+    yield from (_literal(Path("/dev") / name) for name in DEVICES)
+    yield '(regex #"^/dev/(fd|ttys)[0-9/]*$")'
+
+
+def _subpath(path: Path) -> str:
+    return f"(subpath {_quoted(str(path))})"
+
+
+def _literal(path: Path) -> str:
+    return f"(literal {_quoted(str(path))})"
+
+
+def _quoted(text: str) -> str:
+    """The text as a string of the profile's language; what it cannot say is refused."""
+    if not text.isprintable():
+        message = f"the path {text!r} cannot be written into a seatbelt profile"
+        raise ConfigError(message, hint="rename the folder, or use `--sandbox checkout`")
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

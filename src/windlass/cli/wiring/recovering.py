@@ -1,0 +1,138 @@
+"""A journal made anew from git: the lock, what git shows, the old journal out of the way."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from windlass.adapters.files import fsync_dir, remove_durably, write_durably
+from windlass.adapters.git import inspect
+from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.reconcile import forgotten_pin, remove_stale_locks
+from windlass.adapters.git.remains import pinned_runs, remains_of
+from windlass.adapters.git.store import Store
+from windlass.adapters.journal.sqlite import SqliteJournal
+from windlass.adapters.lock import PlanLock
+from windlass.cli.wiring.facts import newest, told_until
+from windlass.cli.wiring.project import Project
+from windlass.errors import BadInput, JournalDamaged
+from windlass.events import model as e
+from windlass.state import RunState, fold, runs
+from windlass.state.remains import Remains
+from windlass.views.progress import progress
+
+_BESIDE = ("", "-wal", "-shm")
+"""The files that a journal is made of."""
+
+
+def plans_in_git(project: Project) -> dict[str, list[str]]:
+    """Every plan that has pins, with its runs; nothing is changed."""
+    return anyio.run(pinned_runs, Store(project.origin, project.folders("")))
+
+
+def why_lost(project: Project, plan_id: str, pinned: Sequence[str]) -> str | None:
+    """Why the plan's journal cannot be gone on with; None where it is good.
+
+    One of a newer Windlass, or that may not be read, is not lost: that is raised.
+    """
+    try:
+        entries = project.entries(plan_id)
+        state = newest(entries)
+    except JournalDamaged as damage:
+        return damage.message
+    if state is None:
+        there = project.folders(plan_id).journal.exists()
+        return "it is empty" if there else "there is none"
+    if told_until(project, plan_id, state.run) > entries[-1].seq:
+        return f"it ends at {entries[-1].seq}, and state.json was made from a longer one"
+    known = {run.run: run for run in runs(entry.event for entry in entries)}
+    return _forgotten(project, plan_id, pinned, known)
+
+
+def _forgotten(
+    project: Project, plan_id: str, pinned: Sequence[str], known: dict[str, RunState]
+) -> str | None:
+    """What is pinned that the journal knows nothing of, if anything.
+
+    A run that never came to begin a task may have died before its first fact was recorded.
+    """
+    for run in pinned:
+        refs = Refs(plan_id, run)
+        held = project.git("for-each-ref", "--format=%(refname)", f"{refs.root}/task/").split()
+        state = known.get(run)
+        ref = held[0] if held and state is None else None
+        if state is not None:
+            ref = forgotten_pin(state, refs, held)
+        if ref is not None:
+            return f"it is behind git, and knows nothing of {ref}"
+    return None
+
+
+class Recovering:
+    """The plan's lock, and its runs as git shows them; made by `recovering`."""
+
+    def __init__(self, project: Project, plan_id: str) -> None:
+        self._project = project
+        self._plan_id = plan_id
+        self._folders = project.folders(plan_id)
+        identity = inspect.identity(project.user_git)
+        self._store = Store(replace(project.origin, identity=identity), self._folders)
+        self._store.open("")
+
+    def remains(self, run: str) -> Remains:
+        """What git shows of a run."""
+        return anyio.run(remains_of, self._store, Refs(self._plan_id, run))
+
+    def record(self, facts: Sequence[e.Event], remains: Remains) -> tuple[RunState, Path | None]:
+        """Put the facts into a journal of their own; the old one is kept under another name."""
+        refs = Refs(self._plan_id, remains.run)
+        remove_stale_locks(self._store, refs)
+        anyio.run(self._put_tip, refs, remains.tip)
+        state_file = self._folders.run(remains.run) / "state.json"
+        aside = self._set_aside()
+        # It was made from another journal, and would make this one look cut short.
+        remove_durably(state_file)
+        with SqliteJournal.open(self._folders.journal, self._project.redactor) as journal:
+            entries = journal.append(facts, expected=0)
+        state = fold(entry.event for entry in entries)
+        if state is None:
+            raise BadInput("there is nothing to record")
+        state_file.parent.mkdir(parents=True, exist_ok=True)
+        told = msgspec.json.format(msgspec.json.encode(progress(state, len(entries))), indent=2)
+        write_durably(state_file, told + b"\n")
+        return state, aside
+
+    async def _put_tip(self, refs: Refs, tip: str) -> None:
+        now = (await self._store.pins(refs.tip)).get(refs.tip)
+        try:
+            if now is None:
+                await self._store.pin({refs.tip: tip})
+            elif now != tip:
+                await self._store.move(refs.tip, new=tip, old=now)
+        finally:
+            self._store.close()
+
+    def _set_aside(self) -> Path | None:
+        """The old journal under a name that is free, with the log that belongs to it."""
+        journal = self._folders.journal
+        there = [end for end in _BESIDE if Path(f"{journal}{end}").exists()]
+        if not there:
+            return None
+        number = 1
+        while any(Path(f"{journal}.damaged-{number}{end}").exists() for end in _BESIDE):
+            number += 1
+        for end in reversed(there):  # the journal itself last: until then it is found as it was
+            Path(f"{journal}{end}").rename(f"{journal}.damaged-{number}{end}")
+        fsync_dir(journal.parent)
+        return Path(f"{journal}.damaged-{number}")
+
+
+@contextmanager
+def recovering(project: Project, plan_id: str) -> Generator[Recovering]:
+    """The plan's lock, for whoever makes its journal anew."""
+    project.make_home()
+    with PlanLock(project.folders(plan_id).lock):
+        yield Recovering(project, plan_id)

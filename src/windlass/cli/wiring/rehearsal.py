@@ -1,0 +1,56 @@
+"""A run as it is rehearsed under faults: all of it real, but the agent a program of a few lines."""
+
+import os
+from pathlib import Path, PurePath
+
+from windlass.adapters import processes
+from windlass.adapters.leftovers import MARKER
+from windlass.adapters.sandbox import Box, Sandbox
+from windlass.cli.wiring.project import Project
+from windlass.events.model import Failure
+from windlass.ports import Activity, Brief, Report, Watch
+from windlass.settings import Settings
+from windlass.testing.faults.story import COST, PLAN_ID, SCRIPT, reviewed
+
+TIMEOUT = 60
+
+
+class TinyAgent:
+    """Plays the story's part: a process of its own in the workspace, inside the run's walls."""
+
+    def __init__(self, project: Project, settings: Settings, ledger: Path) -> None:
+        """Take a file in which every call is written down, for whoever counts them."""
+        self._sandbox: Sandbox = project.sandbox(settings, f"{project.mark}/{PLAN_ID}/tiny")
+        self._ledger = ledger
+
+    async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
+        """Play, or review."""
+        with self._ledger.open("a", encoding="utf-8") as file:
+            file.write(f"{brief.role} {brief.task} {brief.n}\n")
+        watch(Activity(task=brief.task, kind="start", text=brief.role))
+        checkout = Path(workspace)
+        if brief.role == "coach":
+            return Report(answer=reviewed(brief, checkout), usage=COST)
+        command = ("/bin/sh", "-c", SCRIPT, "player", brief.task)
+        box = Box(checkout=checkout, network=False)
+        done = await processes.run(self._sandbox, box, command, timeout=TIMEOUT, tail=500)
+        if done.exit_code != 0:
+            return Report(failure=Failure.CRASHED, message=done.output, usage=COST)
+        return Report(summary=f"Wrote {brief.task}.txt.", usage=COST)
+
+
+def left_running(project: Project) -> list[int]:
+    """Processes that a run of the project started, or that still stand in it; seen on Linux."""
+    if not Path("/proc/self/environ").exists():
+        return []
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
+    return [pid for pid in pids if pid != os.getpid() and _is_of(pid, project)]
+
+
+def _is_of(pid: int, project: Project) -> bool:
+    try:
+        stands_in = Path(f"/proc/{pid}/cwd").readlink().is_relative_to(project.root)
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # gone, or nobody's we may look at
+        return False
+    return stands_in or f"{MARKER}={project.mark}/".encode() in environment

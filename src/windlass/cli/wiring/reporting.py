@@ -1,0 +1,60 @@
+"""A plan's last run as a report: its journal, what git says of its commits, and what time it is."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from windlass.adapters.clock import SystemClock
+from windlass.adapters.files import make_folder, write_durably
+from windlass.cli.wiring.project import Project
+from windlass.errors import BadInput
+from windlass.ports import Changes
+from windlass.state import RunState
+from windlass.views.report import Report, compared, report_of
+
+
+def gathered(project: Project, plan_id: str) -> Report:
+    """The report; only looks, and is safe beside a live run."""
+    # Asked before the journal is read: whoever is gone by then has written all there will be.
+    live = project.live_pid(plan_id) is not None
+    entries, state = project.entries(plan_id), project.last_run(plan_id)
+    if state is None:
+        raise BadInput(
+            f"plan {plan_id!r} was never run here", hint=f"start it: windlass run {plan_id}"
+        )
+    workspaces = project.folders(plan_id).workspaces.relative_to(project.root)
+    told = report_of(
+        entries,
+        plan=plan_id,
+        workspaces=str(workspaces),
+        live=live and state.ended is None,
+        now=SystemClock().now(),
+        ground=project.ground(state),
+        changes=_changes(project, state),
+    )
+    assert told is not None  # noqa: S101  there is a state, so there is a run
+    return told
+
+
+def put(path: Path, text: str, *, own: bool) -> None:
+    """Write a report; only Windlass's own folders are made where they are missing."""
+    data = text.encode(errors="replace")
+    if own:
+        make_folder(path.parent)
+    elif not path.parent.is_dir():
+        raise BadInput(f"there is no folder {path.parent}", hint="make it, or name another")
+    elif path.is_dir():
+        raise BadInput(f"{path} is a folder", hint="name a file")
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)  # a pipe or a device, which must not be replaced by a file
+    else:
+        write_durably(path, data)
+
+
+def _changes(project: Project, state: RunState) -> Changes:
+    """Names of files come from git, so the journal has not redacted them."""
+    hidden = project.redactor.text
+    return {
+        pair: tuple(replace(change, path=hidden(change.path)) for change in found)
+        for pair, found in project.changes(compared(state)).items()
+    }

@@ -1,0 +1,78 @@
+"""What the facts of a landing change: how far the base branch is on its way to the tip."""
+
+from typing import Any, TypeAlias, assert_never
+
+from msgspec.structs import replace
+
+from windlass.errors import IllegalEvent
+from windlass.events import model as e
+from windlass.state.doubts import forgiven
+from windlass.state.model import Landing, RunState
+from windlass.state.transitions import RUN_TRANSITIONS, RunPhase
+
+_Steps: TypeAlias = (
+    e.BaseLookStarted
+    | e.BaseSeen
+    | e.BaseMergeBuilt
+    | e.BaseMergeConflicted
+    | e.BranchMoveStarted
+    | e.Landed
+    | e.LandRefused
+)
+
+
+def land_changes(state: RunState, event: e.LandEvent) -> dict[str, Any]:
+    """The fields of the run that the fact sets."""
+    if isinstance(event, e.LandRequested):
+        return {"landing": _asked(state), "tip_runs": 0, **_roused(state)}
+    if state.landing is None:
+        raise IllegalEvent(f"{type(event).__name__} came, and nobody had asked to land")
+    if isinstance(event, e.BaseMergeStarted):
+        counted = {"candidates": event.candidate, "tip_runs": 0}
+        return {"landing": replace(state.landing, under_way=True), **counted}
+    return {"landing": _gone_on(state.landing, event)}
+
+
+def _roused(state: RunState) -> dict[str, Any]:
+    """A run that rests goes on for this alone: nothing is under way, and nobody stops it any more.
+
+    What did not pass when it was last tried is asked again: asking once more says it is mended.
+    """
+    if state.ended is None and state.stopping is None and state.phase is not RunPhase.VERIFYING:
+        return {}
+    tried = state.landing.tree if state.landing is not None else None
+    return {
+        "ended": None,
+        "stopping": None,
+        "phase": RUN_TRANSITIONS[state.phase].get(e.RunResumed, state.phase),
+        "evidence": forgiven(state.evidence, (state.tip_tree, tried)),
+    }
+
+
+def _asked(state: RunState) -> Landing:
+    if state.index.merged == len(state.tasks):
+        return Landing(then=e.RunEnd.COMPLETED)
+    # One that was cut short stands for the end that the run had come to before it.
+    cut_short = state.landing.then if state.landing is not None else e.RunEnd.STOPPED
+    return Landing(then=state.ended or cut_short, reason=state.reason)
+
+
+def _gone_on(landing: Landing, event: _Steps) -> Landing:
+    match event:
+        case e.BaseLookStarted():
+            return replace(landing, under_way=True, branch=event.branch)
+        case e.BaseSeen():
+            seen = replace(landing, base=event.commit, relation=event.relation, merge=None)
+            return replace(seen, under_way=False)
+        case e.BaseMergeBuilt():
+            return replace(landing, under_way=False, merge=event.commit, tree=event.tree)
+        case e.BaseMergeConflicted():
+            return replace(landing, under_way=False, refused=event.detail)
+        case e.BranchMoveStarted():
+            return replace(landing, under_way=True)
+        case e.Landed():
+            return replace(landing, under_way=False, landed=event.commit)
+        case e.LandRefused():
+            return replace(landing, under_way=False, refused=event.reason)
+        case _:
+            assert_never(event)

@@ -1,0 +1,256 @@
+"""What every repository promises of people's work, of stages that are done, and of branches.
+
+Subclass it in place of the contract it extends.
+"""
+
+from collections.abc import Awaitable
+from pathlib import PurePath
+
+from msgspec.structs import replace
+
+from windlass.errors import RepositoryError
+from windlass.ports import Expected, Repository, Seen, Snapshot
+from windlass.testing.conformance.repository import BASE, Edits, RepositoryContract, author, promise
+
+BRANCH = "main"
+"""The user's branch that the run began from."""
+
+
+class LandingContract(RepositoryContract):
+    """The promises of a repository, and those of what people do in it and want of it."""
+
+    def branch(self, repository: Repository, name: str) -> str | None:
+        """Where one of the user's branches stands; None where there is none."""
+        raise NotImplementedError
+
+    def commit_as_user(self, repository: Repository, edits: Edits) -> str:
+        """Let the user commit to their branch."""
+        raise NotImplementedError
+
+    def soil(self, repository: Repository, path: str) -> None:
+        """Let the user change a file in their checkout of the branch, and not commit it."""
+        raise NotImplementedError
+
+    def remove_branch(self, repository: Repository) -> None:
+        """Let the user do away with their branch."""
+        raise NotImplementedError
+
+    def commit_in(self, repository: Repository, workspace: PurePath, message: str) -> str:
+        """Let a person commit all that a workspace holds, as somebody else than the user."""
+        raise NotImplementedError
+
+    def words(self, repository: Repository, commit: str) -> str:
+        """The first line of a commit's message."""
+        raise NotImplementedError
+
+    @promise
+    async def test_what_a_person_commits_is_kept_below_the_snapshot(self) -> None:
+        """As they made it; what they left uncommitted comes on top of it."""
+        repository = await self.make(BASE)
+        start = self.base(repository)
+        workspace = await repository.prepare("1.1", 1, start, None, by_person=True)
+        self.edit(repository, workspace, {"one": "1\n"})
+        first = self.commit_in(repository, workspace, "The first step")
+        again = await repository.prepare("1.1", 1, start, None, by_person=True)
+        assert again == workspace, "asked for again, it is left as it is"
+        self.edit(repository, workspace, {"two": "2\n"})
+        second = self.commit_in(repository, workspace, "The second step")
+        self.edit(repository, workspace, {"three": "3\n"})
+        made = await self.given(repository, "1.1")
+        assert self.parents(repository, made.commit) == (second,)
+        assert self.parents(repository, second) == (first,)
+        assert self.words(repository, first) == "The first step"
+        assert self.files(repository, made.commit) == {
+            **BASE,
+            "one": "1\n",
+            "two": "2\n",
+            "three": "3\n",
+        }
+        assert sorted(made.files) == sorted(made.created) == ["one", "three", "two"]
+        later = await self.reopen(repository)
+        assert await self.given(later, "1.1") == made
+
+    @promise
+    async def test_what_a_person_committed_whole_still_has_a_snapshot_on_top(self) -> None:
+        """With words of Windlass's own; what it holds is what they committed."""
+        repository = await self.make(BASE)
+        workspace = await repository.prepare("1.1", 1, self.base(repository), None, by_person=True)
+        self.edit(repository, workspace, {"one": "1\n"})
+        mine = self.commit_in(repository, workspace, "All of it")
+        made = await self.given(repository, "1.1")
+        assert self.parents(repository, made.commit) == (mine,)
+        assert self.files(repository, made.commit) == self.files(repository, mine)
+        assert made.changed
+        merged = await self.merged(repository, "1.1", 1, made.commit, self.base(repository))
+        assert self.files(repository, merged.commit) == {**BASE, "one": "1\n"}
+
+    @promise
+    async def test_commits_of_a_player_are_not_kept(self) -> None:
+        """Only the snapshot of what it left counts."""
+        repository = await self.make(BASE)
+        start = self.base(repository)
+        workspace = await repository.prepare("1.1", 1, start, None)
+        self.edit(repository, workspace, {"one": "1\n"})
+        self.commit_in(repository, workspace, "Looks good to me")
+        made = await self.saved(repository, "1.1")
+        assert self.parents(repository, made.commit) == (start,)
+
+    @promise
+    async def test_a_person_who_did_nothing_has_changed_nothing(self) -> None:
+        """No commit is made for it."""
+        repository = await self.make(BASE)
+        start = self.base(repository)
+        await repository.prepare("1.1", 1, start, None, by_person=True)
+        made = await self.given(repository, "1.1")
+        assert (made.commit, made.changed) == (start, False)
+
+    @promise
+    async def test_a_branch_stands_behind_the_tip_apart_from_it_or_holds_it(self) -> None:
+        """And one that is gone is said to be gone."""
+        repository = await self.make(BASE)
+        base = self.base(repository)
+        tip, _ = await self.landed(repository, {"new": "n\n"})
+        assert await repository.look(BRANCH, base) == Seen(commit=base, relation="holds")
+        assert await repository.look(BRANCH, tip) == Seen(commit=base, relation="behind")
+        mine = self.commit_as_user(repository, {"mine": "m\n"})
+        assert await repository.look(BRANCH, tip) == Seen(commit=mine, relation="apart")
+        self.remove_branch(repository)
+        assert await repository.look(BRANCH, tip) == Seen(commit="", relation="gone")
+
+    @promise
+    async def test_a_branch_moves_forward_once(self) -> None:
+        """A move that was made is found made, by the next process as well."""
+        repository = await self.make(BASE)
+        base = self.base(repository)
+        tip, _ = await self.landed(repository, {"new": "n\n"})
+        await repository.move_branch(BRANCH, base, tip)
+        assert self.branch(repository, BRANCH) == tip
+        later = await self.reopen(repository)
+        await later.move_branch(BRANCH, base, tip)
+        assert await later.look(BRANCH, tip) == Seen(commit=tip, relation="holds")
+
+    @promise
+    async def test_a_branch_that_somebody_moved_stays(self) -> None:
+        """It is looked at again first."""
+        repository = await self.make(BASE)
+        base = self.base(repository)
+        tip, _ = await self.landed(repository, {"new": "n\n"})
+        mine = self.commit_as_user(repository, {"mine": "m\n"})
+        assert await _refused(repository.move_branch(BRANCH, base, tip))
+        assert self.branch(repository, BRANCH) == mine
+
+    @promise
+    async def test_a_moved_branch_takes_the_tip_by_a_merge(self) -> None:
+        """The merge holds both, with the branch as its first parent, and the branch moves to it."""
+        repository = await self.make(BASE)
+        tip, _ = await self.landed(repository, {"new": "n\n"})
+        mine = self.commit_as_user(repository, {"mine": "m\n"})
+        merge = await self.merged(repository, "", 7, tip, mine)
+        assert self.parents(repository, merge.commit) == (mine, tip)
+        assert self.files(repository, merge.commit) == {**BASE, "new": "n\n", "mine": "m\n"}
+        await repository.move_branch(BRANCH, mine, merge.commit)
+        assert (await repository.look(BRANCH, tip)).relation == "holds"
+
+    @promise
+    async def test_a_dirty_file_in_the_way_keeps_the_branch(self) -> None:
+        """With a word on it, and nothing is changed."""
+        repository = await self.make(BASE)
+        base = self.base(repository)
+        tip, _ = await self.landed(repository, {"README": "new\n"})
+        self.soil(repository, "README")
+        assert await _refused(repository.move_branch(BRANCH, base, tip))
+        assert self.branch(repository, BRANCH) == base
+
+    @promise
+    async def test_a_stage_that_left_what_it_should_has_nothing_said_of_it(self) -> None:
+        """Merges of the approved commits, the files, and workspaces as they were pinned."""
+        repository = await self.make(BASE)
+        tip, made = await self.landed(repository, {"new": "n\n"})
+        lost = await self.played(repository, "1.2", {"half": "h\n"})
+        expected = Expected(
+            merges={"1.1": (tip, made.commit)},
+            files={"new": "1.1", "README": "1.1"},
+            kept={"1.2": lost.commit},
+        )
+        assert await repository.verify(tip, expected) == ()
+
+    @promise
+    async def test_what_a_stage_did_not_leave_is_told_a_line_each(self) -> None:
+        """With the task it is from."""
+        repository = await self.make(BASE)
+        tip, made = await self.landed(repository, {"new": "n\n"})
+        other = await self.played(repository, "1.2", {"other": "o\n"})
+        outside = await self.merged(repository, "1.2", 2, other.commit, tip)
+        workspace = await repository.prepare("1.3", 1, tip, None)
+        self.edit(repository, workspace, {"never saved": "x\n"})
+        expected = Expected(
+            merges={
+                "1.1": (tip, made.commit),
+                "1.2": (outside.commit, outside.commit),
+                "1.4": (tip, other.commit),
+                "1.5": ("0" * len(tip), tip),
+            },
+            files={"wanted": "1.1"},
+            kept={"1.3": tip},
+        )
+        said = await repository.verify(tip, expected)
+        blamed = {line.split(":")[0] for line in said}
+        assert blamed == {"1.1", "1.2", "1.3", "1.4", "1.5"}, said
+        assert any("wanted" in line for line in said if line.startswith("1.1"))
+
+    @promise
+    async def test_a_merge_of_another_commit_than_was_approved_is_told(self) -> None:
+        """Though both are in the tip."""
+        repository = await self.make(BASE)
+        tip, made = await self.landed(repository, {"new": "n\n"})
+        swapped = Expected(merges={"1.1": (tip, self.base(repository))}, files={}, kept={})
+        assert len(await repository.verify(tip, swapped)) == 1
+        as_it_stands = Expected(merges={"1.1": (tip, tip)}, files={}, kept={})
+        assert await repository.verify(tip, as_it_stands) == ()
+        assert made.commit != tip
+
+    @promise
+    async def test_a_workspace_that_is_set_aside_is_kept_and_makes_room(self) -> None:
+        """The task begins anew with the files of its start; a second time changes nothing."""
+        repository = await self.make(BASE)
+        start = self.base(repository)
+        workspace = await repository.prepare("1.1", 1, start, None)
+        self.edit(repository, workspace, {"new": "n\n"})
+        for _ in range(2):
+            await repository.set_aside("1.1", until=1)
+            assert self.look(repository, workspace) is None
+        await repository.prepare("1.1", 2, start, None)
+        assert self.look(repository, workspace) == BASE
+
+    @promise
+    async def test_a_workspace_that_is_in_use_since_is_not_set_aside(self) -> None:
+        """Whoever began anew goes on with what is there."""
+        repository = await self.make(BASE)
+        start = self.base(repository)
+        workspace = await repository.prepare("1.1", 2, start, None)
+        self.edit(repository, workspace, {"new": "n\n"})
+        await repository.set_aside("1.1", until=1)
+        assert self.look(repository, workspace) == {**BASE, "new": "n\n"}
+
+    async def given(self, repository: Repository, task: str) -> Snapshot:
+        """What a person hands back."""
+        by_person = replace(author(task), by_person=True)
+        made = await repository.snapshot(by_person, "snapshot", (self.base(repository),))
+        assert isinstance(made, Snapshot), made
+        return made
+
+    async def landed(self, repository: Repository, edits: Edits) -> tuple[str, Snapshot]:
+        """A tip with one task merged, and that task's commit."""
+        base = self.base(repository)
+        made = await self.played(repository, "1.1", edits)
+        merged = await self.merged(repository, "1.1", 1, made.commit, base)
+        await repository.move_tip(base, merged.commit)
+        return merged.commit, made
+
+
+async def _refused(call: Awaitable[None]) -> str:
+    try:
+        await call
+    except RepositoryError as refusal:
+        return str(refusal)
+    raise AssertionError("a branch was moved that should have stayed")

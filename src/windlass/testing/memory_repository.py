@@ -1,0 +1,305 @@
+"""One run's commits, pins and workspaces in memory; with places to crash at.
+
+It behaves as real git does in what the runner can see; merges are three-way, by whole files.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import PurePath, PurePosixPath
+from typing import Literal
+
+import anyio.lowlevel
+from msgspec import Struct
+
+from windlass.errors import RepositoryError
+from windlass.ports import Authorship, Conflict, Expected, Merged, Refused, Seen, Snapshot
+from windlass.state.remains import attempt_pins
+
+Files = Mapping[str, str]
+
+
+class Crashed(BaseException):
+    """The process is gone; nothing may catch this but the test that asked for it."""
+
+
+class CrashPoints:
+    """Counts the places a process can die at, and dies at one of them."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.at = at
+        self.reached = 0
+        self.names: list[str] = []
+
+    def reach(self, name: str) -> None:
+        """Die here, if this is the place."""
+        self.reached += 1
+        self.names.append(name)
+        if self.at is not None and self.reached >= self.at:  # the dead do nothing more
+            raise Crashed(name)
+
+
+class Commit(Struct, frozen=True):
+    """A commit of the memory repository."""
+
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+
+
+class MemoryThrowaway(Struct, frozen=True):
+    """A checkout that nothing flows back from."""
+
+    path: PurePath
+    before: Files
+    now: Files
+
+    async def touched(self) -> tuple[str, ...]:
+        """The files of the commit that are not what they were."""
+        return tuple(path for path in self.before if self.now.get(path) != self.before[path])
+
+
+class MemoryRepository:
+    """One run's commits, pins and workspaces; three-way merges by whole files."""
+
+    def __init__(self, base: Files, points: CrashPoints | None = None) -> None:
+        self.points = points or CrashPoints()
+        self.trees: dict[str, Files] = {}
+        self.commits: dict[str, Commit] = {}
+        self.pins: dict[str, str] = {}
+        self.workspaces: dict[str, dict[str, str]] = {}
+        self.prepared: dict[str, tuple[int, str, str | None]] = {}
+        """What each workspace was last made ready for: n, start and onto."""
+        self.handwork: dict[str, str] = {}
+        """The last commit that a person made in each workspace."""
+        self.kept_aside: list[tuple[str, dict[str, str]]] = []
+        """Workspaces of tasks that began anew."""
+        self.base = self._commit(base, (), "base")
+        self.tip = self.base
+        self.branches = {"main": self.base}
+        """The user's."""
+        self.dirty: set[str] = set()
+        """Those of them whose checkout is in the way."""
+
+    async def prepare(
+        self,
+        task: str,
+        n: int,
+        start: str,
+        onto: str | None,
+        *,
+        turn: int | None = None,
+        by_person: bool = False,
+    ) -> PurePath:
+        """The task's workspace as a dictionary under the task's name."""
+        self.points.reach("prepare:before")
+        pins = attempt_pins(n, start, onto, turn)
+        self.pins |= {f"task/{task}/{n}/{what}": commit for what, commit in pins.items()}
+        await anyio.lowlevel.checkpoint()
+        # One that was never ready is nobody's: a crash left it half made.
+        fresh = task not in self.workspaces or task not in self.prepared
+        if by_person and not fresh and self.prepared.get(task, (0,))[0] == n:
+            return PurePosixPath(task)
+        self.handwork.pop(task, None)
+        if fresh:
+            self.workspaces[task] = dict(self.files(start))
+        # The same merge again would undo what a Player settled and could not get committed.
+        if onto is not None and (fresh or self.prepared.get(task, ())[1:] != (start, onto)):
+            self.workspaces[task] = self._combined(start, onto)[0]
+        self.points.reach("prepare:during")
+        self.prepared[task] = n, start, onto
+        self.points.reach("prepare:after")
+        return PurePosixPath(task)
+
+    async def snapshot(
+        self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
+    ) -> Snapshot | Refused:
+        """Commit the workspace, or find the commit that a crash left unrecorded."""
+        self.points.reach("snapshot:before")
+        await anyio.lowlevel.checkpoint()
+        files = self.workspaces.get(author.task)
+        pin = f"task/{author.task}/{author.n}/{kind}"
+        if pin in self.pins:
+            return self._told(self.pins[pin], parents)
+        if files is None or self.prepared.get(author.task, (0,))[0] != author.n:
+            return self._told(parents[0], parents)
+        if "FORBIDDEN" in files:
+            return Refused(reason="FORBIDDEN must not be committed")
+        commit, onto = parents[0], parents
+        if author.by_person and author.task in self.handwork:
+            onto = (self.handwork[author.task], *parents[1:])
+        if onto != (commit,) or files != self.files(commit):
+            commit = self._commit(files, onto, f"{author.task} {author.turn}")
+            self.pins[pin] = commit
+        self.points.reach("snapshot:after")
+        return self._told(commit, parents)
+
+    async def merge(
+        self, author: Authorship, candidate: int, commit: str, onto: str
+    ) -> Merged | Conflict:
+        """Merge by whole files; two sides that changed one file differently conflict."""
+        self.points.reach("merge:before")
+        await anyio.lowlevel.checkpoint()
+        files, conflicts = self._combined(onto, commit)
+        if conflicts:
+            return Conflict(files=conflicts, detail=", ".join(conflicts))
+        made = self._commit(files, (onto, commit), f"merge {author.task} {candidate}")
+        self.pins[f"candidate/{candidate}"] = made
+        self.points.reach("merge:after")
+        return Merged(commit=made, tree=self.commits[made].tree)
+
+    async def move_tip(self, tip: str, commit: str) -> str:
+        """Move the tip by compare-and-swap; a move that was made already is found made."""
+        self.points.reach("move_tip:before")
+        if self.tip != commit:
+            if self.tip != tip:
+                raise RepositoryError(f"the tip stands at {self.tip}, not at {tip}")
+            self.tip = commit
+        self.points.reach("move_tip:after")
+        return ""
+
+    @asynccontextmanager
+    async def throwaway(self, commit: str, label: str) -> AsyncGenerator[MemoryThrowaway]:
+        """A checkout under the label's name, for as long as the block lasts."""
+        self.points.reach("throwaway:before")
+        self.workspaces[label] = dict(self.files(commit))
+        try:
+            yield MemoryThrowaway(PurePosixPath(label), self.files(commit), self.workspaces[label])
+        finally:
+            self.workspaces.pop(label, None)
+
+    async def diff(self, old: str, new: str) -> str:
+        """The names of what changed."""
+        return "\n".join(self._told(new, (old,)).files)
+
+    async def keep(self, task: str, n: int, what: str, text: str) -> None:
+        """Remember the text under its pin."""
+        self.points.reach("keep:before")
+        self.pins[f"task/{task}/{n}/{what}"] = text
+        self.points.reach("keep:after")
+
+    async def kept(self, task: str, n: int, what: str) -> str | None:
+        """The text under its pin."""
+        return self.pins.get(f"task/{task}/{n}/{what}")
+
+    async def release(self, task: str) -> None:
+        """Forget the workspace."""
+        self.workspaces.pop(task, None)
+
+    async def set_aside(self, task: str, until: int) -> None:
+        """Keep the workspace under another name."""
+        older = task in self.prepared and self.prepared[task][0] <= until
+        if older and task in self.workspaces:
+            self.points.reach("set_aside:before")
+            del self.prepared[task]
+            self.kept_aside.append((task, self.workspaces.pop(task)))
+
+    async def verify(self, tip: str, expected: Expected) -> tuple[str, ...]:
+        """What of that is not so in the tip."""
+        self.points.reach("verify:before")
+        await anyio.lowlevel.checkpoint()
+        inside, files = set(self.ancestry(tip)), self.files(tip)
+        lost = [
+            f"{id_}: not merged"
+            for id_, (merge, approved) in expected.merges.items()
+            if not inside.issuperset({merge, approved})
+            or approved not in {merge, *self.commits[merge].parents[1:]}
+        ]
+        gone = [f"{id_}: {path} gone" for path, id_ in expected.files.items() if path not in files]
+        dirty = [
+            f"{id_}: uncommitted"
+            for id_, head in expected.kept.items()
+            if self.workspaces.get(id_, self.files(head)) != self.files(head)
+        ]
+        return (*lost, *gone, *dirty)
+
+    async def look(self, branch: str, tip: str) -> Seen:
+        """Where a branch stands."""
+        self.points.reach("look:before")
+        await anyio.lowlevel.checkpoint()
+        commit = self.branches.get(branch)
+        if commit is None:
+            return Seen(commit="", relation="gone")
+        if tip in self.ancestry(commit):
+            return Seen(commit=commit, relation="holds")
+        behind = commit in self.ancestry(tip)
+        return Seen(commit=commit, relation="behind" if behind else "apart")
+
+    async def move_branch(self, branch: str, old: str, new: str) -> None:
+        """Move a branch forward by compare-and-swap; one that is dirty stays."""
+        self.points.reach("move_branch:before")
+        now = self.branches.get(branch)
+        if now != new:
+            if now != old or branch in self.dirty:
+                raise RepositoryError(f"{branch} stands at {now}, or is dirty")
+            self.branches[branch] = new
+        self.points.reach("move_branch:after")
+
+    def commit_in(self, task: str, message: str) -> str:
+        """Let a person commit what the workspace holds."""
+        onto = self.handwork.get(task) or self.prepared[task][1]
+        self.handwork[task] = self._commit(self.workspaces[task], (onto,), message)
+        return self.handwork[task]
+
+    def files(self, commit: str) -> Files:
+        """What a commit holds."""
+        return self.trees[self.commits[commit].tree]
+
+    def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
+        old, new = self.files(parents[0]), self.files(commit)
+        changed = tuple(path for path in {**old, **new} if old.get(path) != new.get(path))
+        return Snapshot(
+            commit=commit,
+            tree=self.commits[commit].tree,
+            changed=bool(changed),
+            files=tuple(sorted(changed)),
+            created=tuple(sorted(path for path in changed if path not in old)),
+        )
+
+    def _commit(self, files: Files, parents: tuple[str, ...], message: str) -> str:
+        tree = _digest(sorted(files.items()))
+        self.trees[tree] = dict(files)
+        made = Commit(tree, parents, message)
+        name = _digest((made.tree, made.parents, made.message))
+        self.commits[name] = made
+        return name
+
+    def _combined(self, ours: str, theirs: str) -> tuple[dict[str, str], tuple[str, ...]]:
+        ancestor = self.files(self._common_ancestor(ours, theirs))
+        left, right = self.files(ours), self.files(theirs)
+        files: dict[str, str] = {}
+        conflicts: list[str] = []
+        for path in sorted({*ancestor, *left, *right}):
+            a, b, c = ancestor.get(path), left.get(path), right.get(path)
+            merged = c if a == b else b
+            if a not in {b, c} and b != c:
+                conflicts.append(path)
+                merged = f"<<<<<<<\n{b}\n=======\n{c}\n>>>>>>>"
+            if merged is not None:
+                files[path] = merged
+        return files, tuple(conflicts)
+
+    def _common_ancestor(self, ours: str, theirs: str) -> str:
+        reachable = set(self.ancestry(ours))
+        return next(commit for commit in self.ancestry(theirs) if commit in reachable)
+
+    def ancestry(self, commit: str) -> list[str]:
+        """The commit and everything it descends from, nearest first."""
+        seen = {commit: None}
+        for name in seen_in_order(seen, lambda name: self.commits[name].parents):
+            seen.setdefault(name)
+        return list(seen)
+
+
+def seen_in_order(
+    start: Mapping[str, None], parents: Callable[[str], Sequence[str]]
+) -> Sequence[str]:
+    """Breadth first over a graph of names."""
+    order = list(start)
+    for name in order:
+        order.extend(parent for parent in parents(name) if parent not in order)
+    return order
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:40]

@@ -1,0 +1,97 @@
+"""Plain lines as GitHub Actions reads them: details fold away, what failed is marked at its file.
+
+Law: only Windlass speaks to the runner. Whatever an agent, a plan or a check says is defused first:
+a line of theirs can neither begin with `::` nor hold `##[`, which the runner would obey.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TextIO
+
+from windlass.events import model as e
+from windlass.state import RunState
+from windlass.ui.plain import PlainScreen
+from windlass.views.lines import Line
+from windlass.views.words import markdown_line, one_line
+
+_LINE = re.compile(r"^(.*?):(\d+)(?::\d+)?$")
+_MOST = 10
+"""Annotations that one failure may make; the runner shows no more of a step."""
+_CELL = 300
+
+
+class ActionsScreen(PlainScreen):
+    """Plain lines with groups, and errors at the files they are about."""
+
+    def __init__(
+        self, stream: TextIO, *, now: Callable[[], datetime], verbose: bool, quiet: bool
+    ) -> None:
+        super().__init__(stream, now=now, verbose=verbose, quiet=quiet)
+
+    def entry(self, entry: e.Entry, state: RunState) -> None:
+        """Tell what happened; a task that is given up is an error."""
+        super().entry(entry, state)
+        if isinstance(entry.event, e.TaskAbandoned):
+            for command in errors(entry.event, state):
+                self.command(command)
+
+    def write(self, line: Line, at: str) -> None:
+        """A line whose details fold away below it."""
+        if not line.details or not at:
+            super().write(line, at)
+            return
+        self.command(f"::group::{data(f'{at} {line.word} {line.text}')}")
+        for detail in line.details:
+            self.print(f"  {detail}")
+        self.command("::endgroup::")
+
+    def print(self, text: str) -> None:
+        """One line that the runner takes for no more than a line."""
+        super().print(defused(text))
+
+    def command(self, text: str) -> None:
+        """Tell the runner something."""
+        super().print(text)
+
+
+def errors(event: e.TaskAbandoned, state: RunState) -> list[str]:
+    """What the runner is told of a task that was given up: its must_fix, or why."""
+    title = f"{event.task} {one_line(state.specs[event.task].title, 60)}"
+    coachings = [each for a in state.tasks[event.task].attempts for each in a.coachings]
+    reviews = [each.review for each in coachings if each.review is not None]
+    found = [i for r in reviews[-1:] for i in r.issues if i.severity == "must_fix"]
+    told = [_error(title, one_line(issue.description, 500), issue.file) for issue in found]
+    return told[:_MOST] or [_error(title, one_line(event.reason, 500), None)]
+
+
+def _error(title: str, text: str, file: str | None) -> str:
+    where = ""
+    if file and (name := one_line(file, 300)):
+        split = _LINE.match(name)
+        path, line = split.groups() if split else (name, None)
+        where = f"file={_property(path)},{f'line={line},' if line else ''}"
+    return f"::error {where}title={_property(title)}::{data(text)}"
+
+
+def data(text: str) -> str:
+    """Text as the runner wants it after the second `::`."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def defused(text: str) -> str:
+    """A line that tells the runner nothing, however it begins."""
+    safe = text.replace("##[", "# #[")
+    return re.sub(r"^(\s*)::", r"\1: :", safe)
+
+
+def summary(state: RunState, lines: Iterable[Line], rows: Iterable[tuple[str, ...]]) -> str:
+    """The end of a run in Markdown, for the page of the job."""
+    table = ["| task | status | turns | cost |", "|---|---|---|---|"]
+    table += [f"| {' | '.join(markdown_line(cell, _CELL) for cell in row)} |" for row in rows]
+    told = [f"- **{line.word}** {markdown_line(line.text, _CELL)}" for line in lines]
+    return "\n".join([f"## {markdown_line(state.plan.title, _CELL)}", "", *told, "", *table, ""])

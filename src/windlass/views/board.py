@@ -1,0 +1,331 @@
+"""The footer of a live screen: how every task under way stands now, in a few rows.
+
+Law: a pure function of the state, what was seen and the time. No row is wider than the screen, no
+text of an agent or a plan can do anything but be read, and what does not fit is counted.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from windlass.events.model import Failure, Usage
+from windlass.state import Phase, RunPhase, RunState, TaskState
+from windlass.state.reach import blocked
+from windlass.state.transitions import HELPLESS, IN_MERGE, WITH_AGENT
+from windlass.views.columns import ascii_only, columns, cut, fitted, padded
+from windlass.views.progress import turns_allowed
+from windlass.views.sights import WHOLE, Sight, Sights, under_way
+from windlass.views.tree import stage_name
+from windlass.views.waiting import waits_for
+from windlass.views.words import clock, duration, one_line, plural, tokens
+
+MOST_ROWS = 16
+LEFT_FREE = 4
+"""Rows of the terminal that a footer never takes: what happened must stay in sight."""
+_SOME_IDS = 6
+_NARROWEST = 24
+_WITHOUT_TOKENS = 5
+"""Parts of the title: plan, run, done, time, money."""
+
+_MARKS = {"you": "?", "work": "●", "back": "↩", "wait": "◷", "merge": "⇡"}
+_ORDER = tuple(_MARKS)
+
+_WORDS = {
+    Phase.PLAYING: ("work", "Player"),
+    Phase.PLAYED: ("work", "saving"),
+    Phase.SAVING: ("work", "saving"),
+    Phase.LEFT: ("work", "saving"),
+    Phase.PINNING: ("work", "saving"),
+    Phase.FAILED: ("back", "failed"),
+    Phase.WAITING: ("wait", "waits"),
+    Phase.SAVED: ("work", "saved"),
+    Phase.REFUSED: ("back", "refused"),
+    Phase.CHECKING: ("work", "checks"),
+    Phase.CHECKED: ("work", "checked"),
+    Phase.REVIEWING: ("work", "Coach"),
+    Phase.REVIEWED: ("work", "gate"),
+    Phase.UNREVIEWED: ("back", "failed"),
+    Phase.WAITING_FOR_COACH: ("wait", "waits"),
+    Phase.RETURNED: ("back", "queued"),
+    Phase.APPROVED: ("merge", "approved"),
+    Phase.CONFLICTED: ("merge", "conflict"),
+    Phase.TAKEN: ("you", "taken"),
+}
+_WORD_WIDTH = 8
+
+
+class Row(Struct, frozen=True):
+    """One row, in pieces that may be coloured: `("done", "4/14 done")`."""
+
+    pieces: tuple[tuple[str, str], ...]
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(text for _, text in self.pieces)
+
+
+class Screen(Struct, frozen=True, kw_only=True):
+    """How much room there is, and in which letters."""
+
+    columns: int
+    rows: int
+    ascii: bool = False
+    watching: bool = False
+    """Whether it is looked at from elsewhere: who leaves does not stop the run."""
+
+    @property
+    def width(self) -> int:
+        """Columns of a row: the last stays free, where a terminal would wrap."""
+        return max(0, self.columns - 1)
+
+    @property
+    def height(self) -> int:
+        """The most rows a footer may have."""
+        return max(0, min(MOST_ROWS, self.rows - LEFT_FREE))
+
+
+def board(state: RunState, sights: Sights, now: datetime, screen: Screen) -> list[Row]:
+    """The footer, from the run's title to how it is stopped."""
+    if screen.width < _NARROWEST or screen.height < 1:
+        return []
+    rows = [_title(state, now, screen.width)]
+    below = [row for row in (_stages(state), _rest(state), _end(state, screen)) if row is not None]
+    room = screen.height - len(rows)
+    # What tasks do comes first; what sums them up goes where there is room for some of both.
+    kept = below[: max(0, min(len(below), room - min(room, 3)))] if room < len(below) + 1 else below
+    rows += _tasks(state, sights, now, screen.width, room - len(kept))
+    rows += [_fitting(row, screen.width) for row in kept]
+    return [_in_ascii(row) for row in rows] if screen.ascii else rows
+
+
+def heartbeat(state: RunState, sights: Sights, now: datetime) -> str:
+    """The same in one line, for a log that has been silent for a while."""
+    at_work = [_about(state, task, sights.get(task.id), now) for task in _ordered(state)]
+    whole = sights.get(WHOLE)
+    told = [f"{_whole_name(state)} {clock(_since(whole, now))}"] if whole is not None else []
+    told += [f"{id_} {word} {clock(spent)}" for _, id_, _, word, spent, _, _ in at_work[:_SOME_IDS]]
+    more = [f"+{len(at_work) - _SOME_IDS} more"] if len(at_work) > _SOME_IDS else []
+    return " · ".join([*_sums(state, now), *told, *more])
+
+
+def _title(state: RunState, now: datetime, width: int) -> Row:
+    name = fitted(state.plan.id, 30)
+    parts = [name, state.run[:4], *_sums(state, now)]
+    if state.spent_tokens:
+        parts.append(f"{tokens(state.spent_tokens)} tokens")
+    while len(parts) > 1 and columns(_ruled(parts)) > width:
+        # Tokens go first, then the run's id; what is done stays longest.
+        parts.pop(1 if len(parts) == _WITHOUT_TOKENS else -1)
+    line = cut(_ruled(parts), width)
+    return Row((("title", line + "─" * (width - columns(line))),))
+
+
+def _ruled(parts: Sequence[str]) -> str:
+    return "─ " + " ─ ".join(parts) + " "
+
+
+def _sums(state: RunState, now: datetime) -> list[str]:
+    # What was paid: a request under way counts at its worst, and would make the sum jump.
+    spent = f"{_cents(state.spent)} of ${state.settings.max_cost:.2f}"
+    elapsed = clock((now - state.started_at).total_seconds())
+    return [f"{state.index.merged}/{len(state.tasks)} done", elapsed, spent]
+
+
+def _cents(usage: Usage) -> str:
+    return f"${usage.cost_usd:.2f}{'' if usage.known else '+'}"
+
+
+def _ordered(state: RunState) -> list[TaskState]:
+    """The tasks under way: who waits for a person first, the merge queue last and in its order."""
+    return sorted(under_way(state), key=lambda task: _ORDER.index(_kind(task)))
+
+
+def _kind(task: TaskState) -> str:
+    if task.phase in HELPLESS:
+        return "you"
+    return "merge" if task.phase in IN_MERGE else _WORDS[task.phase][0]
+
+
+_About = tuple[str, str, str, str, float, TaskState | None, str]
+"""Kind, id, title, word, seconds, the task, and what it does."""
+
+
+def _about(state: RunState, task: TaskState, sight: Sight | None, now: datetime) -> _About:
+    kind, (word, detail) = _kind(task), _doing(state, task, sight, now)
+    title = state.specs[task.id].title
+    return kind, task.id, title, word, _since(sight, now), task, detail
+
+
+def _since(sight: Sight | None, now: datetime) -> float:
+    return max(0.0, (now - sight.since).total_seconds()) if sight is not None else 0.0
+
+
+def _doing(state: RunState, task: TaskState, sight: Sight | None, now: datetime) -> tuple[str, str]:
+    doing = sight.doing if sight is not None else ""
+    if task.phase in HELPLESS:
+        by = task.last.by if task.phase is Phase.TAKEN and task.attempts else None
+        return ("taken", f"by {by}") if by else ("asks you", task.question or "")
+    if task.phase in IN_MERGE:
+        return "merging", _merging(task)
+    word = _WORDS[task.phase][1]
+    if task.phase is Phase.APPROVED:
+        return word, _queued(state, task)
+    if (failure := waits_for(task)) is not None:
+        word = "limit" if failure is Failure.USAGE_LIMIT else word
+        return word, _waiting(failure, task.wait_until or now, now)
+    if task.phase is Phase.RETURNED:
+        return word, _to_answer(task)
+    if task.phase in WITH_AGENT:
+        return word, doing or "starting"
+    return word, doing or (task.last.message if task.attempts else "")
+
+
+def _merging(task: TaskState) -> str:
+    return "checks on the merged tree" if task.phase is Phase.CHECKING_MERGE else "onto the tip"
+
+
+def _queued(state: RunState, task: TaskState) -> str:
+    ahead = [id_ for id_ in state.queue if id_ in state.tasks and id_ != task.id]
+    first = [id_ for id_ in ahead if state.tasks[id_].phase in IN_MERGE]
+    before = first or ahead[: state.queue.index(task.id)] if task.id in state.queue else first
+    return f"queued behind {before[-1]}" if before else "to be merged"
+
+
+def _waiting(failure: Failure, until: datetime, now: datetime) -> str:
+    day = "" if until.date() == now.date() else f"{until:%Y-%m-%d} "
+    left = clock(max(0.0, (until - now).total_seconds()))
+    cause = "usage limit" if failure is Failure.USAGE_LIMIT else failure.value
+    return f"until {day}{until:%H:%M}Z, in {left} ({cause})"
+
+
+def _to_answer(task: TaskState) -> str:
+    reviews = [c.review for a in task.attempts[-1:] for c in a.coachings if c.review is not None]
+    found = sum(i.severity == "must_fix" for r in reviews[-1:] for i in r.issues)
+    if found:
+        return f"{found} must_fix to answer"
+    said = next((line for line in (task.feedback or "").splitlines() if line.strip()), "")
+    return one_line(said, 200)
+
+
+def _tasks(state: RunState, sights: Sights, now: datetime, width: int, room: int) -> Iterator[Row]:
+    about = [_about(state, task, sights.get(task.id), now) for task in _ordered(state)]
+    whole = sights.get(WHOLE)
+    if whole is not None:
+        name = _whole_name(state)
+        about.insert(0, ("work", name, "", "checks", _since(whole, now), None, whole.doing))
+    if len(about) > room:
+        about, left = about[: max(0, room - 1)], len(about) - max(0, room - 1)
+    else:
+        left = 0
+    names = [f"{id_} {fitted(title, 60)}".rstrip() for _, id_, title, *_ in about]
+    details = max((len(detail) for *_, detail in about), default=0)
+    room_for = _Widths(width, max(map(columns, names), default=0), details)
+    for name, each in zip(names, about, strict=True):
+        yield _fitting(_task(state, name, each, room_for), width)
+    if left and room > 0:
+        yield _fitting(Row((("dim", f"   +{left} more"),)), width)
+
+
+def _whole_name(state: RunState) -> str:
+    return "base" if state.phase is RunPhase.CHECKING_BASE else "the tip"
+
+
+class _Widths:
+    """How wide each column is: what matters least goes first where there is little room."""
+
+    def __init__(self, width: int, names: int, details: int) -> None:
+        self.tokens = 9 if width >= 119 else 0  # noqa: PLR2004
+        self.cost = 8 if width >= 63 else 0  # noqa: PLR2004
+        self.elapsed = 7 if width >= 47 else 0  # noqa: PLR2004
+        fixed = 3 + 1 + 4 + 1 + _WORD_WIDTH + self.elapsed + self.tokens + self.cost + 2
+        left = max(0, width - fixed)
+        self.name = min(names, max(8, left // 2, left - details))
+        self.detail = max(0, left - self.name)
+
+
+def _task(state: RunState, name: str, about: _About, widths: _Widths) -> Row:
+    kind, _, _, word, seconds, task, detail = about
+    turn = spent = used = ""
+    if task is not None:
+        turn = f"{max(1, task.turn)}/{turns_allowed(state, task)}"
+        spent, used = _cents(task.spent), tokens(task.spent.tokens)
+    elapsed = f"{clock(seconds):>{widths.elapsed}}" if widths.elapsed else ""
+    pieces = [
+        (kind, f" {_MARKS[kind]} "),
+        ("", padded(cut(name, widths.name), widths.name)),
+        ("dim", f" {turn:>4} "),
+        (kind, f"{word:<{_WORD_WIDTH}}"),
+        ("", elapsed),
+        ("dim", f"{used:>{widths.tokens}}" if widths.tokens else ""),
+        ("", f"{spent:>{widths.cost}}" if widths.cost else ""),
+        ("dim", f"  {fitted(detail, widths.detail)}" if widths.detail and detail else ""),
+    ]
+    return Row(tuple(piece for piece in pieces if piece[1]))
+
+
+def _stages(state: RunState) -> Row | None:
+    """The stages that tasks are in now, and how far each is."""
+    if not state.index.stages:
+        return None
+    at_work = {state.specs[task.id].stage for task in state.live}
+    open_ = [name for name in state.index.stages if state.index.unsettled.get(name)]
+    now = [name for name in open_ if name in at_work] or open_[:1]
+    told = [f"{stage_name(state, name)}: {_far(state, name)}" for name in now[:3]]
+    done = len(state.index.stages) - len(open_)
+    told.append(f"{done} of {plural(len(state.index.stages), 'stage')} done")
+    return Row((("dim", "   " + " · ".join(told)),))
+
+
+def _far(state: RunState, stage: str) -> str:
+    ids = state.index.stages[stage]
+    return f"{sum(state.tasks[id_].phase is Phase.MERGED for id_ in ids)}/{len(ids)}"
+
+
+def _rest(state: RunState) -> Row | None:
+    """The tasks that are not under way, counted."""
+    lost = blocked(state)
+    free = len(state.free)
+    begun = state.index.merged + len(under_way(state)) + len(state.index.abandoned)
+    waiting = len(state.tasks) - begun - free - len(lost)
+    told = [f"{waiting} waiting for dependencies"] if waiting > 0 else []
+    told += [f"{free} ready to start"] if free else []
+    if state.index.abandoned:
+        told.append(f"{len(state.index.abandoned)} abandoned ({_ids(state.index.abandoned)})")
+    told += [f"{len(lost)} blocked"] if lost else []
+    if state.index.merged:
+        told.append(f"{state.index.merged} done ({_ids(state.done)})")
+    return Row((("dim", "   " + " · ".join(told)),)) if told else None
+
+
+def _ids(ids: Sequence[str]) -> str:
+    """The newest of them."""
+    some = " ".join(ids[-_SOME_IDS:])
+    return f"… {some}" if len(ids) > _SOME_IDS else some
+
+
+def _end(state: RunState, screen: Screen) -> Row:
+    """How it is stopped, or that it comes to rest already."""
+    if state.stopping is None:
+        leave = "Ctrl-C leaves; the run goes on"
+        stop = "Ctrl-C stops it, and `windlass resume` goes on"
+        return Row((("dim", f" {leave if screen.watching else stop}"),))
+    if state.stop_as == "pause":
+        return Row((("wait", " pausing: turns that have begun come to their end"),))
+    return Row((("wait", " stopping: what agents have done so far is kept"),))
+
+
+def _fitting(row: Row, width: int) -> Row:
+    if columns(row.text) <= width:
+        return row
+    return Row(((row.pieces[0][0], cut(row.text, width)),))
+
+
+def _in_ascii(row: Row) -> Row:
+    return Row(tuple((style, ascii_only(text)) for style, text in row.pieces))
+
+
+def bracketed(seconds: float | None) -> str:
+    """`[  6m12s]`, as wide where there is nothing to say."""
+    return " " * 10 if seconds is None else f"[{duration(seconds):>8}]"

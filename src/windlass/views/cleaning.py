@@ -1,0 +1,36 @@
+"""What may go of a plan's folders, judged by its runs: what is unfinished or a person's stays."""
+
+from msgspec import Struct
+
+from windlass.state import Phase, RunState, TaskState
+from windlass.views.outcome import is_finished, run_status
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """A folder or a set of pins, and what is to become of it."""
+
+    name: str
+    goes: bool
+    why: str
+
+
+def why_it_stays(state: RunState, task: TaskState) -> str | None:
+    """Why the workspace of a task is kept, whatever it holds; None where it may go."""
+    where = f"{state.plan.id}:{task.id}"
+    if task.phase is Phase.TAKEN:
+        return f"a person works in it; `windlass give {where}` hands it back"
+    if task.phase is Phase.MERGED:
+        return None
+    if not is_finished(state):
+        return f"{task.id} is {task.status}, and the run is {run_status(state)}"
+    if any(attempt.by is not None for attempt in task.attempts):
+        # Their commits are in a git directory of its own, which no snapshot looks into.
+        return "a person worked in it, and may have commits there; remove it by hand"
+    return None
+
+
+def last_commit(state: RunState, task: TaskState) -> str:
+    """The newest commit that is known to hold the task's work, as a snapshot's parent."""
+    for attempt in reversed(task.attempts):
+        return attempt.commit or attempt.start
+    return state.base

@@ -1,0 +1,63 @@
+"""What the story is told with: a line, a tally of checks, a quotation."""
+
+from msgspec import Struct
+
+from windlass.events import model as e
+from windlass.state import RunState
+from windlass.views.words import one_line, plural
+
+WIDTH = 100
+UNCHECKED = "unchecked: no checks anywhere, so nothing but the agents' word says the work is right"
+
+
+class Line(Struct, frozen=True):
+    """A word that says what happened, whom it happened to, and what there is to say of it."""
+
+    word: str
+    text: str
+    details: tuple[str, ...] = ()
+    took: float | None = None
+    """How many seconds it took, where something came to its end."""
+
+
+def is_unchecked(state: RunState) -> bool:
+    """Whether there is no check anywhere."""
+    own = any(task.checks for task in state.plan.tasks)
+    return not (state.settings.checks or state.plan.checks or own)
+
+
+def unchecked(state: RunState) -> tuple[str, ...]:
+    """The warning where there is none, for a line's details."""
+    return (UNCHECKED,) if is_unchecked(state) else ()
+
+
+def tally(results: tuple[e.CheckResult, ...]) -> str:
+    """`3 pass 1 fail`."""
+    counts = {o: sum(r.outcome is o for r in results) for o in e.Outcome}
+    return " ".join(f"{count} {o}" for o, count in counts.items() if count)
+
+
+def not_passed(results: tuple[e.CheckResult, ...]) -> tuple[str, ...]:
+    """A detail for each that did not."""
+    return tuple(
+        f"`{one_line(r.command, 60)}` {(r.absence or r.outcome).replace('_', ' ')}"
+        for r in results
+        if r.outcome is not e.Outcome.PASS
+    )
+
+
+def quoted(text: str) -> tuple[str, ...]:
+    """The first lines of what somebody said, without those that only rule off."""
+    lines = [one_line(line, WIDTH) for line in text.splitlines() if any(map(str.isalnum, line))]
+    more = (f"… {plural(len(lines) - 4, 'more line')}",) if len(lines) > 5 else ()  # noqa: PLR2004
+    return (*lines[: 4 if more else 5], *more)
+
+
+def flaky(state: RunState, tree: str, results: tuple[e.CheckResult, ...]) -> tuple[str, ...]:
+    """A detail for each check that said two things of one tree; it is never silently green."""
+    said = state.evidence.get(tree, {})
+    ones = (said[r.command] for r in results if r.command in said and said[r.command].wavers)
+    return tuple(
+        f"flaky: `{one_line(r.command, 60)}` said {', '.join(r.answers)} of the same files"
+        for r in ones
+    )

@@ -1,0 +1,140 @@
+"""Facts as telemetry: the spans that are over, and what is to be counted.
+
+Law: each process tells of the facts that it recorded itself, and remembers what came before. So a
+run that is resumed counts on from nothing, as after any restart of a program, and no task, token
+or dollar is counted by two processes. What was paid comes from the ledger, as `windlass costs` has
+it, and how long a task took from its spans: while nobody hauled the run, nobody worked on it.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from windlass.events import model as e
+from windlass.ports import Attributes, Instrument, Measured, Span
+from windlass.state import RunState
+from windlass.views import telemetry_names as n
+from windlass.views.bills import Bill, Ledger
+from windlass.views.tracing import Context, Tracing
+
+_SETTLED = ("completed", "abandoned")
+_COUNTED = ("completed", "abandoned", "needs_human")
+
+
+class Told(Struct, frozen=True):
+    """What one fact comes to."""
+
+    spans: tuple[Span, ...] = ()
+    measured: tuple[Measured, ...] = ()
+
+
+class Measuring:
+    """Follows one run, fact by fact."""
+
+    def __init__(self, plan: str, parent: Context | None = None, *, contents: bool = False) -> None:
+        self._plan = plan
+        self._tracing = Tracing(parent, contents=contents)
+        self._ledger = Ledger(plan)
+        self._worked: dict[str, float] = {}
+        """For how many seconds earlier stretches worked on each task that is not settled."""
+
+    def working(self, task: str, role: str) -> Context | None:
+        """Where an agent of that role works now."""
+        return self._tracing.working(task, role)
+
+    def see(self, event: e.Event, state: RunState) -> Told:
+        """What to tell of this fact, given the state it led to."""
+        bills = self._bills(event)
+        for bill in bills:
+            self._tracing.paid(bill)
+        spans = self._tracing.see(event, state)
+        measured = [
+            *self._beginnings(event),
+            *(one for bill in bills for one in self._of_bill(bill, state)),
+            *self._of_task(event),
+            *self._durations(spans),
+        ]
+        return Told(tuple(spans), tuple(measured))
+
+    def _bills(self, event: e.Event) -> list[Bill]:
+        if isinstance(event, e.RunResumed | e.RunEnded):
+            return self._ledger.unsettled()
+        bill = self._ledger.see(event)
+        return [bill] if bill is not None else []
+
+    def _beginnings(self, event: e.Event) -> list[Measured]:
+        """Nothing of each sort, said at once: from there on an increase can be seen."""
+        match event:
+            case e.RunStarted() | e.RunResumed():
+                if isinstance(event, e.RunStarted):
+                    self._worked.clear()
+                none = [self._count(word, 0) for word in _COUNTED]
+                none += [self._lasted(word, 0) for word in _SETTLED]
+            case e.SpendReserved():
+                labels = self._labels(event.role, event.model)
+                none = [_measured(n.COST_TOTAL, 0, labels), *_tokens(e.Usage(), labels)]
+            case _:
+                none = []
+        return [replace(each, times=0) for each in none]
+
+    def _of_bill(self, bill: Bill, state: RunState) -> list[Measured]:
+        usage, labels = bill.usage, self._labels(bill.role, bill.model)
+        agent = state.settings.agent.name
+        shared = {
+            n.OPERATION: n.CHAT if state.metered else n.INVOKE_AGENT,
+            n.PROVIDER: n.PROVIDERS.get(agent, agent),
+            n.MODEL: bill.model,
+        }
+        read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        used = [
+            _measured(n.TOKEN_USAGE, count, {**shared, n.TOKEN_TYPE: kind})
+            for kind, count in (("input", read), ("output", usage.output_tokens))
+            if usage.tokens
+        ]
+        return [_measured(n.COST_TOTAL, usage.cost_usd, labels), *_tokens(usage, labels), *used]
+
+    def _of_task(self, event: e.Event) -> list[Measured]:
+        match event:
+            case e.TaskMerged() | e.MergeStands():
+                return [self._count("completed", 1)]
+            case e.TaskAbandoned():
+                return [self._count("abandoned", 1)]
+            case e.HelpNeeded():
+                return [self._count("needs_human", 1)]
+            case _:
+                return []
+
+    def _durations(self, spans: list[Span]) -> list[Measured]:
+        found: list[Measured] = []
+        for span in spans:
+            if span.name == n.TASK:
+                id_, status = str(span.attributes[n.TASK_ID]), str(span.attributes[n.TASK_STATUS])
+                worked = self._worked.pop(id_, 0.0) + (span.end - span.start).total_seconds()
+                if status in _SETTLED:
+                    found.append(self._lasted(status, worked))
+                else:
+                    self._worked[id_] = worked
+        return found
+
+    def _count(self, status: str, value: int) -> Measured:
+        return _measured(n.TASKS_TOTAL, value, {n.L_MILESTONE: self._plan, n.L_STATUS: status})
+
+    def _lasted(self, status: str, seconds: float) -> Measured:
+        labels = {n.L_MILESTONE: self._plan, n.L_STATUS: status}
+        return _measured(n.TASK_DURATION, seconds, labels)
+
+    def _labels(self, role: str, model: str) -> dict[str, str]:
+        return {n.L_MILESTONE: self._plan, n.L_ROLE: role, n.L_MODEL: model}
+
+
+def _tokens(usage: e.Usage, labels: dict[str, str]) -> list[Measured]:
+    counts = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+    }
+    return [_measured(n.TOKENS_TOTAL, c, {**labels, n.L_TYPE: t}) for t, c in counts.items()]
+
+
+def _measured(instrument: Instrument, value: float, attributes: Attributes) -> Measured:
+    return Measured(instrument=instrument, value=value, attributes=attributes)

@@ -1,0 +1,84 @@
+"""What is worth a word to a person who is not looking, and what to say.
+
+Law: a pure rule on one fact and the state it led to. Nothing is said of what the person did
+themselves (stop, pause, abort, restart), and nothing twice: a run that ends because of questions
+that were passed on already, or of a task that was told of, says no more than what is new.
+"""
+
+from windlass.events import model as e
+from windlass.events.values import Failure, RunEnd
+from windlass.ports import Notice, NoticeKind
+from windlass.state import RunState
+from windlass.state.transitions import HELPLESS
+from windlass.views.cost import run_cost
+from windlass.views.outcome import task_statuses
+from windlass.views.waiting import wait_line, waits_for
+from windlass.views.words import duration, money, plural
+
+_LONG = 2000
+"""Of what an agent asks; more than any desktop shows."""
+
+
+def notice_of(event: e.Event, state: RunState) -> Notice | None:
+    """The notice that this fact is worth, if it is."""
+    match event:
+        case e.RunEnded():
+            return _end(event, state)
+        case e.HelpNeeded():
+            text = f"{event.question[:_LONG]}\n{_how(state, event.task)}"
+            return _of_task(state, event.task, "human", "Needs you", text)
+        case e.TaskAbandoned() if state.live:
+            # Where nothing else goes on, the end of the run tells of it.
+            return _of_task(state, event.task, "failed", "Given up", event.reason[:_LONG])
+        case e.WaitStarted() if event.failure is Failure.USAGE_LIMIT:
+            waiting = [t.id for t in state.live if waits_for(t) is Failure.USAGE_LIMIT]
+            if waiting == [event.task]:  # one limit holds for all that use the model
+                text = f"waits {wait_line(event.failure, event.until, event.at)}"
+                return _of_task(state, event.task, "limit", "Limit", text)
+        case _:
+            pass
+    return None
+
+
+def _end(event: e.RunEnded, state: RunState) -> Notice | None:
+    match event.status:
+        case RunEnd.COMPLETED:
+            return _of_run(state, "done", "Done", _counts(state))
+        case RunEnd.FAILED:
+            return _of_run(state, "failed", "Failed", _with_reason(event, state))
+        case RunEnd.LIMIT:
+            return _of_run(state, "limit", "Limit", _with_reason(event, state))
+        case RunEnd.NEEDS_HUMAN if not any(t.phase in HELPLESS for t in state.live):
+            return _of_run(state, "human", "Needs you", _with_reason(event, state))
+        case _:
+            return None
+
+
+def _with_reason(event: e.RunEnded, state: RunState) -> str:
+    return "\n".join(line for line in (event.reason[:_LONG], _counts(state)) if line)
+
+
+def _counts(state: RunState) -> str:
+    words = list(task_statuses(state).values())
+    counted = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    cost = run_cost(state)
+    took = duration((state.at - state.started_at).total_seconds())
+    told = f"{plural(len(words), 'task')}: {counted}"
+    return f"{told} · {took} · {money(cost.usd, known=cost.known)}"
+
+
+def _how(state: RunState, task: str) -> str:
+    return f"windlass status {state.plan.id} says what to do about {task}"
+
+
+def _of_run(state: RunState, kind: NoticeKind, word: str, text: str) -> Notice:
+    return _notice(state, kind, f"{word}: {state.plan.title}", text)
+
+
+def _of_task(state: RunState, task: str, kind: NoticeKind, word: str, text: str) -> Notice:
+    name = f"{task} {state.specs[task].title}"
+    return _notice(state, kind, f"{word}: {name} · {state.plan.title}", text, task)
+
+
+def _notice(state: RunState, kind: NoticeKind, title: str, text: str, task: str = "") -> Notice:
+    return Notice(kind=kind, title=title, text=text, plan=state.plan.id, run=state.run, task=task)

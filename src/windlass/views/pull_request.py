@@ -1,0 +1,199 @@
+"""What a pull request says of a run: tasks, criteria with their evidence, checks, cost.
+
+Law: made from the state alone, so that a second call says the same of the same state. What stands
+around Windlass's own part is people's, and stays.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from windlass.events.model import CheckResult
+from windlass.events.review import Review
+from windlass.state import RunState, TaskState
+from windlass.views.cost import run_cost, task_cost
+from windlass.views.forge_text import apart, code, plain
+from windlass.views.lines import UNCHECKED, is_unchecked, tally
+from windlass.views.outcome import task_statuses
+from windlass.views.progress import integration_branch, merges, turns_used
+from windlass.views.words import money, one_line, plural, tokens
+
+TITLE = 256
+"""How long a title may be on GitHub."""
+LIMIT = 65_536
+"""How long a body may be on GitHub, in characters."""
+BEGIN, END = "<!-- windlass: from here -->", "<!-- windlass: to here -->"
+SUMMARY, SUMMARY_END = "<!-- windlass: summary -->", "<!-- windlass: end of summary -->"
+_NAME, _CRITERION, _SAID, _COMMAND = 120, 400, 600, 120
+_SUMMARY, _PARTS = 1500, 8
+_ROOM = 200
+"""For the word that something was left out."""
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """The words of an agent: quoted like any other, and never instead of what is known."""
+
+    title: Annotated[str, Meta(description="What the change brings, at most 70 characters")]
+    summary: Annotated[str, Meta(description="What a reviewer should know, at most 200 words")]
+
+
+def title_of(state: RunState, draft: Draft | None = None) -> str:
+    """The plan's own title, or an agent's, as one line."""
+    if draft is not None and draft.title.strip():
+        return apart(draft.title, TITLE)
+    return one_line(state.plan.title or state.plan.id, TITLE)
+
+
+def summary_of(draft: Draft) -> str:
+    """An agent's summary between marks of its own, paragraph by paragraph."""
+    said = [plain(part, _SUMMARY) for part in draft.summary.split("\n\n")[:_PARTS] if part.strip()]
+    return "\n\n".join([SUMMARY, *said, SUMMARY_END]) if said else ""
+
+
+def summary_in(body: str) -> str:
+    """The summary that an earlier call put there, if any."""
+    _, begun, rest = body.partition(SUMMARY)
+    said, ended, _ = rest.partition(SUMMARY_END)
+    return f"{begun}{said}{ended}" if ended else ""
+
+
+def body_of(state: RunState, *, summary: str = "", limit: int = LIMIT) -> str:
+    """Windlass's own part, between its marks, of at most that many characters."""
+    sections = [*([summary] if summary else []), *_sections(state)]
+    room = limit - len(BEGIN) - len(END) - _ROOM
+    kept: list[str] = []
+    for section in sections:
+        room -= len(section) + 2
+        if room < 0:
+            break
+        kept.append(section)
+    if left := len(sections) - len(kept):
+        more = f"{plural(left, 'more section')}, for which a pull request has no room"
+        kept.append(f"… and {more}: `windlass log {state.plan.id}`")
+    return "\n\n".join([BEGIN, *kept, END])
+
+
+def fitted_into(there: str, state: RunState, *, summary: str = "") -> str:
+    """A body that is there already, with Windlass's part made anew and all else left as it is."""
+    before, begun, rest = there.partition(BEGIN)
+    ours, ended, after = rest.partition(END)
+    if not begun or not ended:
+        # Somebody took the marks away: what stands there now is theirs.
+        before, after = (f"{there.rstrip()}\n\n" if there.strip() else ""), ""
+    limit = LIMIT - len(before) - len(after)
+    return before + body_of(state, summary=summary or summary_in(ours), limit=limit) + after
+
+
+def _sections(state: RunState) -> Iterator[str]:
+    """The parts in the order of their worth: what does not fit is left out from the end."""
+    words = task_statuses(state)
+    yield "\n".join(_head(state))
+    yield "\n".join(_table(state, words))
+    left = [task for task in state.tasks.values() if task.merge_commit is None]
+    if left:
+        lines = [f"- {_name(state, task)}: {words[task.id]}" for task in left]
+        yield "\n".join(["## Not in here", "", *lines])
+    yield "\n".join(["## Checks on the whole", "", *_checks(state)])
+    yield "\n".join(["## Trace", "", *_trace(state)])
+    for task in state.tasks.values():
+        if task.merge_commit is not None:
+            yield "\n".join(_told(state, task))
+
+
+def _head(state: RunState) -> Iterator[str]:
+    done, all_ = len(state.done), len(state.tasks)
+    cost = run_cost(state)
+    yield f"**{plain(state.plan.title or state.plan.id, TITLE)}**"
+    yield ""
+    merged = f"{done} of {plural(all_, 'task')} done in {plural(merges(state), 'merge')}"
+    unchecked = is_unchecked(state)
+    looked = "reviewed" if unchecked else "checked by Windlass and reviewed"
+    again = "" if unchecked else ", and checked again as merged"
+    yield f"{merged}. What agents did was {looked} by another agent before it was merged{again}."
+    yield (
+        f"Cost: {money(cost.usd, known=cost.known)}, {tokens(cost.tokens)} tokens."
+        + ("" if cost.known else " (What agents that were killed had spent is not known.)")
+    )
+    if unchecked:
+        yield f"**{UNCHECKED[0].upper()}{UNCHECKED[1:]}.**"
+
+
+def _table(state: RunState, words: dict[str, str]) -> Iterator[str]:
+    yield "| task | status | turns | checks | cost | commit |"
+    yield "|---|---|---:|---|---:|---|"
+    for task in state.tasks.values():
+        cost = task_cost(task)
+        cells = (
+            _name(state, task),
+            f"{words[task.id]}{', for an older text' if state.is_stale(task.id) else ''}",
+            str(turns_used(task)),
+            (tally(task.last.results) if task.attempts else "") or "none",
+            money(cost.usd, known=cost.known),
+            (task.merge_commit or "")[:10],
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def _name(state: RunState, task: TaskState) -> str:
+    return f"{plain(task.id, 64)} {plain(state.specs[task.id].title, _NAME)}"
+
+
+def _checks(state: RunState) -> Iterator[str]:
+    if state.verification:
+        yield from (_check(result) for result in state.verification)
+    elif is_unchecked(state):
+        yield "There are none."
+    else:
+        # What a tree has proven is not run again, so the tip's own evidence is what there is.
+        proven = state.evidence.get(state.tip_tree or "", {})
+        yield from (_check(result) for result in proven.values())
+        if not proven:
+            yield "They have not run on the whole yet."
+
+
+def _check(result: CheckResult) -> str:
+    flaky = ", and said otherwise of the same files before" if result.wavers else ""
+    said = (result.absence or result.outcome).replace("_", " ")
+    counted = f", {plural(result.tests, 'test')}" if result.tests is not None else ""
+    return f"- {code(result.command, _COMMAND)} {said}{counted}{flaky}"
+
+
+def _trace(state: RunState) -> Iterator[str]:
+    base = state.base_branch or "commit"
+    yield f"- Branch {code(integration_branch(state), 200)} at {state.tip[:10]}"
+    yield f"- Base {code(base, 200)} at {state.base[:10]}"
+    yield f"- Run {code(state.run, 40)}, sandbox level {state.sandbox}"
+    yield "- Every commit says its origin: `Windlass-Run`, `Windlass-Task`, `Windlass-Turn`"
+
+
+def _told(state: RunState, task: TaskState) -> Iterator[str]:
+    """A task with its criteria and what the Coach saw for each."""
+    spec = state.specs[task.id]
+    yield f"## {_name(state, task)}"
+    if not task.attempts:
+        yield "\nTaken over from another tool; nobody reviewed it here."
+        return
+    last = task.last
+    by = f"{plain(last.by, 80)}: " if last.by else ""
+    if last.summary.strip():
+        yield f"\n{by}{plain(last.summary, _SAID)}"
+    reviews = (coaching.review for coaching in reversed(last.coachings))
+    review = next((each for each in reviews if each is not None), None)
+    said = {item.criterion: item for item in review.evidence} if review is not None else {}
+    yield ""
+    for number, criterion in enumerate(spec.acceptance_criteria or (spec.title,), start=1):
+        item = said.get(number)
+        word = "no evidence" if item is None else "met" if item.met else "not met"
+        yield f"- {word}: {plain(criterion, _CRITERION)}"
+        if item is not None:
+            yield f"  - {plain(item.evidence, _SAID)}"
+    yield from _issues(review)
+    yield from (_check(result) for result in last.results)
+
+
+def _issues(review: Review | None) -> Iterator[str]:
+    """What the Coach would still have liked; nothing that had to be mended is left."""
+    for issue in review.issues if review is not None else ():
+        where = f" ({code(issue.file, _COMMAND)})" if issue.file else ""
+        yield f"- {issue.severity.replace('_', ' ')}: {plain(issue.description, _SAID)}{where}"

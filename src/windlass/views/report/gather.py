@@ -1,0 +1,268 @@
+"""From the facts of a run to its report: everything is looked up here, nothing is drawn.
+
+Law: a rule that another view has is asked there: statuses, costs, what stands in the way, what to
+do next. What git alone knows comes in as values.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from windlass.events import model as e
+from windlass.plan import critical_lengths, critical_path
+from windlass.ports import Change, Changes
+from windlass.state import Attempt, Phase, RunState, TaskState
+from windlass.state.reach import blocked
+from windlass.state.transitions import HELPLESS
+from windlass.views.bills import Total, bills, total, totals, whole
+from windlass.views.closing import Ground, asks, branch_line, next_steps, troubles
+from windlass.views.cost import run_cost
+from windlass.views.lines import UNCHECKED, is_unchecked
+from windlass.views.outcome import run_status, task_statuses
+from windlass.views.progress import progress, turns_allowed, turns_used
+from windlass.views.report.course import Course
+from windlass.views.report.model import Bar, Report, Round, TaskReport
+
+_NO_CHANGES: Changes = {}
+
+
+def compared(state: RunState) -> Iterator[tuple[str, str]]:
+    """The pairs of commits whose differences a report tells."""
+    for task in state.all_tasks:
+        yield from (pair for attempt in task.attempts if (pair := _pair(attempt)) is not None)
+        if (pair := _whole_pair(task)) is not None:
+            yield pair
+
+
+def report_of(
+    entries: Sequence[e.Entry],
+    *,
+    plan: str,
+    workspaces: str,
+    live: bool = False,
+    now: datetime | None = None,
+    ground: Ground | None = None,
+    changes: Changes = _NO_CHANGES,
+) -> Report | None:
+    """The last run that the journal tells of; None where it tells of none.
+
+    `plan` is how to name it on the command line; `live` says whether a process runs it, and `now`
+    is told then.
+    """
+    own = _last_run(entries)
+    course = Course((entry.event for entry in own), now=now if live else None)
+    state, at = course.state, course.at
+    if state is None or at is None:
+        return None
+    events = [entry.event for entry in own]
+    paid = bills(state.plan.id, events)
+    by_task = {key.partition(":")[2]: each for key, each in totals(paid, "task").items()}
+    words = task_statuses(state)
+    bars = [bar for each in course.bars.values() for bar in each]
+    status = run_status(state)
+    tasks = tuple(_tasks(state, course, changes, by_task, words))
+    return Report(
+        plan=state.plan,
+        run=state.run,
+        status="interrupted" if status == "in_progress" and not live else status,
+        reason=state.reason,
+        version=course.version,
+        seq=own[-1].seq,
+        at=at,
+        started_at=state.started_at,
+        live=live,
+        metrics=progress(state, own[-1].seq).metrics,
+        statuses=Counter(words.values()),
+        max_cost=state.settings.max_cost,
+        cost=replace(whole(paid), known=run_cost(state).known),
+        costs={"task": by_task, "role": totals(paid, "role"), "model": totals(paid, "model")},
+        waited=_together(bars, "wait"),
+        asked=_together(bars, "person"),
+        gaps=tuple(course.gaps),
+        troubles=tuple(troubles(state, workspaces)),
+        branch=branch_line(state, ground),
+        next=() if live else tuple(next_steps(state, plan=plan, ground=ground)),
+        notes=(*((UNCHECKED,) if is_unchecked(state) else ()),),
+        whole=tuple(course.whole),
+        looks=tuple(course.looks),
+        critical=_critical(state, tasks),
+        tasks=tasks,
+    )
+
+
+def _last_run(entries: Sequence[e.Entry]) -> Sequence[e.Entry]:
+    starts = [at for at, entry in enumerate(entries) if isinstance(entry.event, e.RunStarted)]
+    return entries[starts[-1] :] if starts else ()
+
+
+def _tasks(
+    state: RunState,
+    course: Course,
+    changes: Changes,
+    costs: dict[str, Total],
+    words: dict[str, str],
+) -> Iterator[TaskReport]:
+    out_of_reach = blocked(state)
+    for task in state.all_tasks:
+        spec = state.specs[task.id]
+        gone = task.id in state.withdrawn
+        rounds, anchors = _rounds(task, course, changes)
+        bars = course.bars.get(task.id, ())
+        pair = _whole_pair(task)
+        yield TaskReport(
+            id=task.id,
+            title=spec.title,
+            status="withdrawn" if gone else words[task.id],
+            stage=spec.stage or "",
+            needs="" if gone else out_of_reach.get(task.id, ""),
+            # Where a plan asks for nothing in particular, the task itself is what is asked for.
+            criteria=spec.acceptance_criteria or (spec.title,),
+            rounds=rounds,
+            turns=turns_used(task),
+            allowed=turns_allowed(state, task),
+            bars=tuple(_anchored(bar, anchors) for bar in bars),
+            seconds=_seconds(task, bars, course),
+            cost=_cost(task, costs),
+            merged=task.merge_commit,
+            changes=changes.get(pair) if pair is not None else None,
+            asks=asks(task) if task.phase in _STUCK else "",
+            notes=_notes(state, task, gone=gone),
+        )
+
+
+_STUCK = HELPLESS | {Phase.ABANDONED}
+
+
+def _cost(task: TaskState, costs: dict[str, Total]) -> Total:
+    """By its bills, of which one is missing where an agent was killed before it could say."""
+    paid = costs.get(task.id, total(e.Usage()))
+    return replace(paid, known=paid.known and task.spent.known)
+
+
+def _usage(attempt: Attempt, paid: e.Usage) -> e.Usage:
+    known = attempt.usage.known and all(each.usage.known for each in attempt.coachings)
+    return paid + e.Usage(known=known)
+
+
+def _notes(state: RunState, task: TaskState, *, gone: bool) -> tuple[str, ...]:
+    if gone:
+        return ("no longer in the plan; what was done for it stays pinned",)
+    stale = state.is_stale(task.id)
+    return ("merged for what the plan said then, which is not what it says now",) if stale else ()
+
+
+def _rounds(
+    task: TaskState, course: Course, changes: Changes
+) -> tuple[tuple[Round, ...], dict[str, str]]:
+    """The rounds, and the anchor of each by the number of its start."""
+    seen: Counter[int] = Counter()
+    anchors: dict[str, str] = {}
+    rounds: list[Round] = []
+    for attempt in task.attempts:
+        place = (task.id, attempt.n)
+        seen[attempt.turn] += 1
+        nth = f".{seen[attempt.turn]}" if seen[attempt.turn] > 1 else ""
+        anchor = anchors[f"{task.id}/{attempt.n}"] = f"{task.id}/turn-{attempt.turn}{nth}"
+        pair = _pair(attempt)
+        cause = course.causes.get(place, "")
+        is_last = attempt is task.last
+        approved = place in course.approved
+        rounds.append(
+            Round(
+                anchor=anchor,
+                attempt=attempt,
+                checks=tuple(course.checks.get(place, ())),
+                usage=_usage(attempt, course.usage.get(place, e.Usage())),
+                changes=changes.get(pair) if pair is not None else None,
+                cause=cause,
+                fate=_fate(task, attempt, cause, is_last=is_last, approved=approved),
+                calm=not (cause or attempt.failure or attempt.refused)
+                and not (is_last and task.phase is Phase.ABANDONED),
+            )
+        )
+    return tuple(rounds), anchors
+
+
+def _fate(task: TaskState, attempt: Attempt, cause: str, *, is_last: bool, approved: bool) -> str:
+    if cause:
+        return f"returned: {cause.replace('_', ' ')}"
+    if attempt.failure is not None:
+        return attempt.failure.replace("_", " ")
+    if is_last and task.phase is Phase.MERGED:
+        return "merged"
+    if approved:
+        return "approved"
+    return task.status.replace("_", " ") if is_last else "left"
+
+
+def _pair(attempt: Attempt) -> tuple[str, str] | None:
+    """What a round is compared with: where it began, or the tip it was to settle with."""
+    old = attempt.onto or attempt.start
+    return (old, attempt.commit) if attempt.commit not in {None, old} else None  # pyright: ignore[reportReturnType]
+
+
+def _whole_pair(task: TaskState) -> tuple[str, str] | None:
+    """What a task comes to: its merge beside what that was made onto, else all of it so far."""
+    merge = task.merge_commit
+    if merge is not None:
+        onto = task.candidate_onto if merge == task.candidate_commit else None
+        return (onto, merge) if onto is not None else None
+    own, head = task.attempts[task.begun_after :], task.head
+    return (own[0].start, head) if own and head not in {None, own[0].start} else None  # pyright: ignore[reportReturnType]
+
+
+def _anchored(bar: Bar, anchors: dict[str, str]) -> Bar:
+    return Bar(
+        kind=bar.kind,
+        start=bar.start,
+        end=bar.end,
+        what=bar.what,
+        bad=bar.bad,
+        anchor=anchors.get(bar.anchor, ""),
+    )
+
+
+def _seconds(task: TaskState, bars: Sequence[Bar], course: Course) -> float:
+    if not bars or not task.attempts:
+        return 0.0
+    start = task.attempts[0].started_at
+    end = max(bars[-1].end, start)
+    away = sum((g.end - g.start).total_seconds() for g in course.gaps if start <= g.start < end)
+    return (end - start).total_seconds() - away
+
+
+def _together(bars: Iterable[Bar], kind: str) -> float:
+    """Seconds in which at least one bar of that kind went on."""
+    spans = sorted((bar.start, bar.end) for bar in bars if bar.kind == kind)
+    covered, until = 0.0, None
+    for start, end in spans:
+        begin = start if until is None else max(start, until)
+        if end > begin:
+            covered += (end - begin).total_seconds()
+            until = end
+    return covered
+
+
+def _critical(state: RunState, tasks: Sequence[TaskReport]) -> tuple[str, ...]:
+    """The chain of tasks that took longest one after the other; by their number before any has."""
+    took = {task.id: task.seconds for task in tasks if task.seconds}
+    if state.plan.stages or not took:
+        return critical_path(state.plan)
+    left = critical_lengths(state.plan, took)
+    dependents: dict[str, list[str]] = {}
+    for task in state.plan.tasks:
+        for dep in task.depends_on:
+            dependents.setdefault(dep, []).append(task.id)
+    ways, path = list(left), list[str]()
+    while ways:
+        path.append(max(ways, key=lambda id_: left[id_]))
+        ways = dependents.get(path[-1], [])
+    return tuple(path)
+
+
+def lines_of(changes: Iterable[Change]) -> tuple[int, int]:
+    """Lines that came, and lines that went."""
+    each = [(change.added or 0, change.deleted or 0) for change in changes]
+    return sum(added for added, _ in each), sum(deleted for _, deleted in each)

@@ -1,0 +1,50 @@
+"""What is asked for is what is given, or the run does not start."""
+
+from pathlib import Path
+
+import pytest
+
+from windlass.adapters.sandbox.choose import choose
+from windlass.adapters.sandbox.model import Sandbox
+from windlass.adapters.sandbox.plain import Plain
+from windlass.errors import ConfigError
+from windlass.settings import Level
+
+
+class Walls(Plain):
+    """Walls that work here, or do not for this reason."""
+
+    def __init__(self, level: Level, reason: str | None) -> None:
+        super().__init__(level, home=Path("/nonexistent"), environment={}, marker="test")
+        self.reason = reason
+
+    def probe(self) -> str | None:
+        return self.reason
+
+
+def chosen(asked, *, bwrap: str | None = None, seatbelt: str | None = None) -> Sandbox:
+    return choose(
+        asked,
+        bubblewrap=Walls("bwrap", bwrap),
+        seatbelt=Walls("seatbelt", seatbelt),
+        plain=lambda level: Walls(level, None),
+    )
+
+
+@pytest.mark.parametrize("level", ["bwrap", "seatbelt", "checkout", "none"])
+def test_a_level_that_works_is_given(level: Level):
+    assert chosen(level).level == level
+
+
+def test_auto_takes_the_strongest_that_works():  # B5
+    assert chosen("auto").level == "bwrap"
+    assert chosen("auto", bwrap="missing").level == "seatbelt"
+    assert chosen("auto", bwrap="missing", seatbelt="no Mac").level == "checkout"
+
+
+@pytest.mark.parametrize(
+    ("level", "cure"), [("bwrap", "apt install bubblewrap"), ("seatbelt", "a part of macOS")]
+)
+def test_walls_that_were_asked_for_settle_for_nothing(level: Level, cure: str):  # B5
+    with pytest.raises(ConfigError, match=f"{level}.*does not work here: broken.*{cure}"):
+        chosen(level, **{level: "broken"})

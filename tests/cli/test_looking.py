@@ -1,0 +1,129 @@
+"""log, history, costs and status --watch: looking at what was, and what goes on."""  # K13 G12
+
+import json
+
+import pytest
+
+from desk import Desk
+from windlass.plan import Task
+from windlass.settings import Settings
+from windlass.views.cost import run_cost
+from worlds import World, plan_of, writes
+
+TASKS = (Task(id="a", title="First"), Task(id="b", title="Second"))
+
+
+@pytest.fixture
+def world(desk: Desk) -> World:
+    """Two tasks, the second returned once, recorded as the run of a plan `p`."""
+
+    def second(_n: int, turn: int, files: dict[str, str]) -> None:
+        files["b"] = "good" if turn > 1 else "bad"
+
+    world = World(
+        plan_of(*TASKS),
+        {"a": writes("a", "x"), "b": second},
+        rule=lambda _, files: files.get("b") != "bad",
+        settings=Settings(checks=("test",), agents=1),
+    )
+    world.go()
+    desk.record("p", world.events)
+    return world
+
+
+def words(out: str) -> list[str]:
+    return [line.split()[2] for line in out.splitlines() if line[:1] == "2"]
+
+
+class TestLog:
+    def test_filters_narrow_it_down_together(self, desk: Desk, world: World):
+        every = words(desk.call("log", "p").out)
+        assert {"START", "PLAYER", "RETURNED", "DONE"} <= set(every)
+        assert words(desk.call("log", "p", "--task", "b", "--kind", "returned").out) == ["RETURNED"]
+        assert words(desk.call("log", "--kind", "TaskMerged").out) == ["DONE", "DONE"]
+        second = desk.call("log", "p", "--task", "b", "--turn", "2").out
+        assert words(second)[0] == "PLAYER"
+        assert "RETURNED" not in second
+        assert "DONE" in second
+
+    def test_a_task_alone_names_plan_and_task(self, desk: Desk, world: World):
+        assert desk.call("log", "b").out == desk.call("log", "p", "--task", "b").out
+        assert desk.call("log", "p:b").out == desk.call("log", "b").out
+        assert desk.call("log", "nothing").code == 2
+
+    def test_since(self, desk: Desk, world: World):
+        everything = desk.call("log", "p").out
+        assert desk.call("log", "p", "--since", "1s").out == ""
+        assert desk.call("log", "p", "--since", "900000w").out == everything
+        assert desk.call("log", "p", "--since", "2026-01-01").out == everything
+        assert desk.call("log", "p", "--since", "99999999999d").out == everything
+        wrong = desk.call("log", "p", "--since", "yesterday")
+        assert wrong.code == 2
+        assert "10m, 2h, 3d" in wrong.err
+
+    def test_json_gives_facts_and_the_filters_hold(self, desk: Desk, world: World):
+        out = desk.call("log", "p", "--json", "--kind", "PlayerStarted", "--task", "b").out
+        facts = [json.loads(line)["event"] for line in out.splitlines()]
+        assert [(fact["type"], fact["turn"]) for fact in facts] == [
+            ("PlayerStarted", 1),
+            ("PlayerStarted", 2),
+        ]
+
+    def test_following_a_run_that_is_over_ends_at_once(self, desk: Desk, world: World):
+        followed = desk.call("log", "p", "--follow")
+        assert (followed.code, followed.out) == (0, desk.call("log", "p").out)
+
+    def test_following_a_run_whose_process_is_gone_says_so(self, desk: Desk, world: World):
+        desk.record("q", world.events[:-1])
+        followed = desk.call("log", "q", "--follow")
+        assert "windlass resume q" in followed.err
+
+
+class TestCosts:
+    def test_by_plan_task_role_and_model(self, desk: Desk, world: World):
+        told = json.loads(desk.call("costs", "--json").out)
+        cost = run_cost(world.state)
+        assert told["total"]["cost_usd"] == cost.usd
+        for by in ("plan", "task", "role", "model"):
+            assert round(sum(each["cost_usd"] for each in told[by].values()), 6) == cost.usd
+        assert set(told["task"]) == {"p:a", "p:b"}
+        out = desk.call("costs", "p", "--by", "role").out
+        assert out.startswith("role")
+        assert "player" in out
+        assert "total" in out
+
+    def test_one_run_only(self, desk: Desk, world: World):
+        told = json.loads(desk.call("costs", "--run", "r1", "--by", "run", "--json").out)
+        assert list(told["run"]) == ["r1"]
+        assert desk.call("costs", "--run", "other").code == 2
+
+    def test_nothing_was_run(self, desk: Desk):
+        assert desk.call("costs").code == 2
+        assert desk.call("history").code == 2
+
+
+class TestHistory:
+    def test_newest_first_and_no_dead_run_shows_as_running(self, desk: Desk, world: World):
+        desk.record("q", world.events[:-1])
+        told = json.loads(desk.call("history", "--json").out)
+        assert {each["plan"]: each["status"] for each in told} == {
+            "p": "completed",
+            "q": "interrupted",
+        }
+        assert [each["turns"] for each in told] == [3, 3]
+        out = desk.call("history", "p").out
+        assert "completed" in out
+        assert "2/2 done" in out
+
+    def test_a_journal_that_cannot_be_read_hides_no_other(self, desk: Desk, world: World):
+        broken = desk.repo / ".windlass/plans/z/journal.db"
+        broken.parent.mkdir(parents=True)
+        broken.write_bytes(b"no journal")
+        told = desk.call("history")
+        assert "completed" in told.out
+        assert "z: " in told.err
+        assert desk.call("history", "z").code != 0
+
+
+def test_status_watch_of_a_run_that_is_over_shows_how_it_stands(desk: Desk, world: World):
+    assert desk.call("status", "p", "--watch").out == desk.call("status", "p").out

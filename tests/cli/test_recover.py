@@ -1,0 +1,276 @@
+"""The journal is gone, or cannot be trusted: `windlass recover` makes it anew from git alone."""
+# X10
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import plans
+from quick import ENVIRONMENT, quick_run
+from windlass.adapters.journal.sqlite import SqliteJournal
+from windlass.adapters.lock import PlanLock
+from windlass.cli.wiring import Project, ended
+from windlass.events import model as e
+from windlass.ports import Brief
+from windlass.settings import Settings
+from windlass.state import fold
+from windlass.testing.agents import ScriptedAgent
+from windlass.testing.stage import Stage
+
+DONE = {"1.1": {"a": "1"}, "1.2": {"b": "1"}, "1.3": {"c": "1"}}
+
+
+class Counting(ScriptedAgent):
+    """A scripted agent that remembers whom it worked for."""
+
+    def __init__(self, *args, **more) -> None:
+        super().__init__(*args, **more)
+        self.worked: list[tuple[str, str, int]] = []
+
+    async def work(self, brief: Brief, workspace, watch):
+        self.worked.append((brief.role, brief.task, brief.n))
+        return await super().work(brief, workspace, watch)
+
+
+class Lost(Stage):
+    """A repository whose run of three tasks came to a stop at the third."""
+
+    @property
+    def journal(self) -> Path:
+        return self.repo / ".windlass/plans/plan/journal.db"
+
+    def tell(self, *args: str) -> tuple[int, str, str]:
+        with self.windlass(*args) as process:
+            out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def lose(self) -> None:
+        for path in self.journal.parent.glob("journal.db*"):
+            path.unlink()
+
+    def events(self) -> list[e.Event]:
+        with SqliteJournal.read_only(self.journal) as journal:
+            return [entry.event for entry in journal.read()]
+
+    def pins(self) -> list[str]:
+        return self.git("for-each-ref", "--format=%(refname)", "refs/windlass").split()
+
+    def status(self) -> dict:
+        return json.loads(self.tell("status", "plan", "--json")[1])
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Lost:
+    made = Lost(tmp_path, "http://127.0.0.1:9")
+    made.build({"plan.md": plans.plan_text(plans.SEQUENCE)})
+    agent = ScriptedAgent({"1.1": {"a": "1"}, "1.2": {"b": "1"}}, default={})
+    state = quick_run(made.repo, agent, settings=Settings(max_turns=2))
+    assert state.merged == ("1.1", "1.2")
+    assert state.ended == "failed"
+    return made
+
+
+def test_a_deleted_journal_is_rebuilt_and_the_run_goes_on(stage: Lost):
+    before, told, pins = stage.status(), stage.events(), stage.pins()
+    stage.lose()
+    code, out, err = stage.tell("recover")
+    assert code == 0, err
+    assert "2 of 3 tasks merged onto main" in out
+    assert "the journal: there is none" in out
+    assert "what was spent before" in out
+    assert "windlass resume plan" in out
+    after = stage.status()
+    assert [task["merged"] for task in after["tasks"].values()] == [
+        task["merged"] for task in before["tasks"].values()
+    ]
+    assert after["tip"] == before["tip"]
+    assert after["metrics"]["cost_known"] is False
+    assert told[0] == stage.events()[0], "how it began is as it was"
+    assert stage.pins() == pins
+    agent = Counting(DONE)
+    state = quick_run(stage.repo, agent)
+    assert state.ended is e.RunEnd.COMPLETED, state.reason
+    assert {task for _, task, _ in agent.worked} == {"1.3"}
+    assert min(n for _, _, n in agent.worked) == 3, "numbers go on after the highest pin"
+    assert stage.git("show", "windlass/plan/integration:c") == "1"
+    merges = stage.git(
+        "log", "--merges", "--first-parent", "--format=%s", "main..refs/windlass/plan/r1/tip"
+    )
+    assert len(merges.splitlines()) == 3
+
+
+def test_a_good_journal_is_not_touched(stage: Lost):
+    before = stage.journal.read_bytes()
+    code, _, err = stage.tell("recover", "plan")
+    assert code == 2
+    assert "the journal of 'plan' is good" in err
+    assert stage.journal.read_bytes() == before
+    assert stage.tell("recover")[0] == 2
+    code, _, err = stage.tell("recover", "plan", "--force")
+    assert code == 0, err
+    assert (stage.journal.parent / "journal.db.damaged-1").read_bytes() == before
+
+
+def test_a_damaged_journal_says_the_cure_and_is_kept_aside(stage: Lost):
+    db = sqlite3.connect(stage.journal)
+    db.execute("UPDATE entries SET payload = replace(payload, 'PlayerFinished', 'PlayerFinishes')")
+    db.commit()
+    db.close()
+    assert "windlass recover" in stage.tell("resume", "plan")[2]
+    code, out, err = stage.tell("recover", "plan.md")
+    assert code == 0, err
+    assert "journal.db.damaged-1" in out
+    assert stage.status()["metrics"]["completed"] == 2
+    assert (stage.journal.parent / "journal.db.damaged-1").exists()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_journal_that_was_cut_short_is_rebuilt(stage: Lost, told: bool):  # noqa: FBT001
+    db = sqlite3.connect(stage.journal)
+    db.execute("DELETE FROM entries WHERE seq > 20")
+    db.commit()
+    db.close()
+    if not told:
+        next(stage.repo.glob(".windlass/plans/plan/runs/*/state.json")).unlink()
+    assert "windlass recover" in stage.tell("resume", "plan")[2]
+    code, _, err = stage.tell("recover")
+    assert code == 0, err
+    assert stage.status()["metrics"]["completed"] == 2
+
+
+def test_all_that_windlass_kept_beside_git_may_be_gone(stage: Lost):
+    shutil.rmtree(stage.repo / ".windlass")
+    (stage.repo / "plan.md").unlink()
+    code, out, err = stage.tell("recover", "plan")
+    assert code == 0, err
+    assert "2 of 3 tasks merged" in out
+    assert stage.status()["metrics"]["completed"] == 2
+
+
+def test_a_tip_that_was_deleted_or_put_back_is_said_and_put_again(stage: Lost):
+    tip = "refs/windlass/plan/r1/tip"
+    at = stage.git("rev-parse", tip).strip()
+    stage.lose()
+    stage.git("update-ref", "-d", tip)
+    code, out, _ = stage.tell("recover")
+    assert code == 0
+    assert f"the tip's pin is lost; it stood at {at[:10]}" in out
+    assert stage.git("rev-parse", tip).strip() == at
+    stage.lose()
+    stage.git("branch", "-D", "windlass/plan/integration")
+    stage.git("update-ref", tip, "main")
+    code, out, _ = stage.tell("recover")
+    assert code == 0
+    assert "was put back" in out
+    assert stage.git("rev-parse", tip).strip() == at
+
+
+def test_nothing_in_git_is_said(tmp_path: Path):
+    stage = Lost(tmp_path, "http://127.0.0.1:9")
+    stage.build({"plan.md": plans.plan_text(plans.SEQUENCE)})
+    for args in ((), ("plan.md",)):
+        code, _, err = stage.tell("recover", *args)
+        assert code == 2
+        assert "git has nothing of" in err
+        assert err.count("\n") == 1
+    assert not (stage.repo / ".windlass").exists()
+
+
+def test_a_run_that_died_before_its_first_fact_is_nothing_to_recover(tmp_path: Path):  # B4
+    stage = Lost(tmp_path, "http://127.0.0.1:9")
+    stage.build({"plan.md": plans.plan_text(plans.SEQUENCE)})
+    for pin in ("base", "tip"):
+        stage.git("update-ref", f"refs/windlass/plan/4e366767/{pin}", "HEAD")
+    code, _, err = stage.tell("resume", "plan.md")
+    assert code == 2
+    assert "was never run here; start a new one: windlass run plan.md" in err
+    code, _, err = stage.tell("recover")
+    assert code == 2
+    assert "git has nothing of" in err
+
+
+def test_a_commit_on_the_tip_that_is_nobodys_is_refused(stage: Lost):
+    stage.lose()
+    made = stage.git(
+        "commit-tree", "-p", "windlass/plan/integration", "-m", "mine", "main^{tree}"
+    ).strip()
+    stage.git("update-ref", "refs/windlass/plan/r1/tip", made)
+    code, _, err = stage.tell("recover")
+    assert code == 2
+    assert "which is no merge of it" in err
+
+
+def test_an_edited_plan_is_recovered_with_its_edits(stage: Lost):  # B7
+    text = (stage.repo / "plan.md").read_text()
+    edited = text.replace("Write 1.1.txt", "Write it better").replace("1.3.txt", "four.txt")
+    (stage.repo / "plan.md").write_text(edited)
+    stage.tell("retry", "1.3")
+    quick_run(stage.repo, ScriptedAgent({}, default={}), settings=Settings(max_turns=1))
+    stage.lose()
+    (stage.repo / "plan.md").unlink()
+    assert stage.tell("recover")[0] == 0
+    state = fold(stage.events())
+    assert state is not None
+    assert state.specs["1.3"].title == "Write four.txt"
+    assert state.is_stale("1.1"), "it was merged for what it said then"
+    assert not state.is_stale("1.2")
+    assert len(state.tasks["1.3"].attempts) == 3
+
+
+def test_of_several_runs_the_newest_is_taken_and_others_are_named(stage: Lost):
+    with Project(stage.repo, ENVIRONMENT).holding("plan") as journal:
+        journal.append([ended(e.RunEnd.ABANDONED, "restarted")], expected=journal.last)
+    agent = ScriptedAgent(DONE)
+    state = quick_run(stage.repo, agent, run="r2", anew=True)
+    assert state.run == "r2"
+    stage.lose()
+    code, out, _ = stage.tell("recover", "plan", "--dry-run")
+    assert code == 0
+    assert "run r2" in out
+    assert "other runs of it stay pinned: r1" in out
+    assert not stage.journal.exists()
+    assert stage.tell("recover", "plan", "--run", "r3")[0] == 2
+    code, out, _ = stage.tell("recover", "plan", "--run", "r1")
+    assert code == 0
+    assert "2 of 3 tasks merged" in out
+
+
+def test_a_run_that_pinned_no_beginning_is_recovered_by_the_plan_as_it_is(stage: Lost):
+    stage.lose()
+    stage.git("update-ref", "-d", "refs/windlass/plan/r1/began")
+    code, _, err = stage.tell("recover", "plan")
+    assert code == 2
+    assert "name the plan's file: windlass recover FILE" in err
+    code, out, err = stage.tell("recover", "plan.md")
+    assert code == 0, err
+    assert "2 of 3 tasks merged onto main" in out
+
+
+def test_who_resumes_or_begins_anew_without_a_journal_is_told(stage: Lost):
+    stage.lose()
+    for typed in ("plan", "plan.md"):
+        code, _, err = stage.tell("resume", typed)
+        assert code == 2
+        assert "windlass recover plan" in err
+
+
+@pytest.mark.parametrize("command", ["status", "resume", "history", "costs", "clean", "land"])
+def test_whoever_looks_for_a_run_whose_journal_is_gone_is_told(stage: Lost, command: str):
+    shutil.rmtree(stage.repo / ".windlass")
+    code, out, err = stage.tell(command)
+    assert (code, out) == (2, "")
+    assert err.endswith(
+        ": git has runs of plan, and no journal tells of them; rebuild it: windlass recover plan\n"
+    )
+
+
+def test_while_somebody_else_has_the_plan_nothing_is_recovered(stage: Lost):
+    stage.lose()
+    with PlanLock(stage.journal.parent / "lock"):
+        code, _, err = stage.tell("recover")
+    assert code == 5
+    assert "already running" in err
+    assert not stage.journal.exists()

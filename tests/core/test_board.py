@@ -1,0 +1,486 @@
+"""The footer of a live screen, as a function of a state: its rows, how wide, how many."""  # K6 G12
+
+import unicodedata
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+from msgspec.structs import replace
+
+from windlass.events import model as e
+from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.plan import Stage, Task
+from windlass.ports import Activity
+from windlass.settings import Settings
+from windlass.state import RunState, apply
+from windlass.state.transitions import HELPLESS, Phase
+from windlass.views.board import Row, Screen, board, bracketed, heartbeat
+from windlass.views.columns import ascii_only, columns, cut, folded, padded
+from windlass.views.sights import WHOLE, Sights, heard, seen
+from windlass.views.words import clock
+from worlds import NOON, World, plan_of, writes
+
+HOSTILE = "\x1b[2J\x1b]0;x\x07[bold]日本語[/bold]\r\n\u202e\x9b1A" + "é̂" * 40
+MINUTE = timedelta(minutes=1)
+
+
+class Told:
+    """A run that is told fact by fact."""
+
+    def __init__(self, *tasks: Task, stages: tuple[str, ...] = (), **settings: object) -> None:
+        plan = replace(plan_of(*tasks), stages=tuple(Stage(name=name) for name in stages))
+        self.at = NOON
+        self.state: RunState | None = None
+        self.sights: Sights = {}
+        self.tell(
+            e.RunStarted(
+                at=self.at,
+                run="7f3a21bc",
+                plan=plan,
+                settings=Settings(checks=("pytest -q",), **settings),  # pyright: ignore[reportArgumentType]
+                base="b" * 40,
+                base_branch="main",
+                sandbox="none",
+                version="0",
+            )
+        )
+
+    @property
+    def now(self) -> RunState:
+        assert self.state is not None
+        return self.state
+
+    def tell(self, *events: e.Event, after: timedelta = timedelta()) -> "Told":
+        self.at += after
+        for event in events:
+            self.state = apply(self.state, replace(event, at=self.at))
+            self.sights = seen(self.sights, replace(event, at=self.at), self.state)
+        return self
+
+    def hear(self, task: str, text: str, kind: str = "tool") -> "Told":
+        self.sights = heard(self.sights, Activity(task=task, kind=kind, text=text))  # pyright: ignore[reportArgumentType]
+        return self
+
+    def opened(self) -> "Told":
+        return self.tell(
+            e.BaselineStarted(at=NOON, commit="b", checks=()),
+            e.BaselineFinished(at=NOON, commit="b", results=()),
+        )
+
+    def play(self, task: str, n: int = 1) -> "Told":
+        return self.tell(e.PlayerStarted(at=NOON, task=task, n=n, turn=n, start="b" * 40))
+
+    def finish(self, task: str, n: int = 1, usd: float = 0.0) -> "Told":
+        usage = e.Usage(cost_usd=usd, input_tokens=1200)
+        commit = f"{task}{n}"
+        return self.tell(
+            e.PlayerFinished(at=NOON, task=task, n=n, summary="s", usage=usage),
+            e.SnapshotStarted(at=NOON, task=task, n=n, kind="snapshot"),
+            e.SnapshotTaken(
+                at=NOON, task=task, n=n, kind="snapshot", commit=commit, tree=commit, changed=True
+            ),
+        )
+
+    def check(self, task: str, *checks: str, n: int = 1) -> "Told":
+        commit = f"{task}{n}"
+        return self.tell(
+            e.ChecksStarted(at=NOON, task=task, commit=commit, tree=commit, checks=checks)
+        )
+
+    def checked(self, task: str, n: int = 1) -> "Told":
+        commit = f"{task}{n}"
+        result = e.CheckResult(command="pytest -q", outcome=e.Outcome.PASS)
+        return self.check(task, "pytest -q", n=n).tell(
+            e.ChecksFinished(at=NOON, task=task, commit=commit, tree=commit, results=(result,))
+        )
+
+    def coach(self, task: str, n: int = 1) -> "Told":
+        return self.tell(e.CoachStarted(at=NOON, task=task, n=n, k=1, commit=f"{task}{n}"))
+
+    def answer(self, task: str, *issues: Issue, n: int = 1) -> "Told":
+        review = Review(
+            decision="feedback" if issues else "approve",
+            summary="",
+            test_results=TestResults(passed=True),
+            evidence=(CriterionEvidence(criterion=1, met=True, evidence="seen"),),
+            issues=issues,
+        )
+        usage, commit = e.Usage(), f"{task}{n}"
+        return self.tell(
+            e.CoachAnswered(at=NOON, task=task, n=n, k=1, commit=commit, review=review, usage=usage)
+        )
+
+    def approve(self, task: str) -> "Told":
+        self.play(task).finish(task).checked(task).coach(task).answer(task)
+        return self.tell(e.TaskApproved(at=NOON, task=task, commit=f"{task}1", checked=True))
+
+    def merge(self, task: str, number: int) -> "Told":
+        return self.tell(
+            e.MergeStarted(
+                at=NOON, task=task, candidate=number, commit=f"{task}1", onto=self.now.tip
+            )
+        )
+
+    def merged(self, task: str, number: int) -> "Told":
+        made = f"m{number}"
+        return self.merge(task, number).tell(
+            e.MergeBuilt(at=NOON, task=task, candidate=number, commit=made, tree=made),
+            e.TipMoveStarted(at=NOON, tasks=(task,), commit=made, tip=self.now.tip),
+            e.TaskMerged(at=NOON, task=task, candidate=number, commit=made, tip=made),
+        )
+
+    def rows(self, width: int = 80, height: int = 24, *, plain: bool = False) -> list[Row]:
+        screen = Screen(columns=width, rows=height, ascii=plain)
+        return board(self.now, self.sights, self.at, screen)
+
+    def shown(self, width: int = 80, height: int = 24, *, plain: bool = False) -> str:
+        rows = self.rows(width, height, plain=plain)
+        return "\n".join(row.text.rstrip() for row in rows) + "\n"
+
+
+def tasks(count: int, **more: object) -> tuple[Task, ...]:
+    return tuple(
+        Task(id=f"T-{n:02d}", title=f"Part {n} of the whole", **more)  # pyright: ignore[reportArgumentType]
+        for n in range(1, count + 1)
+    )
+
+
+def busy() -> Told:
+    """A run with a task in every kind of trouble."""
+    told = Told(*tasks(14), agents=9).opened()
+    told.approve("T-01").merged("T-01", 1)
+    told.approve("T-02").approve("T-03").merge("T-02", 2).tell(
+        e.MergeBuilt(at=NOON, task="T-02", candidate=2, commit="m2", tree="m2"),
+        e.ChecksStarted(at=NOON, task="T-02", commit="m2", tree="m2", checks=("pytest -q",)),
+    )
+    told.play("T-05").hear("T-05", "Editing src/auth/token.py")
+    told.play("T-06").finish("T-06", usd=0.92).check("T-06", "pytest -q", "ruff check")
+    told.play("T-08").finish("T-08", usd=0.37).checked("T-08").coach("T-08")
+    told.play("T-07").finish("T-07").checked("T-07").coach("T-07")
+    issue = Issue(severity="must_fix", category="tests", description="none")
+    told.answer("T-07", issue, issue).tell(
+        e.TurnReturned(at=NOON, task="T-07", cause="review", feedback="\nMend it.")
+    )
+    told.play("T-09").tell(
+        e.PlayerFailed(
+            at=NOON,
+            task="T-09",
+            n=1,
+            failure=e.Failure.USAGE_LIMIT,
+            message="",
+            usage=e.Usage(known=False),
+        ),
+        e.SnapshotStarted(at=NOON, task="T-09", n=1, kind="partial"),
+        e.SnapshotTaken(
+            at=NOON, task="T-09", n=1, kind="partial", commit="c", tree="c", changed=False
+        ),
+        e.WaitStarted(
+            at=NOON,
+            task="T-09",
+            until=NOON + timedelta(hours=2, minutes=20),
+            failure=e.Failure.USAGE_LIMIT,
+        ),
+    )
+    told.play("T-10").finish("T-10").tell(
+        e.TurnReturned(at=NOON, task="T-10", cause="checks", feedback="The tests are red."),
+        e.HelpNeeded(at=NOON, task="T-10", question="Which database?"),
+    )
+    told.at += timedelta(minutes=12, seconds=4)
+    return told
+
+
+class TestBoard:
+    def test_a_busy_run_in_80_columns(self):
+        assert busy().shown() == snapshot("""\
+─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─ 8.4k tokens ──────────────
+ ? T-10 Part 10 of the w…  2/5 asks you 12m04s   $0.00  Which database?
+ ● T-05 Part 5 of the wh…  1/5 Player   12m04s   $0.00  Editing src/auth/token…
+ ● T-06 Part 6 of the wh…  1/5 checks   12m04s   $0.92  pytest -q +1
+ ● T-08 Part 8 of the wh…  1/5 Coach    12m04s   $0.37  starting
+ ↩ T-07 Part 7 of the wh…  2/5 queued   12m04s   $0.00  2 must_fix to answer
+ ◷ T-09 Part 9 of the wh…  1/5 limit    12m04s  $0.00+  until 14:20Z, in 2h07m…
+ ⇡ T-02 Part 2 of the wh…  1/5 merging  12m04s   $0.00  checks on the merged t…
+ ⇡ T-03 Part 3 of the wh…  1/5 approved 12m04s   $0.00  queued behind T-02
+   5 ready to start · 1 done (T-01)
+ Ctrl-C stops it, and `windlass resume` goes on
+""")
+
+    def test_a_busy_run_in_140_columns(self):
+        assert busy().shown(140) == snapshot("""\
+─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─ 8.4k tokens ──────────────────────────────────────────────────────────────────────────
+ ? T-10 Part 10 of the whole  2/5 asks you 12m04s     1.2k   $0.00  Which database?
+ ● T-05 Part 5 of the whole   1/5 Player   12m04s        0   $0.00  Editing src/auth/token.py
+ ● T-06 Part 6 of the whole   1/5 checks   12m04s     1.2k   $0.92  pytest -q +1
+ ● T-08 Part 8 of the whole   1/5 Coach    12m04s     1.2k   $0.37  starting
+ ↩ T-07 Part 7 of the whole   2/5 queued   12m04s     1.2k   $0.00  2 must_fix to answer
+ ◷ T-09 Part 9 of the whole   1/5 limit    12m04s        0  $0.00+  until 14:20Z, in 2h07m (usage limit)
+ ⇡ T-02 Part 2 of the whole   1/5 merging  12m04s     1.2k   $0.00  checks on the merged tree
+ ⇡ T-03 Part 3 of the whole   1/5 approved 12m04s     1.2k   $0.00  queued behind T-02
+   5 ready to start · 1 done (T-01)
+ Ctrl-C stops it, and `windlass resume` goes on
+""")  # noqa: E501
+
+    def test_a_busy_run_in_ascii(self):
+        shown = busy().shown(plain=True)
+        assert shown.isascii()
+        assert shown == snapshot("""\
+- p - 7f3a - 1/14 done - 12m04s - $1.29+ of $20.00 - 8.4k tokens --------------
+ ? T-10 Part 10 of the w~  2/5 asks you 12m04s   $0.00  Which database?
+ * T-05 Part 5 of the wh~  1/5 Player   12m04s   $0.00  Editing src/auth/token~
+ * T-06 Part 6 of the wh~  1/5 checks   12m04s   $0.92  pytest -q +1
+ * T-08 Part 8 of the wh~  1/5 Coach    12m04s   $0.37  starting
+ < T-07 Part 7 of the wh~  2/5 queued   12m04s   $0.00  2 must_fix to answer
+ o T-09 Part 9 of the wh~  1/5 limit    12m04s  $0.00+  until 14:20Z, in 2h07m~
+ ^ T-02 Part 2 of the wh~  1/5 merging  12m04s   $0.00  checks on the merged t~
+ ^ T-03 Part 3 of the wh~  1/5 approved 12m04s   $0.00  queued behind T-02
+   5 ready to start - 1 done (T-01)
+ Ctrl-C stops it, and `windlass resume` goes on
+""")
+
+    def test_what_does_not_fit_is_counted(self):
+        assert busy().shown(80, 12) == snapshot("""\
+─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─ 8.4k tokens ──────────────
+ ? T-10 Part 10 of the w…  2/5 asks you 12m04s   $0.00  Which database?
+ ● T-05 Part 5 of the wh…  1/5 Player   12m04s   $0.00  Editing src/auth/token…
+ ● T-06 Part 6 of the wh…  1/5 checks   12m04s   $0.92  pytest -q +1
+ ● T-08 Part 8 of the wh…  1/5 Coach    12m04s   $0.37  starting
+   +4 more
+   5 ready to start · 1 done (T-01)
+ Ctrl-C stops it, and `windlass resume` goes on
+""")
+        assert busy().shown(80, 7) == snapshot("""\
+─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─ 8.4k tokens ──────────────
+ ? T-10 Part 10 of the whole  2/5 asks you 12m04s   $0.00  Which database?
+   +7 more
+""")
+        assert len(busy().rows(80, 5)) == 1
+        assert busy().rows(80, 4) == []
+        assert busy().rows(20, 24) == []
+
+    def test_a_narrow_terminal_leaves_out_what_matters_least(self):
+        assert busy().shown(50) == snapshot("""\
+─ p ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─────
+ ? T-10 Part…   2/5 asks you 12m04s  Which datab…
+ ● T-05 Part…   1/5 Player   12m04s  Editing src…
+ ● T-06 Part…   1/5 checks   12m04s  pytest -q +1
+ ● T-08 Part…   1/5 Coach    12m04s  starting
+ ↩ T-07 Part…   2/5 queued   12m04s  2 must_fix…
+ ◷ T-09 Part…   1/5 limit    12m04s  until 14:20…
+ ⇡ T-02 Part…   1/5 merging  12m04s  checks on t…
+ ⇡ T-03 Part…   1/5 approved 12m04s  queued behi…
+   5 ready to start · 1 done (T-01)
+ Ctrl-C stops it, and `windlass resume` goes on
+""")
+        assert busy().shown(30) == snapshot("""\
+─ p ─ 1/14 done ─ 12m04s ────
+ ? T-10 Pa…  2/5 asks you  W…
+ ● T-05 Pa…  1/5 Player    E…
+ ● T-06 Pa…  1/5 checks    p…
+ ● T-08 Pa…  1/5 Coach     s…
+ ↩ T-07 Pa…  2/5 queued    2…
+ ◷ T-09 Pa…  1/5 limit     u…
+ ⇡ T-02 Pa…  1/5 merging   c…
+ ⇡ T-03 Pa…  1/5 approved  q…
+   5 ready to start · 1 done…
+ Ctrl-C stops it, and `windl…
+""")
+
+    def test_stages_and_how_far_they_are(self):
+        first = Task(id="a", title="First", stage="One")
+        second, third = (Task(id=id_, title=id_, stage="Two") for id_ in ("b", "c"))
+        told = Told(first, second, third, stages=("One", "Two")).opened()
+        assert "   Stage One: 0/1 · 0 of 2 stages done" in told.shown()
+        told.approve("a").merged("a", 1).play("b")
+        assert "   Stage Two: 0/2 · 1 of 2 stages done" in told.shown()
+
+    def test_the_base_and_the_tip_are_looked_at(self):
+        told = Told(*tasks(1)).tell(
+            e.BaselineStarted(at=NOON, commit="b", checks=("pytest -q",)),
+            after=MINUTE,
+        )
+        assert " ● base" in told.shown()
+        assert "pytest -q" in told.shown()
+        assert "base 0m00s" in heartbeat(told.now, told.sights, told.at)
+        told.tell(e.StopRequested(at=NOON, by="you"))
+        assert WHOLE in told.sights
+        told.tell(e.BaselineFinished(at=NOON, commit="b", results=()))
+        assert WHOLE not in told.sights
+        again = Told(*tasks(1)).opened().approve("T-01").merged("T-01", 1)
+        again.tell(e.VerificationStarted(at=NOON, commit="m1", tree="m1", checks=()))
+        assert " ● the tip" in again.shown()
+
+    def test_it_says_that_it_comes_to_rest(self):
+        told = Told(*tasks(1)).opened().play("T-01")
+        assert "Ctrl-C stops it" in told.shown()
+        watching = Screen(columns=80, rows=24, watching=True)
+        assert "Ctrl-C leaves" in board(told.now, told.sights, told.at, watching)[-1].text
+        told.tell(e.StopRequested(at=NOON, by="you", how="pause"))
+        assert "pausing" in told.shown()
+        told.tell(e.StopRequested(at=NOON, by="you", how="stop"))
+        assert "stopping" in told.shown()
+
+    def test_abandoned_and_blocked_tasks_are_counted(self):
+        first = Task(id="a", title="First", max_turns=1)
+        after = Task(id="b", title="Second", depends_on=("a",))
+        told = Told(first, after).opened().play("a").finish("a")
+        told.tell(
+            e.TurnReturned(at=NOON, task="a", cause="checks", feedback="red"),
+            e.TaskAbandoned(at=NOON, task="a", reason="its turns are used up"),
+        )
+        assert "   1 abandoned (a) · 1 blocked" in told.shown()
+
+    def test_returned_without_words_and_waiting_until_another_day(self):
+        told = Told(*tasks(3)).opened().play("T-01").finish("T-01")
+        told.tell(e.TurnReturned(at=NOON, task="T-01", cause="checks", feedback=""))
+        told.play("T-02").tell(
+            e.PlayerFailed(
+                at=NOON,
+                task="T-02",
+                n=1,
+                failure=e.Failure.TRANSIENT,
+                message="the provider did not answer",
+                usage=e.Usage(),
+            ),
+            e.SnapshotStarted(at=NOON, task="T-02", n=1, kind="partial"),
+        )
+        assert "saving" in told.shown()
+        assert "the provider did not answer" in told.shown(140)
+        told.tell(
+            e.SnapshotTaken(
+                at=NOON, task="T-02", n=1, kind="partial", commit="c", tree="c", changed=False
+            ),
+            e.WaitStarted(
+                at=NOON,
+                task="T-02",
+                until=NOON + timedelta(days=2),
+                failure=e.Failure.TRANSIENT,
+            ),
+        )
+        assert "until 2026-01-03 12:00Z, in 2d00h (transient)" in told.shown(140)
+
+    def test_the_merge_queue_is_shown_in_its_order(self):
+        told = Told(*tasks(3)).opened().approve("T-03").approve("T-01").approve("T-02")
+        merging = [row.text.split()[1] for row in told.rows() if "⇡" in row.text]
+        assert merging == ["T-03", "T-01", "T-02"]
+        assert "T-03 Part 3 of the whole" in told.shown()
+        assert "to be merged" in told.shown()
+        assert "queued behind T-01" in told.shown()
+        told.merge("T-03", 1)
+        assert told.shown().count("queued behind T-03") == 2
+        assert "onto the tip" in told.shown()
+
+    def test_a_person_at_work_is_named(self):
+        told = Told(*tasks(1)).opened().play("T-01").finish("T-01")
+        told.tell(
+            e.TurnReturned(at=NOON, task="T-01", cause="checks", feedback="red"),
+            e.TaskTaken(at=NOON, task="T-01", n=2, turn=1, start="c", onto=None, by="Ada"),
+        )
+        assert "taken" in told.shown()
+        assert "by Ada" in told.shown()
+
+    def test_what_an_agent_says_is_forgotten_when_the_next_begins(self):
+        told = Told(*tasks(1)).opened().play("T-01").hear("T-01", "Reading a.py")
+        assert "Reading a.py" in told.shown()
+        told.tell(
+            e.SpendReserved(at=NOON, id="1", task="T-01", role="player", model="m", usd=0.5),
+            after=MINUTE,
+        )
+        assert "0m00s" not in told.shown().splitlines()[1]
+        told.hear("T-01", "", "text").hear("T-01", "over", "end").hear("nobody", "x")
+        assert "Reading a.py" in told.shown()
+        told.finish("T-01").checked("T-01").coach("T-01")
+        assert "Reading a.py" not in told.shown()
+        assert "starting" in told.shown()
+
+    def test_a_heartbeat_says_all_of_it_in_a_line(self):
+        told = busy()
+        said = heartbeat(told.now, told.sights, told.at)
+        assert said.split(" · ") == snapshot(
+            [
+                "1/14 done",
+                "12m04s",
+                "$1.29+ of $20.00",
+                "T-10 asks you 12m04s",
+                "T-05 Player 12m04s",
+                "T-06 checks 12m04s",
+                "T-08 Coach 12m04s",
+                "T-07 queued 12m04s",
+                "T-09 limit 12m04s",
+                "+2 more",
+            ]
+        )
+
+    def test_every_phase_has_a_word(self):
+        # A phase without one would break the screen of the run that gets there.
+        told = busy()
+        task = told.now.tasks["T-05"]
+        coached = replace(task.last, coachings=told.now.tasks["T-08"].last.coachings)
+        for phase in set(Phase) - {Phase.PENDING, Phase.MERGED, Phase.ABANDONED}:
+            changed = replace(task, phase=phase, attempts=(coached,))
+            queue = ("T-05",) if phase is Phase.APPROVED else ()
+            state = replace(told.now, tasks={**told.now.tasks, "T-05": changed}, queue=queue)
+            rows = board(state, told.sights, told.at, Screen(columns=80, rows=24))
+            assert any(" T-05 " in row.text for row in rows)
+            assert phase not in HELPLESS or " ? T-05" in "".join(row.text for row in rows)
+
+
+@given(
+    width=st.integers(0, 200),
+    height=st.integers(0, 60),
+    text=st.one_of(st.just(HOSTILE), st.text(max_size=60)),
+    plain=st.booleans(),
+)
+def test_no_row_is_too_wide_no_footer_too_high_and_no_text_does_anything(
+    width: int,
+    height: int,
+    text: str,
+    plain: bool,  # noqa: FBT001
+):
+    told = Told(
+        Task(id="a", title=text or "-"), Task(id="b", title=text or "-"), *tasks(18), agents=20
+    ).opened()
+    for id_ in ("a", "b", *(f"T-{n:02d}" for n in range(1, 19))):
+        told.play(id_).hear(id_, text, "text")
+    rows = told.rows(width, height, plain=plain)
+    assert len(rows) <= max(0, min(16, height - 4))
+    for row in rows:
+        assert columns(row.text) <= max(0, width - 1)
+        assert not any(unicodedata.category(char) in {"Cc", "Zl", "Zp"} for char in row.text)
+        assert not set(row.text) & {"\u202e", "\u2066", "\u200b"}
+        assert row.text.isascii() or not plain
+
+
+@given(st.text(), st.integers(1, 60))
+def test_folding_and_cutting_lose_nothing_and_spill_nothing(text: str, width: int):
+    line = " ".join(text.split())
+    parts = folded(line, width)
+    assert "".join("".join(parts).split()) == "".join(line.split())
+    assert all(columns(part) <= width or len(part) == 1 for part in parts)
+    assert columns(cut(line, width)) <= width
+    assert columns(padded(cut(line, width), width)) == width
+    assert cut(line, 0) == ""
+    assert columns(ascii_only(line)) == columns(line)
+
+
+def test_words_stay_together_where_they_fit():
+    assert folded("aa bb cccccc d", 5) == ["aa bb", "ccccc", "c d"]
+
+
+def test_clocks():
+    said = [clock(seconds) for seconds in (0, 44.9, 724, 3600, 7651, 86400 * 3 + 4 * 3600)]
+    assert said == ["0m00s", "0m44s", "12m04s", "1h00m", "2h07m", "3d04h"]
+    assert bracketed(372) == "[   6m12s]"
+    assert bracketed(None) == " " * 10
+
+
+def test_a_whole_run_can_be_watched_at_every_moment():
+    # Whatever a run comes through, its footer can be drawn.
+    world = World(plan_of(*tasks(4)), {f"T-{n:02d}": writes(f"{n}", "x") for n in range(1, 5)})
+    world.go()
+    state, sights = None, {}
+    for event in world.events:
+        state = apply(state, event)
+        sights = seen(sights, event, state)
+        assert board(state, sights, datetime(2026, 1, 2, tzinfo=UTC), Screen(columns=80, rows=24))
+    assert WHOLE not in sights

@@ -1,0 +1,89 @@
+"""Journals of every schema that was ever written are read, and amount to what they did then."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from replay.make_golden import HERE, KINDS, make, of_schema, read, told
+from windlass.adapters.journal.sqlite import SqliteJournal
+from windlass.events import codec
+from windlass.events import model as e
+from windlass.runner import loop
+from windlass.scheduler import decide
+from windlass.secrets import Redactor
+from windlass.state import RunState, apply, fold
+from windlass.state.transitions import UNDER_WAY
+from windlass.views.outcome import is_finished
+
+SCHEMAS = range(1, codec.SCHEMA + 1)
+JOURNALS = sorted(HERE.glob("*.jsonl"))
+FILES = sorted(HERE.glob("*.db"))
+
+
+def schema_of(path: Path) -> int:
+    return int(path.stem.split("-")[1])
+
+
+def kinds_in(folder: Path) -> set[type[e.Event]]:
+    """What the journals of the newest schema hold facts of."""
+    return {type(event) for path in of_schema(folder, codec.SCHEMA) for event in read(path)}
+
+
+@pytest.mark.parametrize("journal", JOURNALS, ids=lambda path: path.stem)
+def test_a_journal_amounts_to_what_it_did_when_it_was_written(journal: Path):
+    lines = journal.read_bytes().splitlines()
+    assert {msgspec.json.decode(line)["schema"] for line in lines} == {schema_of(journal)}
+    events = read(journal)
+    assert told(fold(events), len(lines)) + b"\n" == journal.with_suffix(".json").read_bytes()
+    again = [codec.decode(codec.encode(event)) for event in events]
+    assert again == events, "what was read is written as the same"
+
+
+@pytest.mark.parametrize("journal", JOURNALS, ids=lambda path: path.stem)
+def test_whoever_takes_it_over_at_any_place_can_go_on(journal: Path):
+    state: RunState | None = None
+    for event in read(journal):
+        state = apply(state, event)
+        if is_finished(state):
+            continue
+        resumed = e.RunResumed(at=event.at, settings=state.settings, sandbox=state.sandbox)
+        taken = apply(state, resumed)
+        assert not [task.id for task in taken.live if task.phase in UNDER_WAY]
+        due = decide(taken, event.at)
+        assert due, f"{state.phase}: nothing is under way, and nothing begins"
+        while due:
+            for following in due:
+                taken = apply(taken, following)
+            due = decide(taken, event.at)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_the_file_of_a_journal_is_opened_and_gone_on_with(file: Path, tmp_path: Path):
+    copy = tmp_path / "journal.db"
+    shutil.copyfile(file, copy)
+    events = read(file.with_suffix(".jsonl"))
+    with SqliteJournal.read_only(copy) as journal:
+        assert [entry.event for entry in journal.read()] == events
+    with SqliteJournal.open(copy, Redactor({})) as journal:
+        journal.append(events[-1:], expected=len(events))
+    with SqliteJournal.read_only(copy) as journal:
+        assert [entry.event for entry in journal.read()] == [*events, events[-1]]
+
+
+def test_there_is_one_of_every_schema_and_in_the_newest_a_fact_of_every_kind():
+    assert {*map(schema_of, JOURNALS)} == {*map(schema_of, FILES)} == {*SCHEMAS}
+    assert not {kind.__name__ for kind in KINDS - kinds_in(HERE)}
+
+
+def test_the_next_schema_gets_its_journals_by_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Every story shows what it is told for; and what was written once stays as it is."""
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+    assert make(tmp_path) == len(of_schema(tmp_path, codec.SCHEMA))
+    written = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert kinds_in(tmp_path) == KINDS
+    assert make(tmp_path) == 0
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == written

@@ -1,0 +1,275 @@
+"""The base branch takes what was merged: forward only, and only what passed."""  # G7
+
+import pytest
+from msgspec.structs import replace
+
+from windlass.errors import IllegalEvent
+from windlass.events import model as e
+from windlass.plan import Stage, Task
+from windlass.settings import Settings
+from windlass.state import apply
+from windlass.testing.memory import Files, MemoryInbox
+from windlass.views.closing import next_steps
+from windlass.views.story import line_of
+from worlds import NOON, World, plan_of, writes
+
+A = Task(id="a", title="a")
+B = Task(id="b", title="b")
+PLAYS = {"a": writes("a", "1"), "b": writes("b", "1")}
+LAND = Settings(checks=("test",), land=True)
+
+
+def world_of(settings: Settings = LAND, rule=None, **more) -> World:
+    return World(
+        plan_of(A, B), PLAYS, settings=settings, rule=rule or (lambda _c, _f: True), **more
+    )
+
+
+def land(world: World) -> None:
+    """As `windlass land` does: a process that asks for nothing else."""
+    asked = e.LandRequested(at=world.clock.now(), by="windlass land")
+    world.first = lambda _state, _settings: asked
+    world.go()
+
+
+def words(world: World) -> list[str]:
+    lines = (line_of(event, world.state) for event in world.events)
+    return [line.word for line in lines if line is not None]
+
+
+def user_commits(world: World, **files: str) -> str:
+    """A commit of the user's own onto main."""
+    main = world.repository.branches["main"]
+    mine = world.repository._commit({**world.repository.files(main), **files}, (main,), "mine")
+    world.repository.branches["main"] = mine
+    return mine
+
+
+def test_the_branch_moves_to_the_tip_when_the_run_has_completed():
+    world = world_of()
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert world.repository.branches["main"] == world.state.tip
+    assert "LANDED" in words(world)
+
+
+def test_without_a_word_it_stays_where_it_is_and_may_land_later():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    assert world.repository.branches["main"] == world.state.base
+    land(world)
+    assert world.repository.branches["main"] == world.state.tip
+    assert world.state.ended is e.RunEnd.COMPLETED
+    before = len(world.events)
+    land(world)
+    assert world.repository.branches["main"] == world.state.tip
+    assert [type(event).__name__ for event in world.events[before:]] == [
+        "LandRequested",
+        "BaseLookStarted",
+        "BaseSeen",
+        "Landed",
+        "RunEnded",
+    ]
+
+
+def test_a_branch_that_moved_meanwhile_is_merged_with_and_verified_first():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    mine = user_commits(world, mine="1")
+    land(world)
+    main = world.repository.branches["main"]
+    assert world.repository.files(main) == {"README": "hello", "a": "1", "b": "1", "mine": "1"}
+    assert world.repository.commits[main].parents == (mine, world.state.tip)
+    verified = [ev for ev in world.events if isinstance(ev, e.VerificationStarted)]
+    assert verified[-1].commit == main
+    assert "LAND" in words(world)
+
+
+def test_what_does_not_pass_together_with_the_base_does_not_land():
+    world = world_of(
+        Settings(checks=("test",)), rule=lambda _c, files: not {"mine", "a"} <= files.keys()
+    )
+    world.go()
+    mine = user_commits(world, mine="1")
+    land(world)
+    assert world.repository.branches["main"] == mine
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert "main was not moved: Check `test` failed" in world.state.reason
+    runs = [command for label, command in world.checks.runs if label == "tip"]
+    assert len(runs) == 2, "it was asked twice before it was believed"
+
+
+def test_what_conflicts_with_the_base_is_put_to_a_person():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    mine = user_commits(world, a="mine")
+    land(world)
+    assert world.repository.branches["main"] == mine
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert "CONFLICT" in words(world)
+
+
+def test_a_dirty_checkout_keeps_the_branch_where_it_is():
+    world = world_of()
+    world.repository.dirty.add("main")
+    world.go()
+    assert world.repository.branches["main"] == world.state.base
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert "NOT MOVED" in words(world)
+    world.repository.dirty.clear()
+    land(world)
+    assert world.state.ended is e.RunEnd.COMPLETED
+
+
+def test_a_branch_that_is_gone_or_never_was_is_said():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    del world.repository.branches["main"]
+    land(world)
+    assert "the branch is gone" in world.state.reason
+
+    world = world_of()
+    first = world.first(None, None)
+    detached = e.RunStarted(
+        **{name: getattr(first, name) for name in first.__struct_fields__} | {"base_branch": None}
+    )
+    world.first = lambda _state, _settings: detached
+    world.go()
+    assert "no branch stood at" in world.state.reason
+    *_, last = next_steps(world.state, plan="plan.md", ground=None)
+    assert last == "git merge windlass/p/integration"
+
+
+def test_what_is_merged_of_an_unfinished_run_lands_and_the_run_stays_as_it_was():
+    def rule(_command: str, files: Files) -> bool:
+        return files.get("b") != "1"
+
+    settings = Settings(checks=("test",), max_turns=1)
+    world = world_of(settings, rule=rule)
+    world.go()
+    assert world.state.ended is e.RunEnd.FAILED
+    reason = world.state.reason
+    land(world)
+    assert (world.state.ended, world.state.reason) == (e.RunEnd.FAILED, reason)
+    landed = world.repository.branches["main"]
+    assert world.repository.files(landed) == {"README": "hello", "a": "1"}
+    land(world)
+    assert (world.state.ended, world.state.reason) == (e.RunEnd.FAILED, reason)
+    assert world.repository.branches["main"] == landed, "it was there already"
+
+
+_RESTS = {
+    "stop": e.RunEnd.STOPPED,
+    "pause": e.RunEnd.PAUSED,
+    "pause_now": e.RunEnd.PAUSED,
+    "abort": e.RunEnd.ABORTED,
+}
+
+
+@pytest.mark.parametrize("how", _RESTS)
+def test_what_is_merged_of_a_run_that_was_brought_to_rest_lands(how: str):
+    whole = world_of(Settings(checks=("test",), agents=1))
+    whole.go()
+    first = next(i for i, ev in enumerate(whole.events) if isinstance(ev, e.TaskMerged))
+    world = world_of()
+    world.repository = whole.repository
+    rest = (
+        e.StopRequested(at=NOON, by="somebody", how=how),
+        e.RunEnded(at=NOON, status=_RESTS[how]),
+    )
+    world.journal.append([*whole.events[: first + 1], *rest], expected=0)
+    land(world)
+    assert world.repository.branches["main"] == world.state.tip != whole.state.tip
+    assert world.state.ended is _RESTS[how]
+
+
+def test_a_landing_in_the_middle_of_a_look_at_the_tip_looks_again():
+    """The process that looked was stopped or is gone; nobody would tell what it saw."""
+    for last in (e.RunEnded(at=NOON, status=e.RunEnd.STOPPED), None):
+        world = world_of(Settings(checks=("test",), barrier=True))
+        world.go()
+        looking = e.VerificationStarted(at=NOON, commit=world.state.tip, tree="t", checks=())
+        world.journal.append([looking, *([last] if last else [])], expected=len(world.events))
+        land(world)
+        assert world.repository.branches["main"] == world.state.tip
+
+
+def test_asked_again_what_did_not_pass_is_looked_at_again():
+    """Whatever kept it from passing may be mended: another landing says so."""
+    mended: list[bool] = []
+    world = world_of(
+        Settings(checks=("test",)),
+        rule=lambda _c, files: "mine" not in files or bool(mended),
+    )
+    world.go()
+    mine = user_commits(world, mine="1")
+    land(world)
+    assert world.repository.branches["main"] == mine
+    mended.append(True)
+    land(world)
+    assert world.state.tip in world.repository.ancestry(world.repository.branches["main"])
+
+
+def test_a_landing_that_was_cut_short_ends_as_the_run_had():
+    settings = Settings(checks=("test",), max_turns=1)
+    world = world_of(settings, rule=lambda _c, files: files.get("b") != "1")
+    world.go()
+    asked = e.LandRequested(at=NOON, by="windlass land")
+    world.journal.append([asked], expected=len(world.events))  # and then it died
+    land(world)
+    assert world.state.ended is e.RunEnd.FAILED
+    assert world.repository.branches["main"] == world.state.tip
+
+
+def test_a_stop_in_the_middle_of_a_landing_is_heeded():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    world.inbox = MemoryInbox("stop")
+    land(world)
+    assert world.state.ended in {e.RunEnd.STOPPED, e.RunEnd.COMPLETED}
+
+
+def test_killed_at_every_point_the_branch_lands_once():
+    def scene() -> World:
+        world = world_of()
+        user_commits(world, mine="1")
+        return world
+
+    whole = scene()
+    points = whole.go().reached
+    for point in range(1, points + 1):
+        world = scene()
+        world.go(crash_at=point)
+        if not world.events or world.state.ended is None:
+            world.go()
+        assert world.state.ended is e.RunEnd.COMPLETED, point
+        main = world.repository.branches["main"]
+        assert world.repository.files(main) == whole.repository.files(
+            whole.repository.branches["main"]
+        )
+        assert world.state.tip in world.repository.ancestry(main)
+
+
+def test_a_fact_of_a_landing_that_nobody_asked_for_is_a_defect():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    with pytest.raises(IllegalEvent, match="nobody had asked"):
+        apply(world.state, e.Landed(at=NOON, branch="main", commit="c"))
+
+
+def test_a_branch_that_somebody_moved_by_hand_completes_no_run_whose_tip_is_red():  # B2
+    red = {"smoke": False}
+    settings = Settings(checks=("test",))
+    plan = replace(plan_of(replace(A, stage="1")), stages=(Stage(name="1", checks=("smoke",)),))
+    world = World(plan, PLAYS, settings=settings, rule=lambda command, _f: red.get(command, True))
+    world.go()
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    world.repository.branches["main"] = world.state.tip
+    first = world.first
+    land(world)
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert "smoke" in world.state.reason
+    red.clear()
+    world.first = first
+    world.go(settings=LAND)
+    assert world.state.ended is e.RunEnd.COMPLETED

@@ -1,0 +1,142 @@
+"""Killed anywhere, its journal thrown away: recovered from git, a run ends as it would have."""
+# B4 X10
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fates import no_red_and_no_markers, outcome, play_of, unbroken, worlds
+from recovering import recover
+from simulation.forgetful import Forgetful, Historian
+from windlass.events import model as e
+from windlass.plan import Task
+from windlass.runner import loop
+from windlass.state import Phase
+from worlds import World, plan_of
+
+CHUNK = 25
+
+
+def assert_sound(world: World, merged_before: set[str], calls_before: int) -> None:
+    state, repository = world.state, world.repository
+    assert state.ended is e.RunEnd.COMPLETED, state.reason
+    assert repository.tip == state.tip
+    ancestry = set(repository.ancestry(state.tip))
+    snapshots = [task.last.commit for task in state.tasks.values()]
+    assert ancestry.issuperset(snapshots), "what was approved is in the tip"
+    assert merges_in(world) == dict.fromkeys(state.tasks, 1), "each task is merged exactly once"
+    assert len(world.agent.calls) == len(set(world.agent.calls)), "no number is used twice"
+    redone = {task for task, _ in world.agent.calls[calls_before:]} & merged_before
+    assert not redone, "nothing merged is done again"
+
+
+def assert_numbers_go_on(world: World) -> None:
+    """Pins are written once: whatever comes next has a number that none has."""
+    for name in (pin.split("/") for pin in world.repository.pins):
+        if name[0] == "candidate":
+            assert world.state.candidates >= int(name[1])
+        elif name[0] == "task":
+            assert len(world.state.tasks[name[1]].attempts) >= int(name[2])
+
+
+def merges_in(world: World) -> Counter[str]:
+    """How often the tip has a merge of each task."""
+    ancestry = set(world.repository.ancestry(world.repository.tip))
+    return Counter(
+        commit.message.split()[1]
+        for name, commit in world.repository.commits.items()
+        if name in ancestry and commit.message.startswith("merge ")
+    )
+
+
+def merged(world: World) -> set[str]:
+    return {task.id for task in world.state.tasks.values() if task.phase is Phase.MERGED}
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(make=worlds(), data=st.data())
+def test_a_run_is_recovered_from_any_point(make, data: st.DataObject):
+    world, points = unbroken(make)
+    expected = outcome(world)
+    for at in data.draw(st.sets(st.integers(1, points), min_size=1, max_size=8)):
+        crashed = make()
+        crashed.go(crash_at=at)
+        before, calls = merged(crashed) if crashed.events else set(), len(crashed.agent.calls)
+        recover(crashed)
+        assert merged(crashed) >= before
+        assert_numbers_go_on(crashed)
+        crashed.go()
+        assert outcome(crashed)[0] == expected[0]
+        assert outcome(crashed)[2] == expected[2], f"crashed at {at}"
+        assert_sound(crashed, before, calls)
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(make=worlds(), data=st.data())
+def test_pins_that_are_gone_too_cost_work_but_never_the_run(make, data: st.DataObject):
+    _, points = unbroken(make)
+    world = make()
+    world.go(crash_at=data.draw(st.integers(1, points)))
+    before = merged(world) if world.events else set()
+    pins = world.repository.pins
+    for name in data.draw(st.lists(st.sampled_from(sorted(pins)))) if pins else ():
+        pins.pop(name, None)
+    recover(world)
+    assert merged(world) >= before, "what is merged shows in the tip, whatever else is gone"
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED, world.state.reason
+    assert world.repository.tip == world.state.tip
+    merges = merges_in(world)
+    assert merges == dict.fromkeys(world.state.tasks, 1), "each task is merged exactly once"
+
+
+def test_nothing_that_was_reviewed_is_paid_for_again():
+    """At every point of a turn, an answer that is pinned is the answer."""
+    points = lone().go().reached
+    for at in range(1, points + 1):
+        world = lone()
+        world.go(crash_at=at)
+        answered = {name.split("/")[2] for name in world.repository.pins if "verdict" in name}
+        recover(world)
+        world.go()
+        assert world.state.ended is e.RunEnd.COMPLETED, f"crashed at {at}"
+        for n in answered:
+            assert world.agent.reviews.count(("a", int(n))) == 1, f"crashed at {at}"
+
+
+def lone() -> World:
+    plays = {"a": play_of("a", red_turns=1, shared=False, failures=())}
+    rule = no_red_and_no_markers
+    return World(plan_of(Task(id="a", title="a")), plays, rule=rule)
+
+
+@pytest.fixture
+def always_listening(monkeypatch):
+    """In memory a run is over before anybody could look twice."""
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+
+
+def lost_again_and_again(seeds: range) -> None:
+    for seed in seeds:
+        forgetful = Forgetful(seed)
+        try:
+            forgetful.go()
+            Historian(forgetful).audit()
+        except BaseException as fault:
+            fault.add_note(f"seed {seed}")
+            raise
+
+
+@pytest.mark.usefixtures("always_listening")
+@pytest.mark.parametrize("first", range(0, 400, CHUNK))
+def test_nothing_done_is_false_where_journals_are_lost(first: int):  # B7
+    lost_again_and_again(range(first, first + CHUNK))
+
+
+@pytest.mark.sweep
+@pytest.mark.usefixtures("always_listening")
+@pytest.mark.parametrize("first", range(400, 10_400, CHUNK))
+def test_nothing_done_is_false_in_ten_thousand_lost_journals(first: int):
+    lost_again_and_again(range(first, first + CHUNK))

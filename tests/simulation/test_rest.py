@@ -1,0 +1,325 @@
+"""A run rests and goes on: pause, stop, abort; a task begins anew, or a person takes it."""
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from windlass.errors import IllegalEvent
+from windlass.events import model as e
+from windlass.plan import Task
+from windlass.ports import Message, Report
+from windlass.runner import lend, loop
+from windlass.scheduler.people import spoken
+from windlass.settings import Settings
+from windlass.state import Phase, apply
+from windlass.testing.memory import MemoryInbox
+from windlass.views.story import line_of
+from worlds import NOON, World, plan_of, writes
+
+A = Task(id="a", title="a")
+B = Task(id="b", title="b", depends_on=("a",))
+C = Task(id="c", title="c")
+PLAYS = {id_: writes(id_, "1") for id_ in "abc"}
+
+
+class Later(MemoryInbox):
+    """Somebody who speaks at the n-th look into the inbox."""
+
+    def __init__(self, n: int, *messages: Message) -> None:
+        super().__init__()
+        self.n = n
+        self.later = list(messages)
+
+    def take(self):
+        self.n -= 1
+        if self.n <= 0:
+            self.messages += self.later
+            self.later = []
+        return super().take()
+
+
+def say(world: World, command: str, task: str, text: str = "") -> None:
+    message = Message(command=command, task=task, text=text)
+    facts = spoken(message, world.state, world.clock.now())
+    assert facts, (command, world.state.tasks[task].phase)
+    world.journal.append(facts, expected=len(world.events))
+
+
+def can_say(world: World, command: str, task: str, text: str = "") -> bool:
+    message = Message(command=command, task=task, text=text)
+    return bool(spoken(message, world.state, world.clock.now()))
+
+
+def test_a_pause_lets_turns_come_to_their_end(monkeypatch):  # S9
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+    seen: set[str] = set()
+    for n in range(1, 40):
+        world = World(plan_of(A, B, C), PLAYS, inbox=Later(n, Message(command="pause")))
+        world.go()
+        state = world.state
+        if state.ended is e.RunEnd.COMPLETED:
+            continue
+        assert state.ended is e.RunEnd.PAUSED
+        assert state.reason == "paused by windlass pause"
+        phases = {task.phase for task in state.tasks.values()}
+        assert phases <= {Phase.PENDING, Phase.MERGED, Phase.RETURNED, Phase.FAILED}
+        seen |= {phase.value for phase in phases}
+        calls = list(world.agent.calls)
+        world.inbox.messages.clear()
+        world.go()
+        assert world.state.ended is e.RunEnd.COMPLETED
+        assert world.agent.calls[: len(calls)] == calls
+        assert len(world.agent.calls) == 3, "nothing was played twice"
+    assert {"pending", "merged"} <= seen
+
+
+def test_a_run_that_may_start_nobody_does_not_wait_for_a_provider():  # B6
+    def limited(n: int, _turn: int, files: dict[str, str]) -> Report | None:
+        files["a"] = str(n)
+        later = world.clock.time.replace(hour=23)
+        failed = Report(failure=e.Failure.USAGE_LIMIT, message="later", retry_at=later)
+        return failed if n == 1 else None
+
+    def refused(n: int, _turn: int, files: dict[str, str]) -> Report | None:
+        files["c"] = str(n)
+        return Report(failure=e.Failure.AUTH, message="no") if n == 1 else None
+
+    plan = plan_of(A, replace(C, model="another"))
+    world = World(plan, {"a": limited, "c": refused})
+    world.go()
+    assert world.state.ended is e.RunEnd.LIMIT
+    assert world.state.reason == "auth: no"
+    assert world.state.tasks["a"].phase is Phase.WAITING
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+
+
+def test_a_pause_does_not_wait_for_a_provider(monkeypatch):
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+
+    def limited(n: int, _turn: int, files: dict[str, str]) -> Report | None:
+        files["a"] = str(n)
+        later = world.clock.time.replace(year=2027) if n == 1 else None
+        failure = e.Failure.USAGE_LIMIT if n == 1 else None
+        return Report(failure=failure, message="limit", retry_at=later) if n == 1 else None
+
+    world = World(plan_of(A), {"a": limited}, inbox=MemoryInbox())
+
+    async def never(_moment) -> None:
+        world.inbox.messages.append(Message(command="pause"))
+        await loop.anyio.sleep_forever()
+
+    world.clock.sleep_until = never
+    world.go()
+    assert world.state.ended is e.RunEnd.PAUSED
+    assert world.state.tasks["a"].phase is Phase.WAITING
+
+
+def test_who_is_in_a_hurry_may_stop_what_is_pausing(monkeypatch):
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+    for first, then, end in (
+        ("pause", "pause_now", e.RunEnd.PAUSED),
+        ("pause", "stop", e.RunEnd.STOPPED),
+        ("pause", "abort", e.RunEnd.ABORTED),
+        ("stop", "pause", e.RunEnd.STOPPED),
+        ("pause", "pause", e.RunEnd.PAUSED),
+    ):
+        words = (Message(command=first), Message(command=then))
+        world = World(plan_of(A, B, C), PLAYS, inbox=Later(2, *words))
+        world.go()
+        assert world.state.ended is end, (first, then)
+
+
+def test_an_aborted_run_is_over():
+    world = World(plan_of(A, B), PLAYS, inbox=MemoryInbox("abort"))
+    world.go()
+    assert world.state.ended is e.RunEnd.ABORTED
+    assert world.state.reason == "aborted by windlass abort"
+
+
+def abandoned(max_turns: int = 2) -> World:
+    """A run whose task was given up."""
+    world = World(
+        plan_of(A),
+        {"a": writes("a", "RED")},
+        rule=lambda _c, files: files.get("a") != "RED",
+        settings=Settings(checks=("test",), max_turns=max_turns),
+    )
+    world.go()
+    assert world.state.tasks["a"].phase is Phase.ABANDONED
+    return world
+
+
+def test_a_task_that_is_reset_begins_anew_from_the_tip_and_nothing_is_lost():  # X8
+    world = abandoned()
+    before = world.state.tasks["a"]
+    commits = {attempt.commit for attempt in before.attempts}
+    say(world, "reset", "a")
+    task = world.state.tasks["a"]
+    assert task.phase is Phase.PENDING
+    assert task.attempts == before.attempts, "numbers go on: pins are written once"
+    world.agent.plays = {"a": writes("a", "GREEN")}
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    last = world.state.tasks["a"].last
+    assert (last.n, last.start) == (len(before.attempts) + 1, world.state.base)
+    assert [task for task, _ in world.repository.kept_aside] == ["a"]
+    assert commits <= set(world.repository.pins.values())
+    told = [line_of(event, world.state) for event in world.events]
+    assert "RESET" in [line.word for line in told if line is not None]
+
+
+def test_who_begins_anew_works_on_the_tip_wherever_the_first_try_died():  # X8 B4
+    def plays(n: int, _turn: int, files: dict[str, str]) -> None:
+        files["a"] = files.get("a", "") + str(n)
+
+    for crash in range(1, 100):
+        world = World(
+            plan_of(A, C, dialect="feature"),
+            {"a": plays, "c": writes("c", "1")},
+            rule=lambda _command, files: files.get("a") != "1",
+            settings=Settings(checks=("test",), max_turns=1),
+        )
+        world.go()
+        assert [task.phase for task in world.state.tasks.values()] == [
+            Phase.ABANDONED,
+            Phase.MERGED,
+        ]
+        say(world, "reset", "a")
+        if world.go(crash_at=crash).reached < crash:
+            break
+        world.go()
+        files = world.repository.files(world.state.tip)
+        assert files["c"] == "1", (crash, "nobody else's work is undone")
+        assert not files["a"].startswith("1"), (crash, "nor is what was reset")
+        assert len(world.repository.kept_aside) == 1
+    assert crash > 20
+
+
+def test_a_reset_can_be_undone_until_somebody_has_begun():  # X8
+    world = abandoned()
+    before = world.state.tasks["a"]
+    assert not can_say(world, "reset", "a", "undo"), "there is nothing to undo"
+    say(world, "reset", "a")
+    say(world, "reset", "a", "undo")
+    assert world.state.tasks["a"] == before
+    undone = line_of(world.events[-1], world.state)
+    assert undone is not None
+    assert "undone" in undone.text
+    again = apply(world.state, e.TaskReset(at=NOON, task="a", by="me"))
+    begun = replace(again, tasks={"a": replace(again.tasks["a"], before_reset=None)})
+    with pytest.raises(IllegalEvent, match="was not reset"):
+        apply(begun, e.TaskResetUndone(at=NOON, task="a", by="me"))
+    say(world, "reset", "a")
+    world.agent.plays = {"a": writes("a", "GREEN")}
+    world.go()
+    assert not can_say(world, "reset", "a", "undo")
+
+
+def test_an_approved_task_that_is_reset_leaves_the_queue_and_comes_back():
+    names = World(plan_of(A), PLAYS).go().names
+    world = World(plan_of(A), PLAYS)
+    world.go(crash_at=names.index("merge:before") + 1)
+    resumed = e.RunResumed(at=world.clock.now(), settings=world.settings, sandbox="none")
+    world.journal.append([resumed], expected=len(world.events))
+    assert world.state.queue == ("a",)
+    say(world, "reset", "a")
+    assert world.state.queue == ()
+    say(world, "reset", "a", "undo")
+    assert world.state.queue == ("a",)
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert len(world.agent.calls) == 1
+
+
+def test_what_was_approved_for_another_meaning_is_judged_again_once_the_reset_is_undone():  # B7
+    names = World(plan_of(A), PLAYS).go().names
+    world = World(plan_of(A), PLAYS)
+    world.go(crash_at=names.index("merge:before") + 1)
+    resumed = e.RunResumed(at=world.clock.now(), settings=world.settings, sandbox="none")
+    world.journal.append([resumed], expected=len(world.events))
+    say(world, "reset", "a")
+    other = plan_of(replace(A, text="something else"))
+    edited = e.PlanRevised(at=world.clock.now(), plan=other)
+    world.journal.append([edited], expected=len(world.events))
+    say(world, "reset", "a", "undo")
+    assert world.state.queue == ()
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert len(world.agent.calls) == 1, "the work is there"
+    assert len(world.agent.reviews) == 2, "and is reviewed as what it is for now"
+
+
+def test_a_merged_task_may_be_reset_too():
+    world = World(plan_of(A), PLAYS)
+    world.go()
+    say(world, "reset", "a")
+    assert world.state.ended is e.RunEnd.STOPPED
+    world.agent.plays = {"a": writes("a", "2")}
+    world.go()
+    assert world.repository.files(world.state.tip)["a"] == "2"
+
+
+def test_a_person_may_take_what_waits_for_their_word_to_start():  # B8 G8
+    world = World(plan_of(replace(A, complexity=9)), PLAYS)
+    world.go()
+    assert world.state.tasks["a"].phase is Phase.HELP_TO_START
+    say(world, "take", "a", "Ada")
+    task = world.state.tasks["a"]
+    anyio.run(lend, world.repository, world.events[-1], task)
+    world.repository.workspaces["a"]["a"] = "by hand"
+    say(world, "give", "a")
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert world.agent.calls == []
+
+
+def test_a_person_takes_a_task_and_hands_it_back():  # B8
+    world = abandoned()
+    say(world, "take", "a", "Ada")
+    task = world.state.tasks["a"]
+    assert (task.phase, task.last.by, task.status) == (Phase.TAKEN, "Ada", "needs_human")
+    world.go()
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN, "nobody else works on it meanwhile"
+    assert not can_say(world, "take", "a")
+    world.repository.workspaces["a"]["a"] = "by hand"
+    world.repository.prepared["a"] = (task.last.n, task.last.start, None)
+    say(world, "give", "a", "mended it")
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert world.repository.files(world.state.tip)["a"] == "by hand"
+    assert world.agent.reviews, "a person's work is reviewed like any"
+    told = [line_of(event, world.state) for event in world.events]
+    assert {"TAKEN", "GIVEN"} <= {line.word for line in told if line is not None}
+
+
+def test_a_live_run_lends_a_workspace_to_the_person(monkeypatch):
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0)
+    first = Message(command="take", task="b", text="Ada")
+    world = World(plan_of(A, replace(B, depends_on=()), C), PLAYS, inbox=MemoryInbox(first))
+    world.settings = Settings(checks=("test",), agents=1)
+    world.go()
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert set(world.state.done) == {"a", "c"}
+    assert "b" in world.repository.workspaces
+    assert [task for task, _ in world.agent.calls] == ["a", "c"]
+
+
+def test_what_waits_for_others_cannot_be_taken_and_nor_can_what_is_done():
+    world = World(plan_of(A, B), PLAYS, inbox=MemoryInbox("stop"))
+    world.go()
+    assert not can_say(world, "take", "b")
+    assert not can_say(world, "give", "b")
+    assert not can_say(world, "give", "a")
+    world.inbox.messages.clear()
+    world.go()
+    assert not can_say(world, "take", "a")
+
+
+def test_the_scenario_belongs_to_nobody():
+    plan = replace(plan_of(A), e2e="try it")
+    settings = Settings(checks=("test",), e2e=Settings().e2e.__class__(run=True))
+    world = World(plan, PLAYS, settings=settings)
+    world.go()
+    assert not can_say(world, "reset", "e2e")
+    assert not can_say(world, "take", "e2e")
