@@ -369,7 +369,8 @@ class TestAtTheEndOfARun:
         script = (
             "import os, sys; from pathlib import Path; from windlass.cli.pr import offer;"
             "from windlass.cli.wiring import Project;"
-            "sys.exit(offer(Project(Path('.').resolve(), dict(os.environ)), 'plan', wish=None))"
+            "project = Project(Path('.').resolve(), dict(os.environ));"
+            "sys.exit(offer(project, project.last_run('plan'), wish=None))"
         )
         ours, theirs = pty.openpty()
         try:
@@ -410,7 +411,10 @@ class TestAtTheEndOfARun:
         assert len(forge.prs) == (1 if wish else 0)
 
     def test_one_that_cannot_be_opened_needs_a_person(self, done, forge, capsys):
-        assert offer(Project(done.repo, done.environment), "plan", wish=True) == 3
+        project = Project(done.repo, done.environment)
+        state = project.last_run("plan")
+        assert state is not None
+        assert offer(project, state, wish=True) == 3
         assert "no remote to push to" in capsys.readouterr().err
 
 

@@ -77,14 +77,15 @@ def start_or_resume(project: Project, plan: Plan, request: Request) -> int:
     """Haul the plan, and return the exit code."""
     hauling = _Hauling(project, plan, request)
     try:
-        code = hauling.go()
+        state = hauling.go()
     except (OSError, GitFailed, JournalUnwritable) as error:
         raise hauling.interrupted(error) from error
+    code = EXIT_CODES[state.ended or RunEnd.STOPPED]
     if code or request.options.get("pr") is False:
         return code
     from windlass.cli.pr import offer
 
-    return offer(project, plan.id, wish=request.options.get("pr"))
+    return offer(project, state, wish=request.options.get("pr"))
 
 
 class _Hauling:
@@ -122,8 +123,8 @@ class _Hauling:
         project.refuse_unfit(self._settings, plan.id)
         self._base = project.base(self._settings.base, plan.id)
 
-    def go(self) -> int:
-        """Take the lock, settle what to do with an unfinished run, and haul."""
+    def go(self) -> RunState:
+        """Take the lock, settle what to do with an unfinished run, haul, and say how it ended."""
         with self._project.holding(self._plan.id) as journal:
             before = newest(list(journal.read()))
             if before is not None:
@@ -151,7 +152,7 @@ class _Hauling:
         cure = f"{trouble.cure}, then go on with `{command}`; nothing recorded is lost"
         return Interrupted(trouble.what, hint=cure)
 
-    def _haul(self, journal: WritableJournal, before: RunState | None) -> int:
+    def _haul(self, journal: WritableJournal, before: RunState | None) -> RunState:
         """Haul it, and let whoever follows from outside come to the end of it."""
 
         def recorded() -> list[Event]:
@@ -163,7 +164,7 @@ class _Hauling:
         finally:
             self._outside.close()
 
-    def _hauled(self, journal: WritableJournal, before: RunState | None) -> int:
+    def _hauled(self, journal: WritableJournal, before: RunState | None) -> RunState:
         run = before.run if before is not None else new_run_id()
         world = self._world(journal, run, before)
         self._warn(world.sandbox.level, before)
@@ -218,7 +219,7 @@ class _Hauling:
         await self._unread.wait()
         signal.raise_signal(signal.SIGHUP)
 
-    def _catch_up(self, journal: WritableJournal, before: RunState) -> int:
+    def _catch_up(self, journal: WritableJournal, before: RunState) -> RunState:
         """Show the end of a run that was recorded by a process which was killed right after."""
         world = self._world(journal, before.run, before)
         anyio.run(world.catch_up, before, journal.last)
@@ -241,7 +242,7 @@ class _Hauling:
             traceparent=self._outside.traceparent,
         )
 
-    def _close(self, state: RunState, seq: int) -> int:
+    def _close(self, state: RunState, seq: int) -> RunState:
         if self._data is not None:
             self._data.result(state, seq)
         kept = self._project.folders(self._plan.id).workspaces.relative_to(self._project.root)
@@ -254,7 +255,7 @@ class _Hauling:
         )
         self._screen.closing(lines)
         write_step_summary(self._project.environment, state, lines)
-        return EXIT_CODES[state.ended or RunEnd.STOPPED]
+        return state
 
     def _warn(self, level: Level, before: RunState | None) -> None:
         if level not in WALLED:
@@ -311,7 +312,7 @@ class _Hauling:
             resuming=request.resuming,
         )
 
-    def _abort(self, journal: WritableJournal, before: RunState) -> int:
+    def _abort(self, journal: WritableJournal, before: RunState) -> RunState:
         state = record_end(self._project, journal, before, ABORT_RUN)
         return self._close(state, journal.last)
 

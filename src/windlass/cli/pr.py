@@ -58,24 +58,24 @@ def command(
     return _published(project, state, wanted, by_agent=by_agent)
 
 
-def offer(project: Project, plan_id: str, *, wish: bool | None) -> int:
+def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
     """At the end of a run: what `--pr` asks for, or what a person who sits there says."""
-    state = project.last_run(plan_id)
-    if state is None or state.ended is not RunEnd.COMPLETED or not merges(state):
+    if state.ended is not RunEnd.COMPLETED or not merges(state):
         return 0
-    if wish is None:
-        if not _is_attended() or landed_at(state) is not None or not has_remote(project):
-            return 0
-        wish = click.confirm("Create PR for this milestone?", default=True, err=True)
-    if not wish:
+    if wish is None and (not _is_attended() or landed_at(state) is not None):
         return 0
     try:
+        if wish is None:
+            question = "Create PR for this milestone?"
+            wish = has_remote(project) and click.confirm(question, default=True, err=True)
+        if not wish:
+            return 0
         # What a run prints is its own: JSON lines, perhaps.
         return _published(project, state, Wanted(attended=_is_attended()), aside=True)
     except WindlassError as error:
         # The run itself is complete; what could not be shown of it needs a person.
         told = one_line(str(error), 2000)
-        click.echo(f"windlass: {told}; try again: windlass pr {plan_id}", err=True)
+        click.echo(f"windlass: {told}; try again: windlass pr {state.plan.id}", err=True)
         return EXIT_CODES[RunEnd.NEEDS_HUMAN]
 
 
