@@ -28,8 +28,9 @@ PAUSE = 0.4
 def command(into: Path | None) -> int:
     """Run a small plan offline: the real agent program, a scripted model, no key, no network.
 
-    A sample repository is made in a temporary folder. Two agents work at once, a check sends one
-    turn back, the run is killed with SIGKILL on the way and resumed, and everything is merged.
+    A sample repository is made in a temporary folder. Two agents work at once; a check sends one
+    turn back and the Coach another; the run is killed with SIGKILL on the way and resumed; work
+    that conflicts is settled by its Player; and everything is merged.
     """
     from windlass.testing.sample import FILES, book
     from windlass.testing.stage import Stage, scripted_model

@@ -1,13 +1,15 @@
 """A small project, a plan for it, and a scripted model that plays the plan: for demo and tests.
 
 The Players write with their shell, by relative paths, so that the same script plays inside every
-sandbox. One of them gets a detail wrong in its first turn, and a check sends it back.
+sandbox. One of them gets a detail wrong in its first turn, and a check sends it back. Two that work
+at once add a line to the same place of one file, and whoever comes second settles the conflict.
 """
 
 from windlass.testing.model.script import Answer, Book, Call, Say, Script, Step
 
 FILES = {
     "README.md": "# tally\n\nCounts the words of a text.\n",
+    "CHANGES.md": "# Changes\n\n",
     "tally/__init__.py": '"""Counts the words of a text."""\n',
     "tests/__init__.py": "",
     "tests/test_package.py": (
@@ -45,6 +47,7 @@ FILES = {
 **Acceptance Criteria:**
 - [ ] `count("to be or not to be")["be"]` is 2
 - [ ] a test proves it
+- [ ] `CHANGES.md` has a line about it
 
 ## Task 1.3: Format a table
 
@@ -58,6 +61,7 @@ FILES = {
 - [ ] the most frequent word comes first
 - [ ] words that occur equally often stand in alphabetical order
 - [ ] a test proves it
+- [ ] `CHANGES.md` has a line about it
 
 ## Task 1.4: Make it a program
 
@@ -153,6 +157,21 @@ def write(path: str, content: str) -> Call:
     return Call("Bash", {"command": script, "description": f"Write {path}"})
 
 
+def _announce(line: str) -> Call:
+    """A Player's shell that adds a line at the end of the list of changes."""
+    script = f"printf '%s\\n' '- {line}' >> CHANGES.md"
+    return Call("Bash", {"command": script, "description": "Add a line to CHANGES.md"})
+
+
+_SETTLE = Call(
+    "Bash",
+    {
+        "command": "sed -i.bak -E '/^(<{7}|={7}|>{7})/d' CHANGES.md && rm CHANGES.md.bak",
+        "description": "Keep both lines of CHANGES.md",
+    },
+)
+
+
 def playing(*steps: Step, summary: str, pause: float = 0.0) -> Script:
     """A Player that does the steps, one answer each, and says what it did."""
     return _paced((*steps, Call("StructuredOutput", {"summary": summary})), pause)
@@ -188,7 +207,10 @@ def book(pause: float = 0.0) -> Book:
     """What the scripted model says to each Player; a pause before each answer makes it human."""
     look = Call("Glob", {"pattern": "**/*.py"})
     good, bad = _TABLE.format(key="(-item[1], item[0])"), _TABLE.format(key="-item[1]")
+    settled = "What was settled: both lines of CHANGES.md are kept."
     plays = {
+        "Task: 1.2\n|conflict markers": playing(_SETTLE, summary=settled, pause=pause),
+        "Task: 1.3\n|conflict markers": playing(_SETTLE, summary=settled, pause=pause),
         "Task: 1.1\n": playing(
             look,
             write("tally/words.py", _WORDS),
@@ -214,6 +236,7 @@ def book(pause: float = 0.0) -> Book:
                     'self.assertEqual(count("to be or not to be")["be"], 2)',
                 ),
             ),
+            _announce("`tally.count` counts the words of a text"),
             summary="What was implemented: count(text).\nKey decisions: a Counter.",
             pause=pause,
         ),
@@ -233,6 +256,7 @@ def book(pause: float = 0.0) -> Book:
         "Task: 1.3\n": playing(
             write("tally/table.py", bad),
             write("tests/test_table.py", _TABLE_TEST),
+            _announce("`tally.table` shows counts as a table"),
             summary="What was implemented: table(counts). All done, every test passes.",
             pause=pause,
         ),
