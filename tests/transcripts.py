@@ -20,8 +20,9 @@ from markdown_it import MarkdownIt
 
 _SAVED = re.compile(r"Save this as\s+`([^`]+)`:$")
 _VARIES = (
-    (re.compile(r"\b\d\d:\d\d:\d\dZ"), "TIME"),
+    # A date takes its time along, so it comes first.
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?"), "DATE"),
+    (re.compile(r"\b\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "HASH"),
     (re.compile(r"\b(\d+h)?(\d+m)?\d+(\.\d+)?s\b"), "LONG"),
 )
