@@ -1,6 +1,7 @@
 """Under .ci/run a test that skips has hidden something: the machine was to be made fit for it."""
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -8,6 +9,12 @@ from hypothesis import settings
 
 settings.register_profile("windlass", deadline=None)  # a busy machine is not a slow program
 settings.load_profile("windlass")
+
+# Whoever starts the tests in the background, or with nohup, has their signals ignored, and every
+# process that a test starts would inherit that.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STRICT = os.environ.get("WINDLASS_SKIPS_FAIL") == "1"
 ALLOWED = tuple(os.environ.get("WINDLASS_SKIPS_ALLOWED", "").split(",")) if STRICT else ()

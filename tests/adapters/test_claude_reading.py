@@ -11,9 +11,11 @@ from claude_agent_sdk import (
     TextBlock,
     ToolUseBlock,
 )
+from msgspec import Struct
 
 from windlass.adapters.agents import claude_reading as reading
 from windlass.events.model import Failure
+from windlass.events.review import PlayerAnswer
 from windlass.ports import Brief
 from windlass.secrets import Redactor
 from windlass.settings import AgentSettings
@@ -76,6 +78,15 @@ class TestReading:
         assert report.summary == "second"
         assert (report.usage.cost_usd, report.usage.input_tokens) == (0.7, 140)
 
+    def test_an_answer_is_none_unless_the_program_then_ends_well(self):  # B2
+        """What it runs can write into its output, and stop or kill it before it speaks itself."""
+        reader = self._reader(answer=PlayerAnswer)
+        reader.read(self._result(structured_output={"summary": "done"}), 0)
+        assert reader.report("").answer == PlayerAnswer(summary="done")
+        for ended in ("exit code 137", "it did not end by itself"):
+            assert reader.report(ended).answer is None
+        assert reader.overdue("the model sent nothing for 5 seconds").answer is None
+
     @pytest.mark.parametrize(
         ("reason", "failure"),
         [
@@ -111,11 +122,10 @@ class TestReading:
         assert reader.deadline == 100
 
     @staticmethod
-    def _reader() -> reading.Reader:
+    def _reader(answer: type[Struct] | None = None) -> reading.Reader:
         settings = AgentSettings(idle_timeout=10, timeout=100)
-        return reading.Reader(
-            Brief(task="1.1", n=1, role="player", prompt="", model=""), print, settings, retries=1
-        )
+        brief = Brief(task="1.1", n=1, role="player", prompt="", model="", answer=answer)
+        return reading.Reader(brief, print, settings, retries=1)
 
     @staticmethod
     def _result(cost: float = 0, tokens: int = 0, **fields: Any) -> ResultMessage:

@@ -22,7 +22,7 @@ from waiting import eventually
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.limits import Limits
 from windlass.adapters.processes import run
-from windlass.adapters.sandbox.bubblewrap import Bubblewrap
+from windlass.adapters.sandbox.bubblewrap import APART, SYSCTL, Bubblewrap
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import Plain
 from windlass.errors import ConfigError
@@ -337,15 +337,21 @@ def shared() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_it_works_for_a_user_without_privileges(shared: Path):  # B5
+def as_nobody() -> list[str]:
+    """What starts a command for a user without privileges."""
     if os.geteuid() != 0:
         pytest.skip("every other test here runs without privileges already")
     if not (setpriv := shutil.which("setpriv")):
         pytest.skip("setpriv is not installed")
     nobody = [setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    world = World(shared)
     if subprocess.run([*nobody, "bwrap", "--ro-bind", "/", "/", "true"], check=False).returncode:
         pytest.skip("users without privileges may not make namespaces here")
+    return nobody
+
+
+def test_it_works_for_a_user_without_privileges(shared: Path):  # B5
+    nobody = as_nobody()
+    world = World(shared)
     os.chown(world.checkout, 65534, 65534)
     os.chown(world.home, 65534, 65534)
     sandbox, box = world.sandbox(), world.box()
@@ -362,6 +368,54 @@ def test_it_works_for_a_user_without_privileges(shared: Path):  # B5
     assert done.stderr == b""
     assert done.stdout.split() == [b"65534", b"CapEff:", b"0000000000000000", b"home", b"srv"]
     assert (world.checkout / "made").stat().st_uid == 65534
+
+
+REACHING = """
+SECRET_OF_PARENT=1 sleep 60 & victim=$!
+{apart} sh -c "
+  kill -9 $victim 2>&1; cat /proc/$victim/environ 2>&1; echo x 2>&1 > /proc/$victim/fd/1
+  grep -c SECRET_OF_PARENT /proc/[0-9]*/environ 2>/dev/null | grep -v :0
+  echo made > made"
+kill -0 $victim && echo it lives
+"""
+
+
+def assert_nothing_was_reached(told: str) -> None:
+    assert "it lives" in told
+    assert "SECRET_OF_PARENT" not in told
+    assert "/environ:1" not in told
+
+
+def test_what_is_kept_apart_reaches_nothing_of_who_started_it(world: World):  # B5 G4
+    """What a Coach runs is the Player's code, in the Coach's own box."""
+    apart = world.sandbox().apart()
+    assert apart, "one of them works wherever bubblewrap does"
+    assert_nothing_was_reached(world.sh(REACHING.format(apart=" ".join(apart))))
+    assert (world.checkout / "made").read_text() == "made\n"
+
+
+def test_it_is_kept_apart_for_a_user_without_privileges(shared: Path):  # B5 G4
+    nobody = as_nobody()
+    world = World(shared)
+    os.chown(world.checkout, 65534, 65534)
+    os.chown(world.home, 65534, 65534)
+    sandbox, box = world.sandbox(), world.box()
+    script = REACHING.format(apart=" ".join(APART[0])) + "\nps -e 2>&1 | wc -l"
+    # The box of an ordinary user has no lid on /proc/sys, which only root needs.
+    argv = " ".join(f"'{word}'" for word in sandbox.argv(box, ["sh", "-c", "SCRIPT"]))
+    argv = argv.replace(" ".join(f"'{word}'" for word in SYSCTL), "").replace("SCRIPT", script)
+
+    done = subprocess.run(
+        [*nobody, "sh", "-c", argv],
+        env=sandbox.environment(box),
+        capture_output=True,
+        check=False,
+        timeout=20,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert_nothing_was_reached(done.stdout)
 
 
 def test_a_clone_that_borrows_objects_works_and_leaves_the_repository_alone(world: World):  # G4

@@ -99,7 +99,7 @@ class ClaudeAgent:
         if self._program is None:
             message = "the program `claude` is missing; reinstall claude-agent-sdk"
             return Report(failure=Failure.ENVIRONMENT, message=message)
-        box = self._box(Path(workspace), self._program, brief.traceparent)
+        box = self._box(Path(workspace), self._program, brief)
         argv = self._sandbox.argv(box, [str(self._program), *self._flags(brief)])
         argv = bounded(self._sandbox.level, self._sandbox.limits, argv)
         async with contextlib.AsyncExitStack() as stack:
@@ -131,16 +131,31 @@ class ClaudeAgent:
         message = f"the agent was ended: {excess[0]}"
         return replace(report, failure=Failure.CRASHED, message=message)
 
-    def _box(self, checkout: Path, program: Path, traceparent: str) -> Box:
+    def _box(self, checkout: Path, program: Path, brief: Brief) -> Box:
         env = {
-            **({"TRACEPARENT": traceparent} if traceparent else {}),
+            **({"TRACEPARENT": brief.traceparent} if brief.traceparent else {}),
             **VARIABLES,
+            **(self._kept_apart() if brief.role == "coach" else {}),
             "CLAUDE_CODE_MAX_RETRIES": str(self._retries),
             # A tool may take as long as the agent; without this, ten minutes.
             "BASH_MAX_TIMEOUT_MS": str(int(self._settings.timeout * 1000)),
             **self._credentials,
         }
         return Box(checkout=checkout, network=True, env=env, read=(program,))
+
+    def _kept_apart(self) -> dict[str, str]:
+        """Let what a Coach runs reach nothing of the Coach.
+
+        It is the Player's code. Beside the program it could write an answer of its own into the
+        program's output, or take the program's token and have the model say what it likes.
+        """
+        if not (words := self._sandbox.apart()):
+            return {}
+        unset = (word for name in sorted(self._credentials) for word in ("-u", name))
+        program, *options = (*words, "env", *unset, "bash", "-c")
+        # The program parts what it finds here at the last space before a dash, quotes what comes
+        # before that, leaves the rest to the shell, and puts the whole command behind it.
+        return {"CLAUDE_CODE_SHELL_PREFIX": f"{program} {chr(9).join(options)}"}
 
     def _flags(self, brief: Brief) -> tuple[str, ...]:
         # One word each, so that no value can be taken for a flag of its own.

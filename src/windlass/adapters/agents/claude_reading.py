@@ -7,6 +7,8 @@ and its stream ends it; a subagent's requests are announced by nothing, so while
 any tool does, only the total deadline counts.
 Rule 3: cost and tokens are the last result's totals, which cover all models and subagents; its
 `usage` covers neither.
+Rule 4: an answer is one only if the program then ends by itself, and well: what it runs could have
+put words into its mouth, and silenced it before it spoke.
 """
 
 import re
@@ -37,7 +39,7 @@ LINE = 200
 """Characters of an activity's line."""
 COMMAND = 50
 """Characters of a command that are shown."""
-LINGER = 5.0
+LINGER = 15.0
 """Seconds the program may take to exit once it has answered."""
 
 _ESCAPE = re.compile(
@@ -184,18 +186,18 @@ class Reader:
         """What came of a conversation that was interrupted for that reason."""
         result = self.result
         if result is not None and not (result.terminal_reason or "").startswith("aborted"):
-            return self.report("")  # it was done after all
+            return self.report(lateness)  # it was done after all
         return Report(failure=Failure.STALLED, message=lateness, usage=self._usage())
 
     def report(self, ended: str) -> Report:
-        """What came of a conversation that ended by itself."""
+        """What came of a conversation; `ended` says how, unless it ended by itself and well."""
         result, usage = self.result, self._usage()
         if result is None:
             message = f"the agent ended without an answer ({ended or 'no word why'})"
             return Report(failure=Failure.CRASHED, message=message, usage=usage)
         said = result.result or self._said
         if not result.is_error:
-            return Report(summary=said, answer=self._answer(result), usage=usage)
+            return Report(summary=said, answer=None if ended else self._answer(result), usage=usage)
         if result.terminal_reason == "structured_output_retry_exhausted":
             return Report(summary=said, usage=usage)  # it worked, and found no words that fit
         if result.terminal_reason == "max_turns":

@@ -78,10 +78,12 @@ class _Conversation:
                 if not await self._started(prompt):
                     return None
                 await self._listen(scope)
-            if scope.cancelled_caught and reader.result is None:
-                lateness = reader.lateness
-                await self._interrupt()
-                return reader.overdue(lateness)
+            if scope.cancelled_caught:
+                if reader.result is None:
+                    lateness = reader.lateness
+                    await self._interrupt()
+                    return reader.overdue(lateness)
+                self.exit = "it did not end by itself"
         except ProcessError as error:
             # It comes after an answer that is an error, too; the answer says more.
             self.exit = f"exit code {error.exit_code}"

@@ -40,6 +40,19 @@ FLAGS = (
     *("--cap-drop", "ALL"),
 )
 
+APART = (
+    (
+        *("bwrap", "--dev-bind", "/", "/", "--proc", "/proc"),
+        *("--unshare-user", "--unshare-pid", "--die-with-parent", "--"),
+    ),
+    ("unshare", "--user", "--pid", "--fork", "--kill-child", "--"),
+)
+"""Boxes in the box, with all that the outer one has; the first that works is used. For root it is
+the second: its box has no full /proc to make another of, and no right to have its own uid there.
+
+Users of their own: the kernel lets no process look into one whose users are not its own. Processes
+of their own: what has no number cannot be killed."""
+
 FRESH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (in the box they are nobody else's)
 UNUSED = frozenset({"boot", "dev", "lost+found", "proc"})
 COVERED = (Path("/home"), Path("/root"), Path("/run"), Path("/var/run"))
@@ -149,13 +162,24 @@ class Bubblewrap:
             box=box,
         )
 
+    def apart(self) -> tuple[str, ...]:
+        """Give the command line of a box in the box, where the kernel allows one."""
+        return self._apart
+
+    @cached_property
+    def _apart(self) -> tuple[str, ...]:
+        return next((words for words in APART if self._tried(*words, "true") is None), ())
+
     def probe(self) -> str | None:
         """Run `true` in a box; return why that does not work here, or None."""
         if self._program is None:
             return "bubblewrap (`bwrap`) is not installed"
+        return self._tried("true")
+
+    def _tried(self, *command: str) -> str | None:
         with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
             box = Box(checkout=Path(folder), network=False)
-            return why_not(self.argv(box, ["true"]), self.environment(box))
+            return why_not(self.argv(box, command), self.environment(box))
 
     @cached_property
     def _size(self) -> tuple[str, ...]:

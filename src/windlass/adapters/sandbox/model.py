@@ -40,3 +40,7 @@ class Sandbox(Protocol):
     def environment(self, box: Box) -> dict[str, str]:
         """The whole environment to start it with."""
         ...
+
+    def apart(self) -> tuple[str, ...]:
+        """What a process puts before a command that is to reach nothing of it; empty where not."""
+        ...

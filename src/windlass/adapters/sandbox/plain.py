@@ -114,6 +114,10 @@ class Plain:
             box=box,
         )
 
+    def apart(self) -> tuple[str, ...]:
+        """Give nothing: without walls there are none within them."""
+        return ()
+
 
 def bare_environment(
     user: Mapping[str, str],

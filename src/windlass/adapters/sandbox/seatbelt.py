@@ -163,6 +163,10 @@ class Seatbelt:
             box=box,
         )
 
+    def apart(self) -> tuple[str, ...]:
+        """Give nothing: a profile cannot be narrowed from within."""
+        return ()
+
     def probe(self) -> str | None:
         """Run `true` under a profile; return why that does not work here, or None."""
         if sys.platform != "darwin":
