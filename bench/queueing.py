@@ -1,6 +1,7 @@
 """The merge queue: how long merges wait for their checks, in batches and one after the other.
 
-The real decide loop; only checks of merged trees take time, one at a time, as with one test slot.
+The real decide loop. Only checks of merged trees take time, one at a time, as with one test slot
+that nobody else wants; tasks' own checks cost the same either way, and nothing here.
 A task that is broken is green alone and red with any other; its Player mends it when it is told.
 """
 

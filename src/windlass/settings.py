@@ -130,7 +130,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agents: Annotated[int, Meta(ge=1, le=64)] = 3
     """How many agents work at once."""
     test_slots: Annotated[int, Meta(ge=1, le=64)] = 3
-    """How many tasks' checks run at once; those of the one merge come on top."""
+    """How many commits are checked at once, that of the merge among them."""
     barrier: bool = False
     """Begin a stage only when the one before it is settled, also where the plan does not ask."""
     batch: Annotated[int, Meta(ge=1, le=64)] = 8

@@ -7,7 +7,8 @@ from windlass.dialects import load
 from windlass.events import model as e
 from windlass.plan import Plan, Stage, Task
 from windlass.settings import Settings
-from windlass.state import Phase
+from windlass.state import Phase, apply
+from windlass.state.transitions import IN_MERGE
 from windlass.testing.memory import Play
 from worlds import World, plan_of, writes
 
@@ -59,21 +60,40 @@ def test_a_person_may_ask_for_barriers_where_the_plan_does_not():
     assert position(world, e.PlayerStarted, "e") > position(world, e.TaskMerged, "c")
 
 
-def test_no_more_checks_run_at_once_than_there_are_slots():
+@pytest.mark.parametrize("slots", [1, 2])
+def test_no_more_checks_run_at_once_than_there_are_slots(slots: int):
+    """Those of a merge are checks like any other, and do not come on top."""
     tasks = [Task(id=id_, title=id_) for id_ in "abcde"]
-    settings = Settings(checks=("test",), agents=5, test_slots=2)
+    settings = Settings(checks=("test",), agents=5, test_slots=slots, batch=1)
     world = World(plan_of(*tasks), plays(), settings=settings)
     world.go()
     assert world.state.ended is e.RunEnd.COMPLETED
     running, most = set[str](), 0
-    snapshots = {ev.commit for ev in world.events if isinstance(ev, e.SnapshotTaken)}
     for event in world.events:
-        if isinstance(event, e.ChecksStarted) and event.commit in snapshots:
-            running.add(event.task)
+        if isinstance(event, e.ChecksStarted):
+            running.add(event.commit)
         elif isinstance(event, e.ChecksFinished):
-            running.discard(event.task)
+            running.discard(event.commit)
         most = max(most, len(running))
-    assert most == 2
+    assert most == slots
+
+
+def test_a_merge_is_checked_before_tasks_that_wait_for_the_same_slot():
+    tasks = [Task(id=id_, title=id_) for id_ in "abcdefghijklmnop"]
+    settings = Settings(checks=("test",), agents=4, test_slots=1)
+    each = {task.id: writes(task.id, "1") for task in tasks}
+    world = World(plan_of(*tasks), each, settings=settings)
+    world.go()
+    state, both = None, 0
+    for event in world.events:
+        phases = {task.phase for task in state.live} if state is not None else set[Phase]()
+        ready = phases & IN_MERGE == {Phase.BUILT}
+        if isinstance(event, e.ChecksStarted) and ready:
+            assert state is not None
+            assert event.commit == state.tasks[event.task].candidate_commit
+            both += Phase.SAVED in phases
+        state = apply(state, event)
+    assert both > 0, "a task waited for the slot that the merge was given"
 
 
 def test_a_failed_group_blocks_its_dependents_only():

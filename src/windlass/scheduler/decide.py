@@ -26,8 +26,8 @@ def decide(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     if state.phase in {RunPhase.NEW, RunPhase.CHECKING_BASE} or ending.base_is_refused(state):
         return ending.baseline(state, at)
     return (
-        turns.steps(state, at)
-        or merge_queue.steps(state, at)
+        merge_queue.steps(state, at)
+        or turns.steps(state, at)
         or barriers.steps(state, at)
         or priority.starts(state, at)
         or ending.end(state, at)

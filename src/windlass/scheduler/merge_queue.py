@@ -15,6 +15,7 @@ from typing import assert_never
 from windlass.events import model as e
 from windlass.scheduler import evidence
 from windlass.scheduler.gate import Judgement, Verdict
+from windlass.scheduler.slots import free_slots
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.transitions import IN_MERGE
 
@@ -46,7 +47,7 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
         return (due,)
     if (task := _next(state, batch)) is not None:
         return (_begin(state, task, batch, at),)
-    return (_check(state, batch, at),) if batch else ()
+    return (_check(state, batch, at),) if batch and free_slots(state) > 0 else ()
 
 
 def _batch(state: RunState, built: list[TaskState]) -> list[TaskState]:

@@ -8,6 +8,7 @@ from windlass.events import model as e
 from windlass.plan import same_meaning
 from windlass.scheduler import evidence, failures, retry, reviews
 from windlass.scheduler.gate import Judgement
+from windlass.scheduler.slots import free_slots
 from windlass.state import Phase, RunState, TaskState
 
 MAX_ROUNDS = 3
@@ -28,11 +29,11 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 def _within_slots(state: RunState, due: Iterable[e.Event]) -> Iterator[e.Event]:
     """What is due, but for checks beyond those that may run at once: their turn will come."""
-    running = sum(task.phase is Phase.CHECKING for task in state.live)
+    free = free_slots(state)
     for event in due:
         if isinstance(event, e.ChecksStarted):
-            running += 1
-            if running > state.settings.test_slots:
+            free -= 1
+            if free < 0:
                 continue
         yield event
 
