@@ -164,7 +164,7 @@ def sent_back(brief: Brief) -> Review:
 
 def flagged(agent: ScriptedAgent) -> str:
     [prompt] = {brief.prompt for brief in agent.briefs if brief.role == "coach"}
-    return prompt.partition("Changed although they judge the work")[2].partition("«")[0]
+    return prompt.partition("Changed although they judge the work")[2].partition("«end")[0]
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_without_a_coachs_word_by_schema_nothing_is_approved(name: str, desk: De
 def test_fewer_tests_than_on_the_base_are_pointed_out(name: str, ran: int | None, desk: Desk):  # B2
     agent = run(desk, CHEATS[name][0], PYTEST, coach=True)
     prompt = next(brief.prompt for brief in agent.briefs if brief.role == "coach")
-    said = prompt.partition("prove less than before")[2].partition("«")[0]
+    said = prompt.partition("prove less than before")[2].partition("«end")[0]
     if ran is None:
         assert said == "", "what a tree prints can be forged; its file is flagged all the same"
     else:

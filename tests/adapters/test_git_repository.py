@@ -196,7 +196,11 @@ class TestConflicts:
     async def test_names_need_not_be_text(self, user: User):
         name = os.fsdecode(b"caf\xe9\nx")
         told = await self.conflict(user, {name: "1\n"}, {name: "2\n"})
-        assert told.files == ("caf\ufffd\nx",)
+        assert told.files == ("caf\ufffd\\nx",)
+        assert told.detail.splitlines()[1:] == [
+            "- caf\ufffd\\nx",
+            "CONFLICT (add/add): Merge conflict in caf\ufffd\\nx",
+        ]
 
 
 class TestWorkspaces:

@@ -105,7 +105,16 @@ class TestContent:
 
     @pytest.mark.parametrize(
         "name",
-        [b"caf\xe9", b"new\nline", b" space ", b"-dash", b"quote\"'", b"tab\t", "ü✓".encode()],
+        [
+            b"caf\xe9",
+            b"new\nline",
+            b" space ",
+            b"-dash",
+            b"quote\"'",
+            b"tab\t",
+            b"esc\x1b[2J",
+            "ü✓".encode(),
+        ],
         ids=repr,
     )
     async def test_any_name_will_do(self, user: User, name: bytes):
@@ -116,6 +125,7 @@ class TestContent:
         assert user.files(made.commit) == {**BASE, path: "odd\n", f"{path}-folder/{path}": "odd\n"}
         for told in made.files:
             told.encode()  # what is told must be text that a journal can keep
+            assert told.isprintable(), "and one line, wherever it is told"
         again = await run.repository.prepare("1.2", 1, made.commit, None)
         assert held(again)[path] == "odd\n"
 

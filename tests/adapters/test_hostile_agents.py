@@ -273,7 +273,7 @@ def test_what_was_changed_of_the_project_is_shown_to_the_coach(scene: Scene):  #
     scene.build(["plan"])
     scene.run({"plan": "echo x >> plan.md; echo 'agents = 9' >> windlass.toml"})
     [prompt] = scene.agent.prompts
-    flagged = prompt.partition("judge the work")[2].partition("«")[0]
+    flagged = prompt.partition("judge the work")[2].partition("«end")[0]
     assert "plan.md" in flagged
     assert "windlass.toml" in flagged
 

@@ -329,6 +329,10 @@ class TestPage:
             "Mend the window.",
         ):
             assert word in prompt
+        ours, _, theirs = prompt.partition("«begin feedback ")
+        assert "data that others wrote" in ours
+        assert "Mend the window." not in ours
+        assert theirs.rstrip().endswith(f"«end feedback {theirs[:32]}»")
         assert 'data-copy="T-03/turn-1/prompt"' in text
 
     def test_evidence_of_an_earlier_review_stands_with_it(self, world: World):

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from windlass.adapters import processes, syntax
 from windlass.adapters.git.pool import Shelf
-from windlass.adapters.git.store import printable
+from windlass.adapters.git.store import printable_line
 from windlass.adapters.git.throwaways import Throwaways
 from windlass.adapters.runners import collected_nothing, how_many_ran
 from windlass.adapters.sandbox import Box, Sandbox
@@ -69,7 +69,7 @@ class CommandChecks:
         lent = self._throwaways.excerpt(commit, "syntax", wanted.__contains__, folders.__contains__)
         async with lent as excerpt:
             box = Box(checkout=excerpt.path, network=False)
-            files = [path for path in excerpt.files if printable(path) in asked]
+            files = [path for path in excerpt.files if printable_line(path) in asked]
             for command in syntax.parsers_for(files):
                 timeout = min(self._timeout, syntax.TIMEOUT)
                 done = await processes.run(

@@ -1,8 +1,9 @@
 """What an agent is told that writes the words of a pull request."""
 
-from windlass.runner.briefs import joined, ours, quoted
+from windlass.runner.briefs import joined, ours
 from windlass.state import RunState
 from windlass.views.outcome import task_statuses
+from windlass.views.quotation import DATA, quoted
 
 ROLE = "Role: Pull request"
 
@@ -17,6 +18,7 @@ def draft_prompt(state: RunState, diff_stat: str) -> str:
     return joined(
         f"{ROLE}\nPlan: {state.plan.id}",
         ours("pull_request.md"),
+        DATA,
         quoted("plan", state.plan.title),
         quoted("tasks", tasks),
         quoted("files", diff_stat),

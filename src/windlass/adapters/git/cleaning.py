@@ -15,7 +15,7 @@ from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.snapshots import Snapshots
-from windlass.adapters.git.store import Store, printable
+from windlass.adapters.git.store import Store, printable_line
 from windlass.errors import GitFailed
 from windlass.ports import Authorship, Refused
 
@@ -76,7 +76,7 @@ class Cleaning:
         except GitFailed as failure:
             return Held(refused=failure.message)
         pinned = tree in listed.text.split()
-        return Held(tree=tree, pinned=pinned, loose=tuple(printable(path) for path in loose))
+        return Held(tree=tree, pinned=pinned, loose=tuple(printable_line(path) for path in loose))
 
     async def save(self, folder: Path, refs: Refs, task: str, parent: str, ref: str) -> None:
         """Commit what the folder holds, and pin it; raises where that cannot be done."""

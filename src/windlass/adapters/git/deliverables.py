@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import anyio.to_thread
 
 from windlass.adapters.git.snares import snares
-from windlass.adapters.git.store import Store, printable
+from windlass.adapters.git.store import Store, printable_line
 from windlass.adapters.git.throwaways import Throwaways
 from windlass.errors import GitFailed
 from windlass.ports import Expected
@@ -106,7 +106,7 @@ class Deliverables:
             which = ("--others", "--modified", "--deleted", "--exclude-standard")
             listed = await self._store.trees("ls-files", "-z", *which, work_tree=place, index=index)
             if listed.fields:
-                paths = dict.fromkeys(printable(path) for path in listed.fields)
+                paths = dict.fromkeys(printable_line(path) for path in listed.fields)
                 named = ", ".join(tuple(paths)[:_TOLD])
                 dirty.append(f"{task}: its workspace holds what no commit does: {named}")
         return dirty

@@ -1,7 +1,7 @@
 """Merges in memory: no checkout is touched, and no branch shows one before it has passed."""
 
 from windlass.adapters.git.messages import message
-from windlass.adapters.git.store import Store, printable
+from windlass.adapters.git.store import Store, printable_line
 from windlass.errors import GitFailed
 from windlass.ports import Authorship, Conflict, Merged
 
@@ -51,7 +51,7 @@ class Merges:
         if answer.code != CONFLICTED:
             return tree, None
         end = rest.index("")
-        files = tuple(dict.fromkeys(printable(path) for path in rest[:end]))
+        files = tuple(dict.fromkeys(printable_line(path) for path in rest[:end]))
         said = [f"- {path}" for path in files] + _conflicts(rest[end + 1 :])
         return tree, Conflict(files=files, detail="\n".join(["Conflicts in:", *said]))
 
@@ -80,6 +80,6 @@ def _conflicts(messages: list[str]) -> list[str]:
         count = int(messages[0])
         kind, text = messages[count + 1 : count + 3]
         if kind.startswith("CONFLICT"):
-            said.append(printable(text.strip()))
+            said.append(printable_line(text.strip()))
         del messages[: count + 3]
     return said

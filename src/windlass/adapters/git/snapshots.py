@@ -16,7 +16,7 @@ from windlass.adapters.git.handwork import Handwork, Handworks
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.messages import message
 from windlass.adapters.git.snares import is_folder, snares
-from windlass.adapters.git.store import Store, printable
+from windlass.adapters.git.store import Store, printable_line
 from windlass.errors import GitFailed
 from windlass.plan.judges import judges
 from windlass.ports import Authorship, Refused, Snapshot
@@ -208,4 +208,4 @@ def _left(ref: str, k: int) -> str:
 
 
 def _refused(reason: str) -> Refused:
-    return Refused(reason=printable(" ".join(reason.split())))
+    return Refused(reason=printable_line(" ".join(reason.split())))

@@ -19,6 +19,7 @@ from windlass.adapters.git.objects import Listed, Objects
 from windlass.adapters.git.sessions import Session, Staying
 from windlass.adapters.git.worktrees import in_use
 from windlass.errors import GitFailed
+from windlass.plan.names import told
 
 HELD_SETTINGS = (
     "core.autocrlf",
@@ -200,12 +201,17 @@ class Store:
 
 
 def _told(path: bytes) -> str:
-    return printable(os.fsdecode(path))
+    return printable_line(os.fsdecode(path))
 
 
-def printable(path: str) -> str:
-    """A path as text: names in a tree need not be UTF-8, and what is recorded must."""
-    return path.encode(errors="surrogateescape").decode(errors="replace")
+def printable_line(text: str) -> str:
+    """A path, or what git says with one in it, as one line, whatever the files are called."""
+    return told(printable(text))
+
+
+def printable(text: str) -> str:
+    """What git says as text: what it quotes need not be UTF-8, and what is recorded must."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def config_text(origin: Origin) -> str:

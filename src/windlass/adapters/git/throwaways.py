@@ -14,7 +14,7 @@ from windlass.adapters.git.checkouts import Checkouts
 from windlass.adapters.git.pool import Shelf
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.snares import disarm
-from windlass.adapters.git.store import Store, printable
+from windlass.adapters.git.store import Store, printable_line
 
 
 class Furnish(Protocol):
@@ -50,7 +50,7 @@ class GitThrowaway:
         listed = await self._store.trees(
             "ls-files", "-z", "--modified", work_tree=self.path, index=self._index
         )
-        names = dict.fromkeys(printable(path) for path in listed.fields)
+        names = dict.fromkeys(printable_line(path) for path in listed.fields)
         return tuple(names)[:MAX_TOUCHED]
 
 

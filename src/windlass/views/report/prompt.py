@@ -1,5 +1,6 @@
 """What failed in a round as a prompt: enough for any agent, or person, to mend it."""
 
+from windlass.views.quotation import DATA, quoted
 from windlass.views.report.markup import harmless
 from windlass.views.report.model import Round, TaskReport
 from windlass.views.words import one_line
@@ -15,12 +16,14 @@ def prompt(task: TaskReport, each: Round, most: int) -> str:
         (
             f"Mend task {task.id}: {one_line(task.title, 200)}",
             "",
+            DATA,
+            "",
             "It is done when:",
             *criteria,
             "",
             f"{sent_back}{where}",
             "What was found:",
             "",
-            harmless(each.attempt.feedback or "", most),
+            quoted("feedback", harmless(each.attempt.feedback or "", most)),
         )
     )

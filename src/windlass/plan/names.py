@@ -1,0 +1,19 @@
+"""Names as they may be told. Pure.
+
+A file may be called anything, a paragraph of instructions or what moves a cursor among it, and its
+name is told in prompts, on screens and in lists. Law: a name that is told is one line of what can
+be seen. What people do write, joined letters of their languages for one, stays as it is.
+"""
+
+import re
+
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""What ends a line, moves a cursor, turns letters around, or is not seen at all."""
+
+
+def told(name: str) -> str:
+    """The name with its unseen characters written out, a line break as a backslash and an n."""
+    return _UNSEEN.sub(lambda unseen: unseen[0].encode("unicode_escape").decode(), name)
