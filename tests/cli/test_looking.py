@@ -1,12 +1,19 @@
 """log, history, costs and status --watch: looking at what was, and what goes on."""  # K13 G12
 
 import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 
 import pytest
 
 from desk import Desk
+from quick import quick_run
 from windlass.plan import Task
-from windlass.settings import Settings
+from windlass.settings import SandboxSettings, Settings
+from windlass.testing.agents import Play, ScriptedAgent, approval
 from windlass.views.cost import run_cost
 from worlds import World, plan_of, writes
 
@@ -29,6 +36,60 @@ def world(desk: Desk) -> World:
     world.go()
     desk.record("p", world.events)
     return world
+
+
+def on_a_terminal(desk: Desk, *args: str, **more: str) -> str:
+    """What a command shows there."""
+    far, near = pty.openpty()
+    command = [sys.executable, "-m", "windlass", *args]
+    env = {**desk.environment, "TERM": "xterm", **more}
+    with subprocess.Popen(command, cwd=desk.repo, env=env, stdout=near) as process:
+        os.close(near)
+        shown = b""
+        with suppress(OSError):  # as a terminal ends whose other side is closed
+            while chunk := os.read(far, 65_536):
+                shown += chunk
+        os.close(far)
+    assert process.returncode == 0
+    return shown.decode().replace("\r\n", "\n")
+
+
+class TestDiff:
+    HOSTILE = b"a\x1b]0;owned\x07\x1b[2Jb\r\ncaf\xe9\t\xc2\x9b31m\xe2\x80\xae\n"
+
+    @pytest.fixture
+    def merged(self, desk: Desk) -> Desk:
+        def play(brief, workspace):
+            if brief.role == "coach":
+                return Play(answer=approval(brief.prompt))
+            (workspace / "odd").write_bytes(self.HOSTILE)
+            return Play()
+
+        desk.commit("plan.md", "# Milestone: X\n\n## Task a: One\n")
+        agent = ScriptedAgent({"coach a": play}, default=play)
+        settings = Settings(checks=("true",), sandbox=SandboxSettings(level="none"))
+        assert quick_run(desk.repo, agent, settings=settings).done == ("a",)
+        return desk
+
+    def test_a_terminal_obeys_nothing_of_it(self, merged: Desk):
+        plain = on_a_terminal(merged, "diff", "a", NO_COLOR="1")
+        assert r"+a\x1b]0;owned\x07\x1b[2Jb\r" in plain
+        assert "\t" in plain
+        assert all(c.isprintable() or c in "\t\n" for c in plain)
+
+    def test_colours_are_windlasss_own(self, merged: Desk):
+        coloured = on_a_terminal(merged, "diff", "a")
+        assert "\n\x1b[32m+a\\x1b]0;owned" in coloured
+        assert "\x1b]" not in coloured
+        assert "\x1b[2J" not in coloured
+
+    def test_a_pipe_gets_a_patch_that_applies(self, merged: Desk):
+        command = [sys.executable, "-m", "windlass", "diff", "a"]
+        env = merged.environment
+        patch = subprocess.check_output(command, cwd=merged.repo, env=env)
+        assert b"+a\x1b]0;owned\x07\x1b[2Jb\r\n+caf\xe9\t" in patch
+        subprocess.run(["git", "apply"], cwd=merged.repo, env=env, input=patch, check=True)
+        assert (merged.repo / "odd").read_bytes() == self.HOSTILE
 
 
 def words(out: str) -> list[str]:

@@ -53,6 +53,19 @@ def story(world: World) -> str:
     return shown([line for line in lines if line is not None])
 
 
+def test_no_name_in_a_line_is_obeyed_by_a_terminal():
+    name = "x\x1b]0;owned\x07\x1b[2J\n\x9b31m\u202e"
+    tasks = (Task(id="a", title=name), Task(id="b", title="Second"))
+    plays = {task.id: writes(name, task.id) for task in tasks}
+    plan = replace(plan_of(*tasks), title=name)
+    world = World(plan, plays, settings=Settings(checks=("test",), agents=2))
+    world.go()
+    told = story(world) + end(world)
+    assert "CONFLICT" in told
+    assert "owned" in told
+    assert all(line.isprintable() for line in told.splitlines())
+
+
 def end(world: World) -> str:
     still = Ground(commit=world.state.base)
     return shown(closing(world.state, plan="p.md", workspaces=".windlass/ws", ground=still))

@@ -12,6 +12,7 @@ from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project
 from windlass.cli.wiring.cleaning import Cleanup, Doomed, Wanted
 from windlass.errors import BadInput, Busy, Unanswered, WindlassError
+from windlass.plan.names import told
 from windlass.state import runs
 from windlass.views.words import plural
 
@@ -82,7 +83,7 @@ async def _one(doomed: Doomed) -> int:
         if doomed.act is not None:
             await doomed.act()
     except (WindlassError, OSError) as error:
-        click.echo(f"  stays  {doomed.item.name}: {error}", err=True)
+        click.echo(told(f"  stays  {doomed.item.name}: {error}"), err=True)
         return 1
     return 0
 
@@ -91,7 +92,7 @@ def _show(plan_id: str, found: list[Doomed]) -> None:
     click.echo(f"{plan_id}: {plural(sum(each.item.goes for each in found), 'thing')} to let go")
     for each in sorted(found, key=lambda doomed: not doomed.item.goes):
         word = "goes" if each.item.goes else "stays"
-        click.echo(f"  {word:<5}  {each.item.name} · {each.item.why}")
+        click.echo(told(f"  {word:<5}  {each.item.name} · {each.item.why}"))
     if not found:
         click.echo("  the journal, branches and pins stay; --runs and --pins let more go")
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -10,6 +11,12 @@ from windlass.cli.finding import find_task
 from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project
 from windlass.errors import BadInput
+from windlass.plan.names import told
+from windlass.ui.colours import coloured
+from windlass.ui.display import wants_colour
+
+_HEADS = ("diff ", "index ", "--- ", "+++ ", "new file ", "deleted file ")
+_COLOURS = {"@": "36", "+": "32", "-": "31"}
 
 
 @click.command("diff", short_help="Show what a task changed")
@@ -19,7 +26,9 @@ from windlass.errors import BadInput
 def command(task: str, stat: bool, repo: Path) -> int:  # noqa: FBT001
     """Show what TASK changed: its newest commit against the commit it started from.
 
-    TASK may be written PLAN:TASK where several plans were run here.
+    TASK may be written PLAN:TASK where several plans were run here. On a terminal, what would
+    move its cursor or change its title is written out; in a file or a pipe the patch is as git
+    made it, byte for byte, for `git apply`.
     """
     project = Project(repo.resolve(), dict(os.environ))
     state, task_id = find_task(project, task)
@@ -27,7 +36,20 @@ def command(task: str, stat: bool, repo: Path) -> int:  # noqa: FBT001
     if found.head is None:
         raise BadInput(f"task {task_id!r} has not been started", hint="`windlass status` shows all")
     what = ("--stat",) if stat else ("--patch", "--stat")
-    colour = "--color=always" if sys.stdout.isatty() else "--color=never"
-    safe = ("--no-ext-diff", "--no-textconv", colour)
-    sys.stdout.write(project.git("diff", *safe, *what, found.attempts[0].start, found.head, "--"))
+    safe = ("--no-ext-diff", "--no-textconv", "--color=never")
+    patch = project.git("diff", *safe, *what, found.attempts[0].start, found.head, "--")
+    if sys.stdout.isatty():
+        colour = wants_colour(project.environment, terminal=True)
+        click.echo("\n".join(_written_out(patch, colour=colour)), nl=False)
+    else:
+        click.echo(patch.encode(errors="surrogateescape"), nl=False)
     return 0
+
+
+def _written_out(patch: str, *, colour: bool) -> Iterator[str]:
+    """The lines with nothing in them that a terminal would obey, but for colours of our own."""
+    for line in patch.split("\n"):
+        shown = "\t".join(map(told, line.split("\t")))
+        bold = shown.startswith(_HEADS)
+        code = "1" if bold else _COLOURS.get(shown[:1], "")
+        yield coloured(shown, code) if colour else shown

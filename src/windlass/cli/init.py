@@ -171,7 +171,7 @@ def _show(project: Project, proposal: Proposal, missing: list[str]) -> None:
         for each in commands:
             click.echo(f"{kind:>7}  {each.line}\n{'':>7}  {_harmless(each.because)}")
     for warning in (*missing, *proposal.notes):
-        click.echo(f"{'note':>7}  {warning}")
+        click.echo(f"{'note':>7}  {_harmless(warning)}")
     reason = project.why_no_walls(Settings())
     if reason is None:
         click.echo(f"{'sandbox':>7}  {machine.native_walls()}: agents and checks are walled in")

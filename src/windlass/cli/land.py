@@ -18,7 +18,7 @@ from windlass.events.model import LandRequested, RunEnd
 from windlass.state import RunState
 from windlass.views.outcome import EXIT_CODES
 from windlass.views.progress import integration_branch, merges
-from windlass.views.words import plural
+from windlass.views.words import one_line, plural
 
 
 @click.command("land", short_help="Move your branch to what was merged")
@@ -87,6 +87,7 @@ def _told(state: RunState) -> int:
         return 0
     if landing is not None and landing.refused:
         branch = landing.branch or "the base"
-        click.echo(f"windlass: {branch} was not moved: {landing.refused}", err=True)
+        why = one_line(landing.refused, 2000)
+        click.echo(f"windlass: {branch} was not moved: {why}", err=True)
         return EXIT_CODES[RunEnd.NEEDS_HUMAN]
     return EXIT_CODES[RunEnd.STOPPED]

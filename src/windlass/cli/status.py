@@ -17,6 +17,7 @@ from windlass.cli.options import json_option, repo_option
 from windlass.cli.showing import screens
 from windlass.cli.wiring import Project, newest, now
 from windlass.errors import BadInput, JournalError
+from windlass.plan import names
 from windlass.state import RunState
 from windlass.views.closing import next_steps, what_it_needs
 from windlass.views.columns import fitted
@@ -121,11 +122,11 @@ def _people(project: Project, seen: _Seen) -> None:
     if seen.note:
         click.echo(f"  {seen.note}")
     for line in _rows(told, state):
-        click.echo(f"  {line}".rstrip())
+        click.echo(names.told(f"  {line}".rstrip()))
     click.echo(f"  branch {told.integration} on {told.base_branch or told.base[:10]}")
     if state is not None and pid is None:
         for step in next_steps(state, plan=told.plan, ground=project.ground(state)):
-            click.echo(f"  next   {step}")
+            click.echo(names.told(f"  next   {step}"))
     click.echo("")
 
 

@@ -12,7 +12,7 @@ from windlass.state.reach import blocked
 from windlass.state.transitions import HELPLESS
 from windlass.views.continue_here import commits_done
 from windlass.views.cost import run_cost, task_cost
-from windlass.views.lines import UNCHECKED, Line, is_unchecked, not_passed
+from windlass.views.lines import UNCHECKED, Line, harmless, is_unchecked, not_passed
 from windlass.views.outcome import task_statuses
 from windlass.views.progress import integration_branch, merges, progress, turns_allowed, turns_used
 from windlass.views.tree import failed_stage, position, stage_name, unverified_stage
@@ -44,13 +44,14 @@ def closing(
     why = (one_line(state.reason, 400),) if state.reason else ()
     over = state.ended in {RunEnd.COMPLETED, RunEnd.FAILED}
     tells = (f"windlass report {plan} --open",) if over else ()
-    return [
+    lines = [
         *troubles(state, workspaces),
         *_rests(state, continue_here),
         _summary(state),
         branch_line(state, ground),
         Line("Next", steps[0], (*steps[1:], *tells, *why)),
     ]
+    return [harmless(line) for line in lines]
 
 
 def troubles(state: RunState, workspaces: str) -> list[Line]:

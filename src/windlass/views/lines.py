@@ -1,8 +1,10 @@
 """What the story is told with: a line, a tally of checks, a quotation."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from windlass.events import model as e
+from windlass.plan.names import told
 from windlass.state import RunState
 from windlass.views.words import one_line, plural
 
@@ -18,6 +20,11 @@ class Line(Struct, frozen=True):
     details: tuple[str, ...] = ()
     took: float | None = None
     """How many seconds it took, where something came to its end."""
+
+
+def harmless(line: Line) -> Line:
+    """The line with nothing in it that a terminal would obey, whatever it names."""
+    return replace(line, text=told(line.text), details=tuple(map(told, line.details)))
 
 
 def is_unchecked(state: RunState) -> bool:

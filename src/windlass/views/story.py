@@ -5,7 +5,7 @@ from windlass.events.review import Review
 from windlass.state import RunState
 from windlass.state.reach import blocked
 from windlass.views.cost import task_cost
-from windlass.views.lines import WIDTH, Line, flaky, not_passed, quoted, tally
+from windlass.views.lines import WIDTH, Line, flaky, harmless, not_passed, quoted, tally
 from windlass.views.progress import turns_allowed
 from windlass.views.story_run import of_run
 from windlass.views.waiting import wait_line
@@ -16,10 +16,12 @@ def line_of(event: e.Event, state: RunState) -> Line | None:
     """What to say of an event, given the state it led to; None where there is nothing to say."""
     if isinstance(event, e.BatchEvent):
         return None
-    if isinstance(event, e.RunEvent):
-        return of_run(event, state)
     tellers = (_of_work, _of_review, _of_people, _of_merge)
-    return next((line for tell in tellers if (line := tell(event, state)) is not None), None)
+    if isinstance(event, e.RunEvent):
+        line = of_run(event, state)
+    else:
+        line = next((line for tell in tellers if (line := tell(event, state)) is not None), None)
+    return None if line is None else harmless(line)
 
 
 def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901  one arm a fact
