@@ -3,8 +3,9 @@
 import logging
 import os
 import socket
+import tracemalloc
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,15 +15,17 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 import httpx2 as httpx
+import msgspec
 import pytest
 
 from waiting import eventually
 from windlass.adapters.agents.claude import ClaudeAgent, find_program
 from windlass.adapters.agents.metered import MeteredAgent
 from windlass.adapters.clock import SystemClock
+from windlass.adapters.meter import proxy
 from windlass.adapters.meter.comeback import Refusal
 from windlass.adapters.meter.prices import bound, cost
-from windlass.adapters.meter.proxy import HOST, Admission, Meter
+from windlass.adapters.meter.proxy import HOST, MOST_BYTES, Admission, Meter
 from windlass.adapters.sandbox.plain import Plain
 from windlass.events.model import Failure, Usage
 from windlass.ports import Report
@@ -266,6 +269,73 @@ class TestRefusing:
         async with world() as w, w.agent() as agent:
             assert (await agent.post(PATH, content=content)).status_code == 400
             assert w.server.log == w.ledger.reserved == []
+
+    async def test_what_is_too_much_at_once_is_refused_and_not_kept(self):  # B6
+        """In one request, whether or not its length is told, or in several; then all is as ever."""
+        piece = b" " * 2**20
+        asked = msgspec.json.encode(body())
+
+        async def sent(pieces: int) -> AsyncGenerator[bytes]:
+            for _ in range(pieces):
+                yield piece
+            yield asked
+
+        most = MOST_BYTES // len(piece)
+        async with world(SAID) as w, w.agent() as agent:
+            assert (await agent.post(PATH, content=sent(most))).status_code == 413
+            whole = piece * most + asked
+            assert (await agent.post(PATH, content=whole)).status_code == 413
+            assert w.server.log == w.ledger.reserved == []
+            assert (await agent.post(PATH, content=sent(most - 1))).status_code == 200
+            assert (await agent.post(PATH, content=sent(most - 1))).status_code == 200
+
+    async def test_what_one_agent_has_under_way_counts_together(self):  # B6
+        half = b" " * (MOST_BYTES // 2) + msgspec.json.encode(body())
+        async with (
+            world(Hang("start"), Hang("start")) as w,
+            w.agent() as agent,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(partial(agent.post, PATH, content=half))
+            await anyio.to_thread.run_sync(eventually, lambda: w.server.log)
+            assert (await agent.post(PATH, content=half)).status_code == 413
+            other = w.meter.admit("1.2", "player")
+            async with w.agent(other) as another:
+                asked = another.build_request("POST", PATH, content=half)
+                tasks.start_soon(partial(another.send, asked))
+                await anyio.to_thread.run_sync(eventually, lambda: len(w.server.log) == 2)
+                tasks.cancel_scope.cancel()
+
+    async def test_a_small_text_of_many_objects_takes_no_more_than_its_length(self):  # B6
+        many = b'{"model":"m","max_tokens":1,"messages":[' + b"[]," * 5_000_000 + b"[]]}"
+        async with world(SAID) as w, w.agent() as agent:
+            tracemalloc.start()
+            try:
+                await agent.post(PATH, content=many)
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            assert peak < 10 * len(many)
+
+    async def test_headers_without_end_are_not_kept(self):  # B6
+        async with world() as w:
+            port = int(w.meter.url.rpartition(":")[2])
+            async with await anyio.connect_tcp(HOST, port) as stream:
+                await stream.send(b"POST /v1/messages HTTP/1.1\r\nx: " + b"x" * 200_000)
+                assert b" 400 " in await stream.receive()
+
+    async def test_connections_without_end_are_hung_up_on(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(proxy, "MOST_CONNECTIONS", 3)
+        async with world(SAID) as w, AsyncExitStack() as held:
+            port = int(w.meter.url.rpartition(":")[2])
+            opened = [
+                await held.enter_async_context(await anyio.connect_tcp(HOST, port))
+                for _ in range(4)
+            ]
+            with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                await opened[-1].receive()
+            await opened[0].aclose()
+            assert (await w.ask()).status_code == 200
 
     async def test_what_is_priced_is_what_is_sent(self):
         async with world() as w, w.agent() as agent:

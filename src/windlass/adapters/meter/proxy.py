@@ -4,12 +4,15 @@ Rule 1: money is reserved before a request goes out, and settled, once, before t
 answer is passed on, whatever way it ends. Rule 2: the key goes to the upstream and nowhere else.
 Rule 3: it listens on 127.0.0.1 only and forwards two paths and nothing else: messages, which are
 metered, and the count of their tokens, which is free. Rule 4: it takes no signals and has no
-deadlines; those are the agent's, whose leaving ends its request.
+deadlines; those are the agent's, whose leaving ends its request. Rule 5: what an agent can have it
+hold is bounded, for its memory is the run's; values of a request are passed on as they stand, for
+a small text may be a great many objects.
 """
 
 import contextlib
 import secrets
 import socket
+from asyncio import Transport
 from collections.abc import AsyncGenerator, Generator, Mapping
 from typing import Any, Protocol, cast
 
@@ -37,6 +40,12 @@ _ASKED = ("accept", "anthropic-", "content-type", "user-agent", "x-")
 _ANSWERED = ("anthropic-", "content-type", "request-id", "retry-after", "x-should-retry")
 
 
+MOST_BYTES = 64 * 2**20
+"""Of all requests that one agent has under way; the provider takes half of that in one."""
+MOST_CONNECTIONS = 512
+"""Of all agents; what is beyond is hung up on, for each is an open file of the run's process."""
+
+
 class Ledger(Protocol):
     """Where money is written down; both are quick and may be called at any moment."""
 
@@ -61,6 +70,8 @@ class _Agent(Struct, frozen=True, kw_only=True):
 
     task: str
     role: str
+    under_way: dict["_Body", int] = {}
+    """Bytes of each request that is not answered yet."""
     refusals: dict[str, Refusal] = {}
     """By model, the last one latest: what the provider refused and has not granted since."""
 
@@ -121,24 +132,29 @@ class Meter:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         # An agent that leaves before it has asked is owed nothing.
-        with contextlib.suppress(ClientDisconnect):
-            response = await self._respond(Request(scope, receive))
+        with contextlib.suppress(ClientDisconnect), _Body() as body:
+            response = await self._respond(Request(scope, receive), body)
             await response(scope, receive, send)
 
-    async def _respond(self, request: Request) -> ASGIApp:
+    async def _respond(self, request: Request, told: "_Body") -> ASGIApp:
         path = request.scope["path"]
         if request.method != "POST" or path not in {MESSAGES, COUNT}:
             return _problem(404, "not_found_error", "no such path")
         agent = self._agents.get(_token(request.headers))
         if agent is None:
             return _problem(401, "authentication_error", "this token admits nobody")
+        if (text := await told.read(request, agent)) is None:
+            return _problem(413, "request_too_large", "an agent may not ask so much at once")
         try:
-            body = msgspec.json.decode(await request.body(), type=dict[str, Any])
-            asked = msgspec.convert(body, Asked) if path == MESSAGES else None
+            body = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+            # Written anew, for a key that stands there twice could be read in two ways.
+            content = msgspec.json.encode(body)
+            asked = msgspec.json.decode(content, type=Asked) if path == MESSAGES else None
         except msgspec.MsgspecError:
             return _problem(400, "invalid_request_error", "this is no request for a message")
-        forward = self._forward(request, body)
-        tally, held = Tally(asked.model if asked else "", body), None
+        forward = self._forward(request, content)
+        priced = {**body, "max_tokens": asked.max_tokens if asked else 0}
+        tally, held = Tally(asked.model if asked else "", priced), None
         if asked is not None:
             held = self._ledger.reserve(agent.task, agent.role, asked.model, tally.bound)
             if held is None:
@@ -146,7 +162,7 @@ class Meter:
         model = asked.model if asked else None
         return _Passage(self._client, self._web, self._ledger, forward, tally, held, agent, model)
 
-    def _forward(self, request: Request, body: Mapping[str, Any]) -> httpx2.Request:
+    def _forward(self, request: Request, content: bytes) -> httpx2.Request:
         query = request.scope["query_string"].decode("latin-1")
         url = f"{self._upstream}{request.scope['path']}{query and f'?{query}'}"
         passed = _only(_ASKED, request.headers)
@@ -154,9 +170,33 @@ class Meter:
         headers = {**passed, **self._secrets, "accept-encoding": "identity"}
         if "anthropic-beta" in passed and "anthropic-beta" in self._secrets:
             headers["anthropic-beta"] = f"{passed['anthropic-beta']},{OAUTH_BETA}"
-        # Written anew, for a key that stands there twice could be read in two ways.
-        content = msgspec.json.encode(body)
         return self._client.build_request("POST", url, headers=headers, content=content)
+
+
+class _Body:
+    """What one request says, which counts for its agent until the block is left."""
+
+    def __init__(self) -> None:
+        self._agents: list[_Agent] = []
+
+    def __enter__(self) -> "_Body":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for agent in self._agents:
+            agent.under_way.pop(self, None)
+
+    async def read(self, request: Request, agent: _Agent) -> bytes | None:
+        """All of it; None where the agent has too much under way."""
+        self._agents.append(agent)
+        pieces: list[bytes] = []
+        async for piece in request.stream():
+            agent.under_way[self] = agent.under_way.get(self, 0) + len(piece)
+            if sum(agent.under_way.values()) > MOST_BYTES:
+                agent.under_way.pop(self)
+                return None
+            pieces.append(piece)
+        return b"".join(pieces)
 
 
 class _Passage(Struct):
@@ -235,9 +275,17 @@ class _Passage(Struct):
             self.ledger.settle(held, usage)
 
 
+class _Connection(H11Protocol):
+    def connection_made(self, transport: Transport) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+
+
 class _Web(uvicorn.Server):
     def __init__(self, app: ASGIApp) -> None:
-        how: dict[str, Any] = {"interface": "asgi3", "http": "h11", "ws": "none", "lifespan": "off"}
+        how: dict[str, Any] = {"interface": "asgi3", "ws": "none", "lifespan": "off"}
+        how["http"] = _Connection
         # A client is whoever is connected, whatever its headers say.
         quiet: dict[str, Any] = {"proxy_headers": False, "log_config": None, "access_log": False}
         # An agent whose tools take their time comes back to the connection it has.
