@@ -25,6 +25,7 @@ from windlass.adapters.processes import run
 from windlass.adapters.sandbox.bubblewrap import APART, SYSCTL, Bubblewrap
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import Plain
+from windlass.adapters.sandbox.private import private
 from windlass.errors import ConfigError
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -279,6 +280,36 @@ def test_the_environment_is_exactly_the_one_given(world: World):  # B5
     assert {line.partition("=")[0] for line in first.splitlines()} <= expected
     assert "ANTHROPIC_API_KEY=proxy-token\n" in told  # what Windlass named for this box
     assert "DB_PASSWORD=hunter2-secret\n" in told  # what the user named for all
+
+
+def test_not_even_root_reads_what_is_closed_to_others(world: World):  # B5
+    """Of /etc and /var a box shows what any user of the machine may read."""
+    files = "-type f -size +0 -readable ! -perm -o=r"
+    folders = "-type d -executable ! -perm -o=x ! -empty ! -path /var/tmp"
+    look = f"find /etc /var -maxdepth 3 {files} -o {folders}"
+    found = world.sh(f"{look} 2> /dev/null || true")
+    beyond = [Path(line) for line in found.splitlines()]
+
+    assert [path for path in beyond if path.exists() and path.owner() == "root"] == []
+    for name in ("shadow", "shadow-", "gshadow", "gshadow-"):
+        assert world.sh(f"cat /etc/{name} 2> /dev/null || true") == ""
+
+
+def test_what_is_closed_to_others_is_found_but_for_what_is_named(tmp_path: Path):  # B5
+    if os.geteuid() != 0:
+        pytest.skip("who is not root has nothing to look for")
+    tmp_path.chmod(0o755)
+    for name in ("key", "open/key", "closed/any", "objects/ab/cd", "deep/er/than/key"):
+        write(tmp_path / name, "x", mode=0o600)
+    write(tmp_path / "open/empty", mode=0o600)
+    write(tmp_path / "open/read", "x")
+    (tmp_path / "open/link").symlink_to(tmp_path / "key")
+    (tmp_path / "closed").chmod(0o700)
+    (tmp_path / "objects/ab").chmod(0o700)
+
+    found = private({tmp_path / "objects"}, {tmp_path: 3})
+
+    assert {str(path.relative_to(tmp_path)) for path in found} == {"key", "open/key", "closed"}
 
 
 def test_no_socket_of_the_host_is_there(world: World):  # B5

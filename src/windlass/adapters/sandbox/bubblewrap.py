@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -22,6 +22,7 @@ from typing import Literal, TypeAlias
 from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import CERTIFICATES, absolute_path, bare_environment
+from windlass.adapters.sandbox.private import private
 from windlass.adapters.sandbox.probing import why_not
 from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
 from windlass.errors import ConfigError
@@ -65,18 +66,19 @@ them names a program that the host starts. Bubblewrap leaves them open. To anybo
 read-only anyway, and a mount there would keep another bubblewrap from working inside the box."""
 
 PRIVATE = (
-    "etc/gshadow",
+    "etc/gshadow*",
     "etc/kubernetes",
     "etc/rancher",
-    "etc/shadow",
+    "etc/shadow*",
     "etc/ssh",
     "etc/ssl/private",
     "mnt/?/Users",
     "var/lib/incus",
     "var/lib/lxd",
+    "var/log",
     "var/snap/lxd",
 )
-"""Keys and logins outside of homes, which root could read, and sockets that lead out again."""
+"""Keys, logins, logs outside of homes, which some could read, and sockets that lead out again."""
 
 NEEDED = ("/etc/resolv.conf", "/etc/hosts", "/etc/localtime", "/etc/nsswitch.conf")
 """Files that may be links into `/run`; without them no name resolves."""
@@ -217,9 +219,10 @@ class Bubblewrap:
             *(Path(file) for file in NEEDED),
             *self._certificates(),
         )
-        private = (found for pattern in PRIVATE for found in Path("/").glob(pattern))
+        listed = (found for pattern in PRIVATE for found in Path("/").glob(pattern))
         # Who may not read them out here may not in there either.
-        mounts.hide(*(found for found in private if found.is_file() or _shows(found)))
+        mounts.hide(*(found for found in listed if found.is_file() or _shows(found)))
+        mounts.hide(*private(mounts.named))
         mounts.hide(*(self._home.resolve() / login for login in LOGINS))
         return mounts
 
@@ -271,6 +274,11 @@ class _Mounts:
             # What is missing can only be made where the box is not the host's own.
             if _holds(path.is_dir) or self._around(path.resolve()) != "host":
                 self._shown[path.resolve()] = kind
+
+    @property
+    def named(self) -> Container[Path]:
+        """Those that are shown, or covered, by their own name."""
+        return {*self._shown, *self._hidden}
 
     def hide(self, *paths: Path) -> None:
         """Cover these when a folder around them is shown; one that is named itself stays."""
