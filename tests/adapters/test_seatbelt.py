@@ -75,8 +75,11 @@ def rules(profile: str) -> list[list]:
     return stack[0]
 
 
-def allowed(profile: str, operation: str, subject: str) -> bool:
-    """Whether the profile lets this be done with that path, service or address."""
+def allowed(profile: str, operation: str, subject: str, extension: str = "") -> bool:
+    """Whether the profile lets this be done with that path, service or address.
+
+    `extension` is the mark that the kernel has given the box for it, if any.
+    """
     verdict = False
     for head, *rest in rules(profile):
         if head not in {"allow", "deny"}:
@@ -84,7 +87,7 @@ def allowed(profile: str, operation: str, subject: str) -> bool:
         operations = [item for item in rest if isinstance(item, str)]
         filters = [item for item in rest if isinstance(item, list)]
         if any(_covers(each, operation) for each in operations) and (
-            not filters or any(_fits(each, subject) for each in filters)
+            not filters or any(_fits(each, subject, extension) for each in filters)
         ):
             verdict = head == "allow"
     return verdict
@@ -96,12 +99,16 @@ def _covers(rule: str, operation: str) -> bool:
     )
 
 
-def _fits(filter_: list, subject: str) -> bool:
+def _fits(filter_: list, subject: str, extension: str) -> bool:
     kind, *values = filter_
+    if kind == "require-all":
+        return all(_fits(each, subject, extension) for each in values)
     text = re.sub(r"\\(.)", r"\1", values[-1].removeprefix("#")[1:-1]) if values else ""
     match kind:
         case "subpath":
             return subject == text or subject.startswith(f"{text}/")
+        case "extension":
+            return extension == text
         case "literal" | "global-name":
             return subject == text
         case "regex":
@@ -152,6 +159,16 @@ def test_network_only_where_it_is_allowed_and_never_the_hosts_sockets(mac: Mac, 
     assert allowed(profile, "network-bind", "ip") is network
     for socket in ("/private/var/run/docker.sock", "/private/tmp/ssh-agent"):
         assert not allowed(profile, "network-outbound", socket)
+
+
+def test_only_terminals_of_its_own_can_be_used(mac: Mac):  # B5
+    profile = mac.sandbox().profile(mac.box())
+    for operation in ("file-read-data", "file-write-data", "file-ioctl"):
+        assert allowed(profile, operation, "/dev/ptmx")
+        assert allowed(profile, operation, "/dev/ttys004", "com.apple.sandbox.pty")
+        assert not allowed(profile, operation, "/dev/ttys000")
+        assert not allowed(profile, operation, "/dev/disk0", "com.apple.sandbox.pty")
+    assert allowed(profile, "file-read-data", "/dev/fd/1")
 
 
 def test_nobody_can_have_a_program_started_outside(mac: Mac):  # B5
