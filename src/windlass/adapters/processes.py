@@ -25,6 +25,7 @@ from msgspec import Struct
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.limits import bounded, overrun
 from windlass.adapters.sandbox.model import Box, Sandbox
+from windlass.adapters.sandbox.seccomp import filtered
 from windlass.secrets import Redactor
 from windlass.settings import Level
 
@@ -74,8 +75,11 @@ async def run(
             if log is not None:
                 output.log = held.enter_context(log.open("ab", buffering=0))
             argv = status.reported(sandbox.argv(box, command))
+            argv, inherited = held.enter_context(filtered(argv, sandbox.seccomp))
             argv = bounded(sandbox.level, sandbox.limits, argv)
-            process = await _start(argv, box.checkout, environment, status)
+            fds = (*status.passed, *inherited)
+            process = await _start(argv, box.checkout, environment, fds)
+            status.handed_over()
         except OSError as error:
             return _not_started(str(error), begin)
         async with process:
@@ -102,21 +106,19 @@ async def run(
 
 
 async def _start(
-    argv: list[str], folder: Path, environment: dict[str, str], status: "_Status"
+    argv: list[str], folder: Path, environment: dict[str, str], fds: tuple[int, ...]
 ) -> anyio.abc.Process:
     # Shielded: between fork and return there is nobody yet who could end the process.
     with anyio.CancelScope(shield=True):
-        process = await anyio.open_process(
+        return await anyio.open_process(
             argv,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
             cwd=folder,
             env=environment,
             start_new_session=True,
-            pass_fds=status.passed,
+            pass_fds=fds,
         )
-        status.handed_over()
-        return process
     raise AssertionError  # a shield swallows nothing; the type checker cannot know
 
 

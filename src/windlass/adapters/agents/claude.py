@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.limits import bounded, overrun
 from windlass.adapters.sandbox.model import Box, Sandbox
+from windlass.adapters.sandbox.seccomp import filtered
 from windlass.events.model import Failure
 from windlass.events.review import schema
 from windlass.ports import Brief, Report, Watch
@@ -101,11 +102,12 @@ class ClaudeAgent:
             return Report(failure=Failure.ENVIRONMENT, message=message)
         box = self._box(Path(workspace), self._program, brief)
         argv = self._sandbox.argv(box, [str(self._program), *self._flags(brief)])
-        argv = bounded(self._sandbox.level, self._sandbox.limits, argv)
         async with contextlib.AsyncExitStack() as stack:
             try:
                 env = self._sandbox.environment(box)
-                process = await stack.enter_async_context(_running(argv, env, box.checkout))
+                argv, fds = stack.enter_context(filtered(argv, self._sandbox.seccomp))
+                argv = bounded(self._sandbox.level, self._sandbox.limits, argv)
+                process = await stack.enter_async_context(_running(argv, env, box.checkout, fds))
             except OSError as error:
                 message = f"the agent could not be started: {error.strerror or error}"
                 return Report(failure=Failure.ENVIRONMENT, message=message)
@@ -173,10 +175,12 @@ class ClaudeAgent:
 
 
 @contextlib.asynccontextmanager
-async def _running(argv: list[str], env: dict[str, str], cwd: Path) -> AsyncGenerator[Process]:
+async def _running(
+    argv: list[str], env: dict[str, str], cwd: Path, fds: tuple[int, ...]
+) -> AsyncGenerator[Process]:
     """Run the program in a session of its own; leaving the block leaves nothing of it."""
     mark = env[MARKER]
-    process = await _start(argv, env, cwd)
+    process = await _start(argv, env, cwd, fds)
     try:
         yield process
     finally:
@@ -188,11 +192,18 @@ async def _running(argv: list[str], env: dict[str, str], cwd: Path) -> AsyncGene
             await process.aclose()
 
 
-async def _start(argv: list[str], env: dict[str, str], cwd: Path) -> Process:
+async def _start(argv: list[str], env: dict[str, str], cwd: Path, fds: tuple[int, ...]) -> Process:
     # Shielded: between fork and return there is nobody yet who could end the process.
     with anyio.CancelScope(shield=True):
         return await anyio.open_process(
-            argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, cwd=cwd, start_new_session=True
+            argv,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+            pass_fds=fds,
         )
     raise AssertionError  # a shield swallows nothing; the type checker cannot know
 

@@ -11,6 +11,7 @@ With network the host's own is shared, and with it loopback and abstract sockets
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -24,6 +25,7 @@ from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import CERTIFICATES, absolute_path, bare_environment
 from windlass.adapters.sandbox.private import private
 from windlass.adapters.sandbox.probing import why_not
+from windlass.adapters.sandbox.seccomp import filter_for, filtered
 from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
 from windlass.errors import ConfigError
 from windlass.settings import Level
@@ -135,7 +137,10 @@ class Bubblewrap:
         return self._mount
 
     def argv(self, box: Box, command: Sequence[str]) -> list[str]:
-        """Give bubblewrap's command line, to be started with exactly `environment(box)`."""
+        """Give bubblewrap's command line, to be started with exactly `environment(box)`.
+
+        Whoever starts it adds the filter (`seccomp.filtered`), which a process must inherit.
+        """
         mounts = self._host.copy()
         mounts.show(*box.read)
         return [
@@ -170,18 +175,30 @@ class Bubblewrap:
 
     @cached_property
     def _apart(self) -> tuple[str, ...]:
-        return next((words for words in APART if self._tried(*words, "true") is None), ())
+        found = (words for words in APART if self._tried(*words, "true", by=self.seccomp) is None)
+        return next(found, ())
+
+    @property
+    def seccomp(self) -> bytes:
+        """Give the filter for this machine, where its kernel takes one."""
+        return self._filter
+
+    @cached_property
+    def _filter(self) -> bytes:
+        known = filter_for(platform.machine())
+        return known if known and self._tried("true", by=known) is None else b""
 
     def probe(self) -> str | None:
         """Run `true` in a box; return why that does not work here, or None."""
         if self._program is None:
             return "bubblewrap (`bwrap`) is not installed"
-        return self._tried("true")
+        return None if self.seccomp else self._tried("true", by=b"")
 
-    def _tried(self, *command: str) -> str | None:
+    def _tried(self, *command: str, by: bytes) -> str | None:
         with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
             box = Box(checkout=Path(folder), network=False)
-            return why_not(self.argv(box, command), self.environment(box))
+            with filtered(self.argv(box, command), by) as (argv, inherited):
+                return why_not(argv, self.environment(box), inherited)
 
     @cached_property
     def _size(self) -> tuple[str, ...]:

@@ -29,6 +29,11 @@ class Sandbox(Protocol):
     limits: Limits
     """How much each box may take; whoever starts a command looks after it."""
 
+    @property
+    def seccomp(self) -> bytes:
+        """The filter that calls of every box go through; empty where there is none."""
+        ...
+
     def inside(self, box: Box) -> str:
         """The path under which the process sees its checkout."""
         ...

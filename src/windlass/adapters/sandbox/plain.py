@@ -76,6 +76,7 @@ class Plain:
 
     level: Level
     limits: Limits
+    seccomp = b""
 
     def __init__(
         self,

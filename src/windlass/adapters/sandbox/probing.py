@@ -7,7 +7,9 @@ PATIENCE = 10
 """Seconds."""
 
 
-def why_not(argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
+def why_not(
+    argv: Sequence[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
+) -> str | None:
     """Why the command did not end well, or None where it did."""
     try:
         done = subprocess.run(
@@ -16,6 +18,7 @@ def why_not(argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
+            pass_fds=inherited,
             timeout=PATIENCE,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -108,6 +108,7 @@ class Seatbelt:
 
     level: Level
     limits: Limits
+    seccomp = b""
 
     def __init__(
         self,

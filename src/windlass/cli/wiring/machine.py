@@ -67,14 +67,24 @@ def why_no_walls(environment: Mapping[str, str]) -> str | None:
             marker="probe",
             places=nowhere,
         ).probe()
+    return _bubblewrap(environment).probe()
+
+
+def is_filtered(environment: Mapping[str, str]) -> bool:
+    """Whether calls into the kernel are filtered where walls work here; macOS has no such thing."""
+    return native_walls() == "seatbelt" or bool(_bubblewrap(environment).seccomp)
+
+
+def _bubblewrap(environment: Mapping[str, str]) -> Bubblewrap:
+    nowhere = Path("/nonexistent")
     return Bubblewrap(
-        home=home,
+        home=Path(environment.get("HOME", nowhere)),
         repository=nowhere,
         objects=(),
-        path=path,
+        path=environment.get("PATH", ""),
         environment=environment,
         marker="probe",
-    ).probe()
+    )
 
 
 def identity(project: Project) -> str:
