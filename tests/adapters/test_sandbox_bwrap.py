@@ -321,6 +321,30 @@ def test_no_socket_of_the_host_is_there(world: World):  # B5
     assert len(told.splitlines()) == 1
 
 
+def test_a_socket_in_a_folder_that_shows_cannot_be_called(world: World):  # B5
+    folder = world.root / "opt/with spaces"
+    folder.mkdir(parents=True)
+    asks = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    if shutil.which("python3", path=PATH) is None:
+        pytest.skip("python3, which calls, is not installed")
+    sandbox = world.sandbox(read=[world.root / "opt"])
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"{folder}/socket")
+        listening.listen()
+        subprocess.run(["python3", "-c", asks, f"{folder}/socket"], check=True)  # so it can be
+        told = world.sh(f"python3 -c '{asks}' '{folder}/socket' 2>&1 || ls '{folder}'", sandbox)
+
+    assert "ConnectionRefusedError" in told
+    assert told.endswith("socket\n")
+
+
+def test_a_socket_named_by_a_person_is_theirs_to_show(world: World):
+    place = world.root / "socket"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+        assert world.sh(f"test -S {place} && echo there", world.sandbox(read=[place])) == "there\n"
+
+
 def test_processes_of_the_host_are_not_seen(world: World):  # B5
     seen = world.sh("ls /proc | grep -E '^[0-9]+$'").split()
 

@@ -26,6 +26,7 @@ from windlass.adapters.sandbox.plain import CERTIFICATES, absolute_path, bare_en
 from windlass.adapters.sandbox.private import private
 from windlass.adapters.sandbox.probing import why_not
 from windlass.adapters.sandbox.seccomp import filter_for, filtered
+from windlass.adapters.sandbox.sockets import sockets
 from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
 from windlass.errors import ConfigError
 from windlass.settings import Level
@@ -143,6 +144,7 @@ class Bubblewrap:
         """
         mounts = self._host.copy()
         mounts.show(*box.read)
+        mounts.hide(*sockets())
         return [
             self._program or "bwrap",  # missing, it fails to start, which is what it should
             *FLAGS,
@@ -333,7 +335,7 @@ class _Mounts:
                 return () if around == "host" else ("--symlink", self._links[path], str(path))
             case "host":
                 return () if around == "host" else ("--ro-bind-try", str(path), str(path))
-            case "cover" if path.is_file():
+            case "cover" if not path.is_dir():
                 return ("--ro-bind", "/dev/null", str(path))
             case "cover":
                 return ("--tmpfs", str(path))
