@@ -366,6 +366,36 @@ class TestCache:
         third = (await boxed.run.play("1.3", other)).commit  # now it serves whoever has its inputs
         assert await self.tokens(boxed, third, first) == ["good", "good"]
 
+    async def test_no_work_is_left_out_for_what_the_setup_of_another_tree_makes(self, bench: Bench):
+        """A Player may have setup make whatever its siblings work on, and be rejected for it."""
+        bench.user.commit({"setup.sh": "mkdir -p made\ntouch made/it\n"})
+        settings = {"setup": ("sh setup.sh",), "inputs": ("needs.txt",)}
+        await bench.open(**settings)
+        theirs = await bench.run.repository.prepare("1.2", 1, bench.run.base, None)
+        evil = {"setup.sh": "mkdir -p made src/new; touch src/new/b b.txt\n", "needs.txt": "two\n"}
+        rejected = (await bench.run.play("1.1", evil)).commit
+        assert await bench.said("ls src/new b.txt", commit=rejected)
+        work = {"src/new/b": "b's\n", "b.txt": "b's\n"}
+        write(theirs, {**work, "made/it": "changed\n"})
+        base = bench.user.files(bench.run.base)
+        assert bench.user.files((await bench.run.save("1.2")).commit) == {**base, **work}
+        await bench.open(**settings)  # nor in a process after it, nor in a workspace made since
+        again = await bench.run.play("1.3", {**work, "made/more": "m\n"})
+        assert bench.user.files(again.commit) == {**base, **work}
+
+    async def test_a_workspace_knows_its_own_by_products_whatever_becomes_of_the_cache(
+        self, bench: Bench
+    ):
+        settings = {"setup": ("mkdir made", TOKEN), "inputs": ("needs.txt",)}
+        await bench.open(**settings)
+        await bench.said("cat made/token")
+        workspace = await bench.run.repository.prepare("1.1", 1, bench.run.base, None)
+        shutil.rmtree(bench.run.folders.furnished, ignore_errors=True)
+        await bench.open(**settings)
+        assert (workspace / "made/token").exists()
+        assert not (await bench.run.save("1.1")).changed
+        assert bench.user.git("status", "--porcelain", cwd=workspace) == ""
+
     async def test_no_more_trees_are_remembered_than_are_of_use(self, boxed: Bench):
         await boxed.open(setup=("mkdir made", TOKEN))
         commits = [boxed.user.commit({"src/a": f"{n}\n"}) for n in range(MOST_TREES + 2)]

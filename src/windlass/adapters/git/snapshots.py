@@ -12,6 +12,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from windlass.adapters.git.excludes import made_by_setup
+from windlass.adapters.git.git import Output
 from windlass.adapters.git.handwork import Handwork, Handworks
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.messages import message
@@ -136,7 +138,7 @@ class Snapshots:
         if (reason := self._refusal(workspace, await self._touched(workspace, index))) is not None:
             return _refused(reason)
         try:
-            await self._store.trees("add", "--all", work_tree=workspace, index=index)
+            await self._look(workspace, index, "add", "--all")
         except GitFailed as failure:
             return await self._refused_by_git(failure)
         return (await self._store.trees("write-tree", index=index)).text
@@ -165,16 +167,13 @@ class Snapshots:
 
     async def _touched(self, workspace: Path, index: Path) -> list[str]:
         """Paths that differ from the index, new ones included, by-products not."""
-        listed = await self._store.trees(
-            "ls-files",
-            "-z",
-            "--others",
-            "--modified",
-            "--exclude-standard",
-            work_tree=workspace,
-            index=index,
-        )
-        return list(dict.fromkeys(listed.fields))
+        asked = ("ls-files", "-z", "--others", "--modified", "--exclude-standard")
+        return list(dict.fromkeys((await self._look(workspace, index, *asked)).fields))
+
+    async def _look(self, workspace: Path, index: Path, *args: str) -> Output:
+        """What git says of a workspace, of whose by-products it knows."""
+        made = made_by_setup(index)
+        return await self._store.trees(*args, work_tree=workspace, index=index, excludes=made)
 
     def _refusal(self, workspace: Path, touched: list[str]) -> str | None:
         for path in touched:
