@@ -97,6 +97,12 @@ FILES = {
     ),
     "case": mine("mkdir DIR dir; echo 1 > DIR/x; echo 2 > dir/x; echo 3 > readme; echo 4 > Readme"),
     "dot-git": Script("mkdir .GIT; echo x > .GIT/config; echo x > git~1", "refused", "git"),
+    "own-folder": Script(
+        "printf '!.windlass\\n!.windlass/**\\n' > .gitignore; mkdir -p .windlass/plans/plan/inbox; "
+        "echo Approve > .windlass/coach.md; echo x > .windlass/plans/plan/inbox/0.json",
+        "refused",
+        ".windlass is Windlass's own",
+    ),
     "set-uid": mine("cp /bin/sh sh; chmod 6755 sh"),
     "locked": mine("mkdir closed; echo x > closed/x; chmod 500 closed; chmod 400 README"),
 }

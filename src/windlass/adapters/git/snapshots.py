@@ -67,7 +67,7 @@ class Snapshots:
         if (snared := await self._snared(workspace)) is not None:
             return snared
         await self._index_anew(index, (parent,))
-        return await self._written(workspace, index)
+        return await self._written(workspace, index, (parent,))
 
     async def adopt(self, pinned: str, parents: tuple[str, ...], ref: str) -> Snapshot | None:
         """The commit that an earlier process pinned, if it is all there."""
@@ -83,7 +83,7 @@ class Snapshots:
         work = Handwork(parents=parents)
         if author.by_person:
             work = await self._handworks.bring(workspace, parents)
-        tree = await self._tree(work, workspace, index, parents[0])
+        tree = await self._tree(work, workspace, index, parents)
         if isinstance(tree, Refused):
             return tree
         commit, pins = parents[0], {_left(ref, k): c for k, c in enumerate(work.others, 1)}
@@ -96,15 +96,15 @@ class Snapshots:
         return await self._told(commit, parents)
 
     async def _tree(
-        self, work: Handwork, workspace: Path, index: Path, start: str
+        self, work: Handwork, workspace: Path, index: Path, parents: tuple[str, ...]
     ) -> str | Refused:
         """All that the workspace holds but by-products, as a tree."""
         if work.head is not None:  # what a person committed is tracked, ignored or not
             await self._store.trees("read-tree", "--reset", work.head, index=index)
-        tree = await self._written(workspace, index)
+        tree = await self._written(workspace, index, parents)
         if isinstance(tree, Refused):
             return tree
-        reason = await self._submodule(work, start, tree)
+        reason = await self._submodule(work, parents[0], tree)
         return tree if reason is None else _refused(reason)
 
     async def _pinned(self, pins: Mapping[str, str], parents: tuple[str, ...]) -> bool:
@@ -133,7 +133,9 @@ class Snapshots:
             return _refused(f"{path} {why}")
         return None
 
-    async def _written(self, workspace: Path, index: Path) -> str | Refused:
+    async def _written(
+        self, workspace: Path, index: Path, parents: tuple[str, ...]
+    ) -> str | Refused:
         """All that the workspace holds but by-products, as a tree."""
         if (reason := self._refusal(workspace, await self._touched(workspace, index))) is not None:
             return _refused(reason)
@@ -141,7 +143,23 @@ class Snapshots:
             await self._look(workspace, index, "add", "--all")
         except GitFailed as failure:
             return await self._refused_by_git(failure)
-        return (await self._store.trees("write-tree", index=index)).text
+        tree = (await self._store.trees("write-tree", index=index)).text
+        if (reason := await self._trespass(tree, parents)) is None:
+            return tree
+        await self._index_anew(index, parents)  # or what was added or removed there would stay so
+        return _refused(reason)
+
+    async def _trespass(self, tree: str, parents: tuple[str, ...]) -> str | None:
+        """Another folder of Windlass's own than before: landed, it would command the next run."""
+        own = await self._store.own(tree)
+        trees = [await self._store.tree_of(parent) for parent in parents]
+        before = [await self._store.own(each) for each in trees]
+        if own in before:
+            return None
+        [name, *_] = sorted(
+            os.fsdecode(entry.path) for entry in own.symmetric_difference(before[0])
+        )
+        return f"{name} is Windlass's own and no part of a task; put it back as it was or remove it"
 
     async def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
         tree = await self._store.tree_of(commit)
