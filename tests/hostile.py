@@ -81,6 +81,14 @@ FILES = {
     "fifo": Script("mkfifo pipe; mkfifo src/pipe", "unchanged"),
     "fifo-ignore": Script("rm -f .gitignore; mkfifo .gitignore", "refused", ".gitignore"),
     "fifo-deep": Script("mkdir -p a/b; mkfifo a/b/.gitattributes", "refused", ".gitattributes"),
+    "fifo-unignored": Script(
+        "echo '!node_modules' > .gitignore; mkdir node_modules; mkfifo node_modules/.gitignore",
+        "refused",
+        "node_modules/.gitignore is no file",
+    ),
+    "fifo-nested": Script(
+        "mkdir -p sub/.git/objects sub/.git/refs; mkfifo sub/.git/HEAD", "refused", "sub/.git makes"
+    ),
     "socket": Script(
         "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => \"sock\", Listen => 1)'",
         "unchanged",

@@ -273,6 +273,17 @@ class TestSetup:
         assert await bench.said("cat README src/a") == "hello\na"
         assert not (await bench.run.play("1.1", {})).changed
 
+    async def test_a_repository_it_leaves_is_kept_and_stops_nobody(self, bench: Bench):
+        """It may be one that git would wait for, or one that was cloned to be built with."""
+        inner = "mkdir -p dep/.git/objects dep/.git/refs; mkfifo dep/.git/HEAD"
+        await bench.open(setup=(inner, "git init -q other; touch other/x src/made"))
+        for _ in range(2):
+            told = await bench.said("cat README; ls -d dep/.git/HEAD other/.git/HEAD other/x src/*")
+            assert told.split() == [
+                "hello", "dep/.git/HEAD", "other/.git/HEAD", "other/x", "src/a", "src/made"
+            ]  # fmt: skip
+        assert not (await bench.run.play("1.1", {})).changed
+
     async def test_it_may_use_the_network(self, bench: Bench):
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]

@@ -334,6 +334,39 @@ class TestRefusals:
         made = await run.save("1.1", n=2, parents=(run.base, theirs.commit))
         assert user.files(made.commit)["README"] == "theirs\n"
 
+    @pytest.mark.parametrize("folder", ["node_modules", "a/.venv/b", ".windlass"])
+    async def test_a_pipe_where_git_looks_only_if_it_is_told_to(self, user: User, folder: str):
+        """Which folders git passes by is what the tree's own rules say in the end."""
+        run, workspace = await prepared(user)
+        (workspace / folder).mkdir(parents=True)
+        os.mkfifo(workspace / folder / ".gitignore")
+        write(workspace, {"out/x": "o\n", ".gitignore": "out\n"})
+        os.mkfifo(workspace / "out/.gitattributes")
+        made = await run.save("1.1")
+        assert user.files(made.commit) == {**BASE, ".gitignore": "out\n"}
+        write(workspace, {".gitignore": "out\n!node_modules\n!.venv\n!.windlass\n"})
+        said = await refused(run)
+        assert said == f"{folder}/.gitignore is no file that git could read; remove it"
+
+    @pytest.mark.parametrize("through", ["folder", "file", "link"])
+    async def test_a_repository_that_git_would_wait_for(self, user: User, through: str):
+        run, workspace = await prepared(user)
+        nested = workspace / "deep/nested"
+        inner = nested / ".git" if through == "folder" else workspace / ".git/inner"
+        for folder in ("objects", "refs"):
+            (inner / folder).mkdir(parents=True)
+        os.mkfifo(inner / "HEAD")
+        nested.mkdir(parents=True, exist_ok=True)
+        if through == "file":
+            (nested / ".git").write_text(f"gitdir: {inner}\n")
+        elif through == "link":
+            (nested / ".git").symlink_to(inner)
+        assert await refused(run) == (
+            "deep/nested/.git makes a repository inside the repository; remove that .git"
+        )
+        nested.rename(workspace / "node_modules")
+        assert not (await run.save("1.1")).changed
+
     async def test_a_link_that_git_would_follow(self, user: User, tmp_path: Path):
         os.mkfifo(tmp_path / "pipe")
         run, workspace = await prepared(user)

@@ -15,7 +15,7 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 import anyio
@@ -26,6 +26,7 @@ from windlass.adapters.files import sync_all
 from windlass.adapters.git.checkouts import Checkouts
 from windlass.adapters.git.excludes import excludes, literal, made_by_setup
 from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.names import folded
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store
 from windlass.adapters.sandbox import Box, Sandbox
@@ -152,7 +153,8 @@ class Furnisher:
             os.utime(kept)  # it was of use just now
             return True
         # This commit has other things in their place; setup is to begin as in any fresh checkout.
-        await self._store.trees("clean", "-ffdxq", work_tree=checkout, index=index)
+        for path in await self._made(checkout, index):
+            await remove(checkout / path)
         await self._checkouts.restore(checkout, index)
         return False
 
@@ -173,12 +175,14 @@ class Furnisher:
 
     async def _note(self, checkout: Path, index: Path) -> list[str]:
         """What setup made, told to whatever looks at this checkout, and at no other."""
-        listed = await self._store.trees(
-            "ls-files", "-z", "--others", "--directory", work_tree=checkout, index=index
-        )
-        made = [path.rstrip("/") for path in listed.fields if path.rstrip("/") != ".git"]
+        made = await self._made(checkout, index)
         made_by_setup(index).write_text("".join(f"{literal(path)}\n" for path in made))
         return made
+
+    async def _made(self, checkout: Path, index: Path) -> list[str]:
+        """All that is there and not of the commit; git is not asked, whom setup may have snared."""
+        tracked = await self._store.trees("ls-files", "-z", work_tree=checkout, index=index)
+        return await anyio.to_thread.run_sync(_beside, checkout, tracked.fields)
 
     async def _keep(self, source: Path, made: Mapping[str, str], kept: Path) -> None:
         """Keep a copy of what was made, whole or not at all."""
@@ -196,6 +200,24 @@ class Furnisher:
         # Found half after a power loss, it would be brought into every checkout from then on.
         await anyio.to_thread.run_sync(sync_all, building)
         building.rename(kept)
+
+
+def _beside(checkout: Path, tracked: Iterable[str]) -> list[str]:
+    """What is there beside these files; of a folder that has none of them, its name alone."""
+    files = set(tracked)
+    folders = {str(way) for path in files for way in PurePosixPath(path).parents}
+    found, left = list[str](), [checkout]
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in entries:
+                path = os.path.relpath(entry.path, checkout)
+                if folded(entry.name) == ".git" or path in files:
+                    continue
+                if path not in folders:
+                    found.append(path)
+                elif entry.is_dir(follow_symlinks=False):
+                    left.append(Path(entry.path))
+    return sorted(found)
 
 
 async def _copied(source: Path | str, target: Path) -> bool:

@@ -17,7 +17,7 @@ from windlass.adapters.git.git import Output
 from windlass.adapters.git.handwork import Handwork, Handworks
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.messages import message
-from windlass.adapters.git.snares import is_folder, snares
+from windlass.adapters.git.snares import first_met, snares
 from windlass.adapters.git.store import Store, printable
 from windlass.errors import GitFailed
 from windlass.plan.judges import judges
@@ -29,6 +29,11 @@ MAX_LISTED = 100
 _GITLINK = "160000"
 _LONGEST_TOLD = 500
 _UNREADABLE = "cannot be read; give it back its permissions or remove it"
+_SNARED: Mapping[str, str] = {
+    "closed": _UNREADABLE,
+    "no file": "is no file that git could read; remove it",
+    "repository": "makes a repository inside the repository; remove that .git",
+}
 
 
 class Snapshots:
@@ -45,8 +50,6 @@ class Snapshots:
         self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
     ) -> Snapshot | Refused:
         """Commit all that the workspace holds but by-products, and pin it under `ref`."""
-        if (snared := await self._snared(workspace)) is not None:
-            return snared
         # Only this process uses that index: a lock is that of a git that was killed.
         index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
         try:
@@ -64,8 +67,6 @@ class Snapshots:
 
     async def tree(self, workspace: Path, index: Path, parent: str) -> str | Refused:
         """What such a commit would hold, by an index of the caller's; nothing is pinned."""
-        if (snared := await self._snared(workspace)) is not None:
-            return snared
         await self._index_anew(index, (parent,))
         return await self._written(workspace, index, (parent,))
 
@@ -126,18 +127,29 @@ class Snapshots:
                 return f"{path} is a submodule, which Windlass does not work with; remove it"
         return None
 
-    async def _snared(self, workspace: Path) -> Refused | None:
-        for snare in await anyio.to_thread.run_sync(lambda: list(snares(workspace))):
-            path = str(snare.relative_to(workspace))[:_LONGEST_TOLD]
-            why = _UNREADABLE if is_folder(snare) else "is no file that git could read; remove it"
-            return _refused(f"{path} {why}")
-        return None
+    async def _snared(self, workspace: Path, index: Path) -> str | None:
+        """Why git must not even look there."""
+
+        async def passed_by(folders: list[str]) -> set[str]:
+            told = "".join(f"./{folder}\0" for folder in folders)  # or a name might be magic
+            said = await self._look(
+                workspace, index, "check-ignore", "-z", "--stdin", stdin=told, ok=(0, 1)
+            )
+            return {path.removeprefix("./") for path in said.fields}
+
+        found = await anyio.to_thread.run_sync(lambda: list(snares(workspace)))
+        snare = await first_met(found, passed_by)
+        if snare is None:
+            return None
+        return f"{str(snare.path)[:_LONGEST_TOLD]} {_SNARED[snare.kind]}"
 
     async def _written(
         self, workspace: Path, index: Path, parents: tuple[str, ...]
     ) -> str | Refused:
         """All that the workspace holds but by-products, as a tree."""
-        if (reason := self._refusal(workspace, await self._touched(workspace, index))) is not None:
+        reason = await self._snared(workspace, index)
+        reason = reason or self._refusal(workspace, await self._touched(workspace, index))
+        if reason is not None:
             return _refused(reason)
         try:
             await self._look(workspace, index, "add", "--all")
@@ -185,18 +197,26 @@ class Snapshots:
 
     async def _touched(self, workspace: Path, index: Path) -> list[str]:
         """Paths that differ from the index, new ones included, by-products not."""
-        asked = ("ls-files", "-z", "--others", "--modified", "--exclude-standard")
-        return list(dict.fromkeys((await self._look(workspace, index, *asked)).fields))
+        kinds = ("--others", "--modified", "--exclude-standard")
+        listed = await self._look(workspace, index, "ls-files", "-z", *kinds)
+        return list(dict.fromkeys(listed.fields))
 
-    async def _look(self, workspace: Path, index: Path, *args: str) -> Output:
+    async def _look(
+        self,
+        workspace: Path,
+        index: Path,
+        *args: str,
+        stdin: str | None = None,
+        ok: tuple[int, ...] = (0,),
+    ) -> Output:
         """What git says of a workspace, of whose by-products it knows."""
         made = made_by_setup(index)
-        return await self._store.trees(*args, work_tree=workspace, index=index, excludes=made)
+        return await self._store.trees(
+            *args, stdin=stdin, ok=ok, work_tree=workspace, index=index, excludes=made
+        )
 
     def _refusal(self, workspace: Path, touched: list[str]) -> str | None:
         for path in touched:
-            if path.endswith("/"):
-                return f"{path}.git makes a repository inside the repository; remove that .git"
             try:
                 found = os.lstat(workspace / path)
             except OSError:
