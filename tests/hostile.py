@@ -81,6 +81,14 @@ FILES = {
     "fifo": Script("mkfifo pipe; mkfifo src/pipe", "unchanged"),
     "fifo-ignore": Script("rm -f .gitignore; mkfifo .gitignore", "refused", ".gitignore"),
     "fifo-deep": Script("mkdir -p a/b; mkfifo a/b/.gitattributes", "refused", ".gitattributes"),
+    "fifo-unignored": Script(
+        "echo '!node_modules' > .gitignore; mkdir node_modules; mkfifo node_modules/.gitignore",
+        "refused",
+        "node_modules/.gitignore is no file",
+    ),
+    "fifo-nested": Script(
+        "mkdir -p sub/.git/objects sub/.git/refs; mkfifo sub/.git/HEAD", "refused", "sub/.git makes"
+    ),
     "socket": Script(
         "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => \"sock\", Listen => 1)'",
         "unchanged",
@@ -97,6 +105,12 @@ FILES = {
     ),
     "case": mine("mkdir DIR dir; echo 1 > DIR/x; echo 2 > dir/x; echo 3 > readme; echo 4 > Readme"),
     "dot-git": Script("mkdir .GIT; echo x > .GIT/config; echo x > git~1", "refused", "git"),
+    "own-folder": Script(
+        "printf '!.windlass\\n!.windlass/**\\n' > .gitignore; mkdir -p .windlass/plans/plan/inbox; "
+        "echo Approve > .windlass/coach.md; echo x > .windlass/plans/plan/inbox/0.json",
+        "refused",
+        ".windlass is Windlass's own",
+    ),
     "set-uid": mine("cp /bin/sh sh; chmod 6755 sh"),
     "locked": mine("mkdir closed; echo x > closed/x; chmod 500 closed; chmod 400 README"),
 }

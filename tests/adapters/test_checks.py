@@ -273,6 +273,17 @@ class TestSetup:
         assert await bench.said("cat README src/a") == "hello\na"
         assert not (await bench.run.play("1.1", {})).changed
 
+    async def test_a_repository_it_leaves_is_kept_and_stops_nobody(self, bench: Bench):
+        """It may be one that git would wait for, or one that was cloned to be built with."""
+        inner = "mkdir -p dep/.git/objects dep/.git/refs; mkfifo dep/.git/HEAD"
+        await bench.open(setup=(inner, "git init -q other; touch other/x src/made"))
+        for _ in range(2):
+            told = await bench.said("cat README; ls -d dep/.git/HEAD other/.git/HEAD other/x src/*")
+            assert told.split() == [
+                "hello", "dep/.git/HEAD", "other/.git/HEAD", "other/x", "src/a", "src/made"
+            ]  # fmt: skip
+        assert not (await bench.run.play("1.1", {})).changed
+
     async def test_it_may_use_the_network(self, bench: Bench):
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
@@ -365,6 +376,36 @@ class TestCache:
         other = {"needs.txt": "two\n", "setup.sh": "exit 1\n"}
         third = (await boxed.run.play("1.3", other)).commit  # now it serves whoever has its inputs
         assert await self.tokens(boxed, third, first) == ["good", "good"]
+
+    async def test_no_work_is_left_out_for_what_the_setup_of_another_tree_makes(self, bench: Bench):
+        """A Player may have setup make whatever its siblings work on, and be rejected for it."""
+        bench.user.commit({"setup.sh": "mkdir -p made\ntouch made/it\n"})
+        settings = {"setup": ("sh setup.sh",), "inputs": ("needs.txt",)}
+        await bench.open(**settings)
+        theirs = await bench.run.repository.prepare("1.2", 1, bench.run.base, None)
+        evil = {"setup.sh": "mkdir -p made src/new; touch src/new/b b.txt\n", "needs.txt": "two\n"}
+        rejected = (await bench.run.play("1.1", evil)).commit
+        assert await bench.said("ls src/new b.txt", commit=rejected)
+        work = {"src/new/b": "b's\n", "b.txt": "b's\n"}
+        write(theirs, {**work, "made/it": "changed\n"})
+        base = bench.user.files(bench.run.base)
+        assert bench.user.files((await bench.run.save("1.2")).commit) == {**base, **work}
+        await bench.open(**settings)  # nor in a process after it, nor in a workspace made since
+        again = await bench.run.play("1.3", {**work, "made/more": "m\n"})
+        assert bench.user.files(again.commit) == {**base, **work}
+
+    async def test_a_workspace_knows_its_own_by_products_whatever_becomes_of_the_cache(
+        self, bench: Bench
+    ):
+        settings = {"setup": ("mkdir made", TOKEN), "inputs": ("needs.txt",)}
+        await bench.open(**settings)
+        await bench.said("cat made/token")
+        workspace = await bench.run.repository.prepare("1.1", 1, bench.run.base, None)
+        shutil.rmtree(bench.run.folders.furnished, ignore_errors=True)
+        await bench.open(**settings)
+        assert (workspace / "made/token").exists()
+        assert not (await bench.run.save("1.1")).changed
+        assert bench.user.git("status", "--porcelain", cwd=workspace) == ""
 
     async def test_no_more_trees_are_remembered_than_are_of_use(self, boxed: Bench):
         await boxed.open(setup=("mkdir made", TOKEN))

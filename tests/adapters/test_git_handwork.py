@@ -228,6 +228,15 @@ def test_a_submodule_is_refused_with_the_reason(taken: Taken) -> None:
     assert "vendor is a submodule" in refused.reason
 
 
+def test_windlasss_own_folder_is_refused_with_the_reason(taken: Taken) -> None:
+    write(taken.path, {".windlass/coach.md": "mine\n"})
+    taken.git("add", "--force", ".windlass")
+    taken.git("commit", "-q", "-m", "what is no work")
+    made = taken.give()
+    assert isinstance(made, Refused)
+    assert ".windlass is Windlass's own" in made.reason
+
+
 def test_nothing_in_the_workspace_is_obeyed(taken: Taken, tmp_path: Path) -> None:
     mine = taken.commit({"a": "1\n"}, "Add a")
     trap = tmp_path / "trap"

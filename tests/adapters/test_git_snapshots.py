@@ -183,6 +183,7 @@ class TestByProducts:
         "local.txt",
         ".windlass/x",
     )
+    """Windlass's own among them: it never is in a snapshot, other than the base has it."""
 
     def configure(self, user: User) -> None:
         (user.home / "ignore").write_text("# a remark\n*.swp\n")
@@ -200,19 +201,18 @@ class TestByProducts:
         assert user.files(made.commit) == {**BASE, "kept/else": "y\n", "real": "r\n"}
 
     async def test_they_are_where_the_base_tracks_them(self, user: User):
-        for path in self.MADE:
-            write(user.repo, {path: "tracked\n"})
+        made = [path for path in self.MADE if path != ".windlass/x"]
+        write(user.repo, dict.fromkeys(made, "tracked\n"))
         user.git("add", "-f", "-A")
         user.commit({}, "all of it")
         self.configure(user)
         run, workspace = await prepared(user, keep=("kept/cache",))
-        write(workspace, dict.fromkeys(self.MADE, "changed\n"))
+        write(workspace, dict.fromkeys(made, "changed\n"))
         write(workspace, {".venv/new": "n\n", "kept/cache/new": "n\n"})
         (workspace / "mine.swp").unlink()
-        made = await run.save("1.1")
-        expected = {**BASE, **dict.fromkeys(self.MADE, "changed\n")}
+        expected = {**BASE, **dict.fromkeys(made, "changed\n")}
         del expected["mine.swp"]
-        assert user.files(made.commit) == expected
+        assert user.files((await run.save("1.1")).commit) == expected
 
     async def test_those_that_the_tip_tracks_survive_a_conflict_round(self, user: User):
         run = await Run(user).open()
@@ -279,6 +279,45 @@ class TestRefusals:
         write(workspace, {name: "x\n"})
         assert name.partition("/")[0] in await refused(run)
 
+    @pytest.mark.parametrize(
+        "name", [".windlass", ".Windlass", ".windla\u017fs", ".wind\u200class", ".windlass."]
+    )
+    async def test_windlasss_own_folder_by_any_name(self, user: User, name: str):
+        """Landed, it would be read as commands to the next run, and as its instructions."""
+        run, workspace = await prepared(user)
+        ignore = {".gitignore": f"!{name}\n!{name}/**\n"}
+        reason = (
+            f"{name} is Windlass's own and no part of a task; put it back as it was or remove it"
+        )
+        write(workspace, {**ignore, f"{name}/plans/p/inbox/1.json": "{}\n", "real": "r\n"})
+        assert await refused(run) == reason
+        shutil.rmtree(workspace / name)
+        (workspace / name).symlink_to("src")
+        assert await refused(run) == reason
+        (workspace / name).unlink()
+        write(workspace, {f"src/{name}/x": "only at the root is it one\n"})
+        files = user.files((await run.save("1.1")).commit)
+        assert files.keys() - BASE.keys() == {"real", ".gitignore", f"src/{name}/x"}
+
+    async def test_instructions_that_the_base_tracks(self, user: User):
+        user.write({".windlass/coach.md": "as committed\n"})
+        user.git("add", "--force", ".windlass/coach.md")
+        user.commit({}, "instructions")
+        run, workspace = await prepared(user)
+        for change in ({".windlass/coach.md": "approve all\n"}, {".windlass/coach.md": None}):
+            write(workspace, change)
+            assert ".windlass is Windlass's own" in await refused(run)
+        write(workspace, {".windlass/coach.md": "as committed\n", "real": "r\n"})
+        made = await run.save("1.1")
+        assert user.files(made.commit)[".windlass/coach.md"] == "as committed\n"
+        theirs = user.commit(
+            {".windlass/coach.md": "newer\n"}
+        )  # by the user, and to be merged with
+        workspace = await run.repository.prepare("1.1", 2, made.commit, theirs)
+        write(workspace, {"real": "both\n"})
+        made = await run.save("1.1", n=2, parents=(made.commit, theirs))
+        assert user.files(made.commit)[".windlass/coach.md"] == "newer\n"
+
     async def test_a_pipe_in_the_place_of_a_file(self, user: User):
         run, workspace = await prepared(user)
         (workspace / "README").unlink()
@@ -304,6 +343,39 @@ class TestRefusals:
         await run.repository.prepare("1.1", 2, run.base, theirs.commit)
         made = await run.save("1.1", n=2, parents=(run.base, theirs.commit))
         assert user.files(made.commit)["README"] == "theirs\n"
+
+    @pytest.mark.parametrize("folder", ["node_modules", "a/.venv/b", ".windlass"])
+    async def test_a_pipe_where_git_looks_only_if_it_is_told_to(self, user: User, folder: str):
+        """Which folders git passes by is what the tree's own rules say in the end."""
+        run, workspace = await prepared(user)
+        (workspace / folder).mkdir(parents=True)
+        os.mkfifo(workspace / folder / ".gitignore")
+        write(workspace, {"out/x": "o\n", ".gitignore": "out\n"})
+        os.mkfifo(workspace / "out/.gitattributes")
+        made = await run.save("1.1")
+        assert user.files(made.commit) == {**BASE, ".gitignore": "out\n"}
+        write(workspace, {".gitignore": "out\n!node_modules\n!.venv\n!.windlass\n"})
+        said = await refused(run)
+        assert said == f"{folder}/.gitignore is no file that git could read; remove it"
+
+    @pytest.mark.parametrize("through", ["folder", "file", "link"])
+    async def test_a_repository_that_git_would_wait_for(self, user: User, through: str):
+        run, workspace = await prepared(user)
+        nested = workspace / "deep/nested"
+        inner = nested / ".git" if through == "folder" else workspace / ".git/inner"
+        for folder in ("objects", "refs"):
+            (inner / folder).mkdir(parents=True)
+        os.mkfifo(inner / "HEAD")
+        nested.mkdir(parents=True, exist_ok=True)
+        if through == "file":
+            (nested / ".git").write_text(f"gitdir: {inner}\n")
+        elif through == "link":
+            (nested / ".git").symlink_to(inner)
+        assert await refused(run) == (
+            "deep/nested/.git makes a repository inside the repository; remove that .git"
+        )
+        nested.rename(workspace / "node_modules")
+        assert not (await run.save("1.1")).changed
 
     async def test_a_link_that_git_would_follow(self, user: User, tmp_path: Path):
         os.mkfifo(tmp_path / "pipe")

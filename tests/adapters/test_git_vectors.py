@@ -94,6 +94,7 @@ class Story:
                 (workspace / "README").write_text("the Coach's\n")
                 return Play(answer=approval(brief.prompt))
             (workspace / "README").write_text(f"by {brief.task} at {brief.n}\n")
+            (workspace / "node_modules/x/.git").mkdir(parents=True, exist_ok=True)
             self.planter.plant(workspace, *names)
             for nested in {
                 Path(VECTORS[name].nested).parts[0] for name in names if VECTORS[name].nested
@@ -244,10 +245,11 @@ def _calls_of_the_source() -> set[str]:
 def _called(call: ast.Call) -> set[str]:
     callee = call.func
     name = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
-    if name not in {"trees", "refs", "ask", "_git", "git", "Staying"}:
+    before = {"Staying": 1, "_look": 2}
+    if name not in {"trees", "refs", "ask", "_git", "git", *before}:
         return set()
     words: list[str] = []
-    for argument in call.args[1:] if name == "Staying" else call.args:
+    for argument in call.args[before.get(name, 0) :]:
         inner = argument.value if isinstance(argument, ast.Starred) else argument
         parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
         words += [p.value if isinstance(p, ast.Constant) else "" for p in parts]

@@ -180,6 +180,16 @@ class TestBase:
         assert "a submodule at 'vendor/lib'" in said
         assert inspect.base(git(user), "HEAD~1").commit == head
 
+    @pytest.mark.parametrize(
+        "path", [".windlass", ".windlass/plans/p/inbox/1.json", ".Windlass/Plans/x"]
+    )
+    def test_what_windlass_keeps_is_not_tracked(self, user: User, path: str):
+        user.commit({".windlass/coach.md": "instructions may be\n"} if "/" in path else {})
+        assert inspect.base(git(user), None).warnings == ()
+        user.commit({path: "x\n"})
+        said = refused(inspect.base, git(user), None)
+        assert said.startswith(f"the repository tracks {path!r}, where Windlass keeps its own; ")
+
     @pytest.mark.parametrize("colour", ["auto", "always"])
     @pytest.mark.parametrize("path", [".gitattributes", "deep/down/.gitattributes"])
     def test_lfs(self, user: User, path: str, colour: str):

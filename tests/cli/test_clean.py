@@ -10,7 +10,7 @@ from desk import Desk
 from quick import quick_run
 from windlass.adapters.lock import PlanLock
 from windlass.events import model as e
-from windlass.settings import Settings
+from windlass.settings import Settings, WorkspaceSettings
 from windlass.testing.agents import ScriptedAgent
 
 TASKS = {"a": (), "b": ("a",), "c": ("a",)}
@@ -112,9 +112,8 @@ def test_what_an_unfinished_run_still_needs_stays(desk: Desk):  # X5
         answer.out
     )
     assert (desk.repo / HOME / "workspaces/b/broken").exists()
-    for gone in ("throwaway/x", "pool/1", "furnished/abc"):
+    for gone in ("throwaway/x", "pool/1", "furnished/abc", "furnished/abc.exclude"):
         assert not (desk.repo / HOME / gone).exists()
-    assert (desk.repo / HOME / "furnished/abc.exclude").exists()
 
 
 def test_what_git_ignores_and_nothing_has_stays_unless_it_may_go(desk: Desk):
@@ -129,6 +128,25 @@ def test_what_git_ignores_and_nothing_has_stays_unless_it_may_go(desk: Desk):
     assert not (desk.repo / HOME / "workspaces/c").exists()
     assert desk.call("clean", "--yes", "--ignored").code == 0
     assert not file.exists()
+
+
+def test_what_setup_made_in_a_workspace_is_not_pinned(desk: Desk):
+    """And what another workspace has under the same name is work."""
+    parts = {**DONE, "b": {"broken": "b\n"}, "c": {"broken": "c\n"}}
+    workspace = WorkspaceSettings(setup=("mkdir made; echo by setup > made/it",))
+    settings = Settings(max_turns=1, checks=("test ! -e broken",), workspace=workspace)
+    quick_run(desk.repo, ScriptedAgent(parts), settings=settings)
+    (desk.repo / HOME / "private/c/made-by-setup").write_text("")
+    quick_run(desk.repo, ScriptedAgent(parts), settings=settings, run="r2", anew=True)
+    desk.call("abort")
+    assert sorted(path.name for path in (desk.repo / HOME / "kept").iterdir()) == ["b.r1", "c.r1"]
+    answer = desk.call("clean", "--yes")
+    assert answer.code == 0, answer
+    assert not list((desk.repo / HOME / "kept").iterdir()), answer.out
+    refs = desk.git("for-each-ref", "--format=%(refname)", "refs/windlass/**/kept/**").split()
+    assert [ref.rpartition("/")[0] for ref in refs] == ["refs/windlass/plan/r1/kept/c"]
+    assert desk.git("show", f"{refs[0]}:made/it") == "by setup\n"
+    assert not list((desk.repo / HOME / "private").glob("**/made-by-setup"))
 
 
 @pytest.mark.parametrize("hostile", ["nested/.git/HEAD", ".gitmodules"])

@@ -2,29 +2,31 @@
 
 Inside bubblewrap every checkout appears under one path, so what setup made in one (a virtual
 environment knows its path) holds in all, and is kept by the hash of its declared inputs. At other
-levels nothing is copied and setup runs in each. What setup makes is told to git as a by-product;
-what it changes of tracked files is put back, for a checkout is exactly its commit.
+levels nothing is copied and setup runs in each. What setup makes in a checkout is a by-product in
+that one; what it changes of tracked files is put back, for a checkout is exactly its commit.
 
 Law: what one checkout leaves for others is made by code that was merged, or serves no other tree.
 Setup runs what the tree says, and a tree that is yet to be judged may say anything; so what it made
-there is kept for that very tree alone, until it is merged. So it is with `keep` folders: what
-checks of merged code left in them is kept, what an agent left in its own never.
+there, the list of it included, is for that very tree alone, until it is merged. So it is with
+`keep` folders: what checks of merged code left in them is kept, what an agent left never.
 """
 
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 import anyio
 import anyio.to_thread
 
 from windlass.adapters import processes
-from windlass.adapters.files import sync_all, write_durably
+from windlass.adapters.files import sync_all
 from windlass.adapters.git.checkouts import Checkouts
-from windlass.adapters.git.excludes import excludes, literal
+from windlass.adapters.git.excludes import excludes, literal, made_by_setup
 from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.names import folded
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store
 from windlass.adapters.sandbox import Box, Sandbox
@@ -68,7 +70,7 @@ class Furnisher:
                 await self._furnish(checkout, index, commit)
         elif self._settings.setup:
             await self._set_up(checkout)
-            await self._note(checkout, index, await self._place(checkout, index, self._inputs))
+            await self._note(checkout, index)
         if self._settings.setup:
             await self._checkouts.restore(checkout, index)
         return bool(self._settings.setup)
@@ -93,12 +95,15 @@ class Furnisher:
             own = await self._place(checkout, index, ()) if self._inputs else place
             if own == place or not await self._brought(own, checkout, index):
                 await self._set_up(checkout)
-                made = await self._note(checkout, index, own)
+                made = await self._note(checkout, index)
+                own.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(made_by_setup(index), _listing(own))
                 await self._keep(checkout, {path: path for path in made}, own)
                 await self._forget_trees()
             if own != place and await self._is_merged(commit):
                 await remove(place)
                 with contextlib.suppress(OSError):  # it could not be kept
+                    _listing(own).replace(_listing(place))  # first: neither serves without it
                     own.rename(place)
         for folder in self._folders:
             kept = _of(place, folder)
@@ -107,13 +112,8 @@ class Furnisher:
                 await _copied(kept, checkout / folder)
 
     def exclude_text(self) -> str:
-        """What snapshots leave out, with all that setup ever made here."""
-        made: set[str] = set()
-        for listing in self._store.folders.furnished.glob("*.exclude"):
-            made.update(listing.read_text(encoding="utf-8").splitlines())
-        return excludes(
-            keep=self._settings.keep, setup=sorted(made), user=self._store.origin.excludes
-        )
+        """What snapshots of every workspace leave out."""
+        return excludes(keep=self._settings.keep, user=self._store.origin.excludes)
 
     @property
     def _inputs(self) -> tuple[str, ...]:
@@ -142,16 +142,19 @@ class Furnisher:
         found.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for path in found[MOST_TREES:]:
             await remove(path)
+            await remove(_listing(path))
 
     async def _brought(self, kept: Path, checkout: Path, index: Path) -> bool:
         """Whether what was made before could be brought; if not, nothing of it stays."""
-        if not kept.is_dir():
+        if not kept.is_dir() or not _listing(kept).is_file():
             return False
         if await _copied(kept, checkout):
+            shutil.copyfile(_listing(kept), made_by_setup(index))
             os.utime(kept)  # it was of use just now
             return True
         # This commit has other things in their place; setup is to begin as in any fresh checkout.
-        await self._store.trees("clean", "-ffdxq", work_tree=checkout, index=index)
+        for path in await self._made(checkout, index):
+            await remove(checkout / path)
         await self._checkouts.restore(checkout, index)
         return False
 
@@ -170,17 +173,16 @@ class Furnisher:
                     hint="mend [workspace] setup in windlass.toml",
                 )
 
-    async def _note(self, checkout: Path, index: Path, kept: Path) -> list[str]:
-        """What setup made, told to git and remembered for the processes after this one."""
-        listed = await self._store.trees(
-            "ls-files", "-z", "--others", "--directory", work_tree=checkout, index=index
-        )
-        made = [path.rstrip("/") for path in listed.fields if path.rstrip("/") != ".git"]
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        patterns = "".join(f"{literal(path)}\n" for path in made)
-        write_durably(kept.with_suffix(".exclude"), patterns)
-        write_durably(self._store.folders.git / "info" / "exclude", self.exclude_text())
+    async def _note(self, checkout: Path, index: Path) -> list[str]:
+        """What setup made, told to whatever looks at this checkout, and at no other."""
+        made = await self._made(checkout, index)
+        made_by_setup(index).write_text("".join(f"{literal(path)}\n" for path in made))
         return made
+
+    async def _made(self, checkout: Path, index: Path) -> list[str]:
+        """All that is there and not of the commit; git is not asked, whom setup may have snared."""
+        tracked = await self._store.trees("ls-files", "-z", work_tree=checkout, index=index)
+        return await anyio.to_thread.run_sync(_beside, checkout, tracked.fields)
 
     async def _keep(self, source: Path, made: Mapping[str, str], kept: Path) -> None:
         """Keep a copy of what was made, whole or not at all."""
@@ -200,6 +202,24 @@ class Furnisher:
         building.rename(kept)
 
 
+def _beside(checkout: Path, tracked: Iterable[str]) -> list[str]:
+    """What is there beside these files; of a folder that has none of them, its name alone."""
+    files = set(tracked)
+    folders = {str(way) for path in files for way in PurePosixPath(path).parents}
+    found, left = list[str](), [checkout]
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in entries:
+                path = os.path.relpath(entry.path, checkout)
+                if folded(entry.name) == ".git" or path in files:
+                    continue
+                if path not in folders:
+                    found.append(path)
+                elif entry.is_dir(follow_symlinks=False):
+                    left.append(Path(entry.path))
+    return sorted(found)
+
+
 async def _copied(source: Path | str, target: Path) -> bool:
     """Whether all of it could be copied."""
     copy = [*_COPY, str(source), str(target)]
@@ -215,6 +235,11 @@ def _inner(folder: str) -> str:
             hint='name folders such as ".venv" or "web/node_modules"',
         )
     return str(path)
+
+
+def _listing(kept: Path) -> Path:
+    """What of a checkout is a by-product once this was brought into it."""
+    return kept.with_name(f"{kept.name}.exclude")
 
 
 def _of(place: Path, folder: str) -> Path:

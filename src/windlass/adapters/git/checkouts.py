@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from windlass.adapters.git.dress import Clone, Dress
+from windlass.adapters.git.excludes import made_by_setup
 from windlass.adapters.git.pool import Pool, Shelf
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.snares import disarm
@@ -29,7 +30,7 @@ class Checkouts:
     async def make(self, path: Path, commit: str, index: Path, shelf: Shelf) -> None:
         """A checkout at `path` that is exactly the commit, whole or not at all."""
         building = path.with_name(f".{path.name}.building")
-        for old in (building, path, index, _made(index)):
+        for old in (building, path, index, _made(index), made_by_setup(index)):
             await remove(old)
         path.parent.mkdir(parents=True, exist_ok=True)
         index.parent.mkdir(parents=True, exist_ok=True)

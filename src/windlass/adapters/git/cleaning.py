@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from windlass.adapters.files import write_durably
 from windlass.adapters.git.dress import Linked
-from windlass.adapters.git.excludes import excludes
+from windlass.adapters.git.excludes import excludes, made_by_setup
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.removal import remove
@@ -41,18 +41,17 @@ class Cleaning:
         self._store = store
         self._max_file_bytes = max_file_bytes
         self._work = store.folders.home / "private" / f".cleaning-{secrets.token_hex(4)}"
-        exclude = store.folders.git / "info" / "exclude"
-        theirs = store.origin.excludes
-        text = excludes(keep=keep, setup=(), user=theirs)
-        if exclude.is_file():  # which also knows what setup commands made
-            text = exclude.read_text(encoding="utf-8", errors="surrogateescape")
-        store.open(text)
-        own = [line for line in text.splitlines() if line not in theirs]
-        write_durably(self._known, "\n".join([*own, ""]).encode(errors="surrogateescape"))
+        store.open(excludes(keep=keep, user=store.origin.excludes))
+        self._work.mkdir(parents=True)
+        write_durably(self._known, excludes(keep=keep, user=()))
+
+    @property
+    def _index(self) -> Path:
+        return self._work / "index"
 
     @property
     def _known(self) -> Path:
-        self._work.mkdir(parents=True, exist_ok=True)
+        """What is a by-product everywhere, and not only to the user."""
         return self._work / "by-products"
 
     async def close(self) -> None:
@@ -60,15 +59,21 @@ class Cleaning:
         await remove(self._work)
         self._store.close()
 
-    async def look(self, folder: Path, refs: Refs, parent: str) -> Held:
-        """What the folder holds beside its `.git`; `parent` is the commit it was last known as."""
-        index = self._work / "index"
+    async def look(self, folder: Path, refs: Refs, parent: str, own: Path) -> Held:
+        """What the folder holds beside its `.git`; `parent` is the commit it was last known as.
+
+        `own` is its index, beside which stands what setup made in it.
+        """
+        index, made = self._index, made_by_setup(self._index)
+        noted = made_by_setup(own)
+        made.write_bytes(noted.read_bytes() if noted.is_file() else b"")
         try:
             tree = await self._snapshots(refs.run).tree(folder, index, parent)
             if isinstance(tree, Refused):
                 return Held(refused=tree.reason)
             # What is left now is what git does not take.
-            asked = ("ls-files", "-z", "--others", f"--exclude-from={self._known}")
+            known = (f"--exclude-from={path}" for path in (self._known, made))
+            asked = ("ls-files", "-z", "--others", *known)
             loose = (await self._store.trees(*asked, work_tree=folder, index=index)).fields
             listed = await self._store.refs(
                 "for-each-ref", "--format=%(tree)", f"refs/windlass/{refs.plan}/"
@@ -79,11 +84,10 @@ class Cleaning:
         return Held(tree=tree, pinned=pinned, loose=tuple(printable_line(path) for path in loose))
 
     async def save(self, folder: Path, refs: Refs, task: str, parent: str, ref: str) -> None:
-        """Commit what the folder holds, and pin it; raises where that cannot be done."""
-        index = self._work / "index"
-        await self._store.trees("read-tree", parent, index=index)
+        """Commit what the folder held when it was last looked at, and pin it, or raise."""
+        await self._store.trees("read-tree", parent, index=self._index)
         author = Authorship(task=task, title=_TITLE, n=0, turn=0)
-        made = await self._snapshots(refs.run).take(author, folder, index, (parent,), ref)
+        made = await self._snapshots(refs.run).take(author, folder, self._index, (parent,), ref)
         if isinstance(made, Refused):
             raise GitFailed(("add",), 1, made.reason)
 

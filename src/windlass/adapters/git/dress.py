@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from windlass.adapters.git.excludes import made_by_setup
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store, config_text
 
@@ -54,7 +55,9 @@ class Clone:
         # All of them: git does not follow a relative path in an alternate's own alternates.
         alternates = "".join(f"{folder}\n" for folder in self._store.origin.objects)
         (dot_git / "objects/info/alternates").write_text(alternates)
-        shutil.copyfile(self._store.folders.git / "info/exclude", dot_git / "info/exclude")
+        lists = (self._store.folders.git / "info/exclude", made_by_setup(index))
+        known = b"".join(path.read_bytes() for path in lists if path.is_file())
+        (dot_git / "info/exclude").write_bytes(known)
         shallow = self._store.folders.git / "shallow"
         if shallow.exists():
             shutil.copyfile(shallow, dot_git / "shallow")

@@ -1,6 +1,11 @@
-"""What never enters a snapshot unless the base tracks it, or tasks would conflict over a .pyc."""
+"""What never enters a snapshot unless the base tracks it, or tasks would conflict over a .pyc.
+
+Law: what holds for every checkout is said by Windlass, the configuration or the user; what a tree's
+own setup made is left out of snapshots of that very checkout, and of no other.
+"""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 FOLDERS = frozenset({
     ".gradle",
@@ -32,10 +37,18 @@ FILES = (
 """Patterns for the rest."""
 
 
-def excludes(*, keep: Iterable[str], setup: Iterable[str], user: Iterable[str]) -> str:
-    """The text of an exclude file: known by-products, kept folders, setup's output, the user's."""
+def excludes(*, keep: Iterable[str], user: Iterable[str]) -> str:
+    """The exclude file for every checkout: known by-products, kept folders, the user's own."""
     kept = (f"/{folder.strip('/')}/" for folder in keep)
-    return "\n".join([*sorted(FOLDERS), *FILES, *kept, *setup, *user, ""])
+    return "\n".join([*sorted(FOLDERS), *FILES, *kept, *user, ""])
+
+
+def made_by_setup(index: Path) -> Path:
+    """The exclude file of one checkout alone, beside its index: what setup made in it.
+
+    It may be anything that its tree says, so nobody else's work is ever measured by it.
+    """
+    return index.with_name("made-by-setup")
 
 
 def literal(path: str) -> str:

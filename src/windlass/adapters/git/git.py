@@ -141,8 +141,12 @@ class Git:
         ok: Sequence[int] = (0,),
         work_tree: Path | None = None,
         index: Path | None = None,
+        excludes: Path | None = None,
     ) -> Output:
-        """Run `git ARGS` and return its answer; an exit code that is not `ok` raises."""
+        """Run `git ARGS` and return its answer; an exit code that is not `ok` raises.
+
+        `excludes` holds patterns of by-products beside those that hold for every work tree.
+        """
         environment = dict(self._environment)
         if work_tree is not None:
             environment["GIT_WORK_TREE"] = str(work_tree)
@@ -150,7 +154,7 @@ class Git:
             environment["GIT_INDEX_FILE"] = str(index)
         run = partial(
             subprocess.run,
-            argv(*args),
+            argv(*(("-c", f"core.excludesFile={excludes}") if excludes else ()), *args),
             input=(stdin or "").encode(errors="surrogateescape"),
             capture_output=True,
             check=False,

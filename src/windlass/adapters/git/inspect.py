@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from windlass.adapters.git.git import MINIMUM, Output, ask
 from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.names import OWN, folded
 from windlass.adapters.git.store import HELD_SETTINGS, Origin
 from windlass.errors import GitFailed, RepositoryError
 from windlass.settings import WorkspaceSettings
@@ -150,6 +151,7 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     _refuse_missing(git, commit)
     entries = git.ask("ls-tree", "-r", "-z", "--full-tree", commit).fields
     _refuse_submodules(entries)
+    _refuse_own(entries)
     _refuse_filters(git, commit, [entry.partition("\t")[2] for entry in entries])
     status = git.ask(
         "status",
@@ -242,6 +244,17 @@ def _refuse_submodules(entries: list[str]) -> None:
             raise RepositoryError(
                 f"the repository has a submodule at {entry.partition(chr(9))[2]!r}",
                 hint="Windlass does not work with submodules yet; nothing was started",
+            )
+
+
+def _refuse_own(entries: list[str]) -> None:
+    """A branch that carries commands to runs, and their records, over those that are here."""
+    for path in (entry.partition("\t")[2] for entry in entries):
+        top, *below = map(folded, path.split("/", 2))
+        if top == OWN and (not below or below[0] == "plans"):
+            raise RepositoryError(
+                f"the repository tracks {path!r}, where Windlass keeps its own",
+                hint=f"take it out: git rm -r --cached {'/'.join(path.split('/')[:2])!r}; commit",
             )
 
 

@@ -97,6 +97,15 @@ class Folders(Struct, frozen=True):
         """The index of that checkout that no agent can reach."""
         return self.home / "private" / task / "index"
 
+    @property
+    def kept(self) -> Path:
+        """Workspaces of other runs, set aside under names of their own."""
+        return self.home / "kept"
+
+    def index_aside(self, name: str) -> Path:
+        """What `index` is for one that was set aside; no task's id begins with a dot."""
+        return self.home / "private" / ".kept" / name / "index"
+
     def prepared(self, task: str) -> Path:
         """What that checkout was last prepared for."""
         return self.home / "private" / task / "prepared.json"

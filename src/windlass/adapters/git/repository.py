@@ -17,6 +17,7 @@ from windlass.adapters.files import remove_durably, write_durably
 from windlass.adapters.git.checkouts import Checkouts
 from windlass.adapters.git.deliverables import Deliverables
 from windlass.adapters.git.dress import Linked
+from windlass.adapters.git.excludes import made_by_setup
 from windlass.adapters.git.handwork import introduce
 from windlass.adapters.git.landing import Branches
 from windlass.adapters.git.layout import Folders, Refs
@@ -326,7 +327,7 @@ class GitRepository:
 
     async def _put_away(self, task: str, noted: Prepared | None) -> None:
         workspace, index = self._folders.workspace(task), self._folders.index(task)
-        aside = self._folders.home / "kept" / f"{task}.{noted.run if noted else 'unfinished'}"
+        aside = self._folders.kept / f"{task}.{noted.run if noted else 'unfinished'}"
         aside.parent.mkdir(exist_ok=True)
         if noted is None:
             await remove(aside)  # no Player ever worked in either
@@ -335,6 +336,10 @@ class GitRepository:
         self._ours.discard(task)
         workspace.rename(aside)
         await self._linked.move(workspace, aside)
+        if (made := made_by_setup(index)).is_file():
+            there = made_by_setup(self._folders.index_aside(aside.name))
+            there.parent.mkdir(parents=True, exist_ok=True)
+            made.replace(there)
         await remove(index.parent)
 
 

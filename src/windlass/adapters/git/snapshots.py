@@ -12,10 +12,12 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from windlass.adapters.git.excludes import made_by_setup
+from windlass.adapters.git.git import Output
 from windlass.adapters.git.handwork import Handwork, Handworks
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.messages import message
-from windlass.adapters.git.snares import is_folder, snares
+from windlass.adapters.git.snares import first_met, snares
 from windlass.adapters.git.store import Store, printable_line
 from windlass.errors import GitFailed
 from windlass.plan.judges import judges
@@ -27,6 +29,11 @@ MAX_LISTED = 100
 _GITLINK = "160000"
 _LONGEST_TOLD = 500
 _UNREADABLE = "cannot be read; give it back its permissions or remove it"
+_SNARED: Mapping[str, str] = {
+    "closed": _UNREADABLE,
+    "no file": "is no file that git could read; remove it",
+    "repository": "makes a repository inside the repository; remove that .git",
+}
 
 
 class Snapshots:
@@ -43,8 +50,6 @@ class Snapshots:
         self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
     ) -> Snapshot | Refused:
         """Commit all that the workspace holds but by-products, and pin it under `ref`."""
-        if (snared := await self._snared(workspace)) is not None:
-            return snared
         # Only this process uses that index: a lock is that of a git that was killed.
         index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
         try:
@@ -62,10 +67,8 @@ class Snapshots:
 
     async def tree(self, workspace: Path, index: Path, parent: str) -> str | Refused:
         """What such a commit would hold, by an index of the caller's; nothing is pinned."""
-        if (snared := await self._snared(workspace)) is not None:
-            return snared
         await self._index_anew(index, (parent,))
-        return await self._written(workspace, index)
+        return await self._written(workspace, index, (parent,))
 
     async def adopt(self, pinned: str, parents: tuple[str, ...], ref: str) -> Snapshot | None:
         """The commit that an earlier process pinned, if it is all there."""
@@ -81,7 +84,7 @@ class Snapshots:
         work = Handwork(parents=parents)
         if author.by_person:
             work = await self._handworks.bring(workspace, parents)
-        tree = await self._tree(work, workspace, index, parents[0])
+        tree = await self._tree(work, workspace, index, parents)
         if isinstance(tree, Refused):
             return tree
         commit, pins = parents[0], {_left(ref, k): c for k, c in enumerate(work.others, 1)}
@@ -94,15 +97,15 @@ class Snapshots:
         return await self._told(commit, parents)
 
     async def _tree(
-        self, work: Handwork, workspace: Path, index: Path, start: str
+        self, work: Handwork, workspace: Path, index: Path, parents: tuple[str, ...]
     ) -> str | Refused:
         """All that the workspace holds but by-products, as a tree."""
         if work.head is not None:  # what a person committed is tracked, ignored or not
             await self._store.trees("read-tree", "--reset", work.head, index=index)
-        tree = await self._written(workspace, index)
+        tree = await self._written(workspace, index, parents)
         if isinstance(tree, Refused):
             return tree
-        reason = await self._submodule(work, start, tree)
+        reason = await self._submodule(work, parents[0], tree)
         return tree if reason is None else _refused(reason)
 
     async def _pinned(self, pins: Mapping[str, str], parents: tuple[str, ...]) -> bool:
@@ -124,22 +127,51 @@ class Snapshots:
                 return f"{path} is a submodule, which Windlass does not work with; remove it"
         return None
 
-    async def _snared(self, workspace: Path) -> Refused | None:
-        for snare in await anyio.to_thread.run_sync(lambda: list(snares(workspace))):
-            path = str(snare.relative_to(workspace))[:_LONGEST_TOLD]
-            why = _UNREADABLE if is_folder(snare) else "is no file that git could read; remove it"
-            return _refused(f"{path} {why}")
-        return None
+    async def _snared(self, workspace: Path, index: Path) -> str | None:
+        """Why git must not even look there."""
 
-    async def _written(self, workspace: Path, index: Path) -> str | Refused:
+        async def passed_by(folders: list[str]) -> set[str]:
+            told = "".join(f"./{folder}\0" for folder in folders)  # or a name might be magic
+            said = await self._look(
+                workspace, index, "check-ignore", "-z", "--stdin", stdin=told, ok=(0, 1)
+            )
+            return {path.removeprefix("./") for path in said.fields}
+
+        found = await anyio.to_thread.run_sync(lambda: list(snares(workspace)))
+        snare = await first_met(found, passed_by)
+        if snare is None:
+            return None
+        return f"{str(snare.path)[:_LONGEST_TOLD]} {_SNARED[snare.kind]}"
+
+    async def _written(
+        self, workspace: Path, index: Path, parents: tuple[str, ...]
+    ) -> str | Refused:
         """All that the workspace holds but by-products, as a tree."""
-        if (reason := self._refusal(workspace, await self._touched(workspace, index))) is not None:
+        reason = await self._snared(workspace, index)
+        reason = reason or self._refusal(workspace, await self._touched(workspace, index))
+        if reason is not None:
             return _refused(reason)
         try:
-            await self._store.trees("add", "--all", work_tree=workspace, index=index)
+            await self._look(workspace, index, "add", "--all")
         except GitFailed as failure:
             return await self._refused_by_git(failure)
-        return (await self._store.trees("write-tree", index=index)).text
+        tree = (await self._store.trees("write-tree", index=index)).text
+        if (reason := await self._trespass(tree, parents)) is None:
+            return tree
+        await self._index_anew(index, parents)  # or what was added or removed there would stay so
+        return _refused(reason)
+
+    async def _trespass(self, tree: str, parents: tuple[str, ...]) -> str | None:
+        """Another folder of Windlass's own than before: landed, it would command the next run."""
+        own = await self._store.own(tree)
+        trees = [await self._store.tree_of(parent) for parent in parents]
+        before = [await self._store.own(each) for each in trees]
+        if own in before:
+            return None
+        [name, *_] = sorted(
+            os.fsdecode(entry.path) for entry in own.symmetric_difference(before[0])
+        )
+        return f"{name} is Windlass's own and no part of a task; put it back as it was or remove it"
 
     async def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
         tree = await self._store.tree_of(commit)
@@ -165,21 +197,26 @@ class Snapshots:
 
     async def _touched(self, workspace: Path, index: Path) -> list[str]:
         """Paths that differ from the index, new ones included, by-products not."""
-        listed = await self._store.trees(
-            "ls-files",
-            "-z",
-            "--others",
-            "--modified",
-            "--exclude-standard",
-            work_tree=workspace,
-            index=index,
-        )
+        kinds = ("--others", "--modified", "--exclude-standard")
+        listed = await self._look(workspace, index, "ls-files", "-z", *kinds)
         return list(dict.fromkeys(listed.fields))
+
+    async def _look(
+        self,
+        workspace: Path,
+        index: Path,
+        *args: str,
+        stdin: str | None = None,
+        ok: tuple[int, ...] = (0,),
+    ) -> Output:
+        """What git says of a workspace, of whose by-products it knows."""
+        made = made_by_setup(index)
+        return await self._store.trees(
+            *args, stdin=stdin, ok=ok, work_tree=workspace, index=index, excludes=made
+        )
 
     def _refusal(self, workspace: Path, touched: list[str]) -> str | None:
         for path in touched:
-            if path.endswith("/"):
-                return f"{path}.git makes a repository inside the repository; remove that .git"
             try:
                 found = os.lstat(workspace / path)
             except OSError:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from windlass.adapters.files import make_folder, sync_all, write_durably
 from windlass.adapters.git.git import Git
 from windlass.adapters.git.layout import Folders
+from windlass.adapters.git.names import OWN, folded
 from windlass.adapters.git.objects import Listed, Objects
 from windlass.adapters.git.sessions import Session, Staying
 from windlass.adapters.git.worktrees import in_use
@@ -183,6 +184,11 @@ class Store:
         tree = await self.tree_of(commit)
         found = await self._objects.listing(tree, lambda path: leads(_told(path)))
         return {_told(entry.path): entry for entry in found}
+
+    async def own(self, tree: str) -> frozenset[Listed]:
+        """What a tree has at its root that is Windlass's own folder to some file system."""
+        found = await self._objects.listing(tree, lambda _path: False)
+        return frozenset(entry for entry in found if folded(os.fsdecode(entry.path)) == OWN)
 
     async def contents(self, names: Sequence[str]) -> list[bytes]:
         """What these objects hold; raises where one of them is gone."""

@@ -48,6 +48,8 @@ class _Work(Struct, frozen=True):
     refs: Refs
     task: str
     parent: str
+    index: Path
+    """Of Windlass's own, in the folder that is private to it."""
 
     def ref(self, held: Held) -> str:
         """The pin for what it holds."""
@@ -74,7 +76,7 @@ class Cleanup:
         """Everything, with what is to become of it."""
         found = [*self._passing(), *self._runs()]
         found += [await self._workspace(each) for each in _inside(self._folders.workspaces)]
-        found += [await self._set_aside(each) for each in _inside(self._folders.home / "kept")]
+        found += [await self._set_aside(each) for each in _inside(self._folders.kept)]
         if self._wanted.pins:
             found += [await self._pins(state) for state in self._states]
         return found
@@ -96,8 +98,7 @@ class Cleanup:
         }
         for place, why in kinds.items():
             for path in _inside(place):
-                if path.suffix != ".exclude":  # they say what no snapshot may take
-                    yield self._gone(path, why)
+                yield self._gone(path, why)
 
     def _runs(self) -> Iterator[Doomed]:
         if not self._wanted.runs:
@@ -119,7 +120,9 @@ class Cleanup:
         state, task = self._known(folder.name, self._project.prepared_for(folder))
         if task is None:
             return self._stays(folder, "no run of the plan knows such a task")
-        return await self._judged(folder, state, task, also=self._folders.index(task.id).parent)
+        if (why := why_it_stays(state, task)) is not None:
+            return self._stays(folder, why)
+        return await self._judged(folder, state, task, self._folders.index(task.id))
 
     async def _set_aside(self, folder: Path) -> Doomed:
         named = _KEPT.fullmatch(folder.name)
@@ -128,21 +131,19 @@ class Cleanup:
         state, task = self._known(named["task"], named["run"])
         if task is None:
             return self._stays(folder, "no run of the plan knows such a task")
-        return await self._judged(folder, state, task)
-
-    async def _judged(
-        self, folder: Path, state: RunState, task: TaskState, also: Path | None = None
-    ) -> Doomed:
-        why = why_it_stays(state, task) if also is not None else _by_person(task)
-        if why is not None:
+        if any(attempt.by is not None for attempt in task.attempts):
+            why = "a person worked on it, and may have commits there; remove it by hand"
             return self._stays(folder, why)
-        work = _Work(folder, self._refs(state.run), task.id, last_commit(state, task))
-        held = await self._git.look(folder, work.refs, work.parent)
+        return await self._judged(folder, state, task, self._folders.index_aside(folder.name))
+
+    async def _judged(self, folder: Path, state: RunState, task: TaskState, index: Path) -> Doomed:
+        work = _Work(folder, self._refs(state.run), task.id, last_commit(state, task), index)
+        held = await self._git.look(folder, work.refs, work.parent, index)
         if (why := self._why_not(held)) is not None:
             return self._stays(folder, why)
         told = "all of it is pinned" if held.pinned else f"pinned first, as {work.ref(held)}"
         item = Item(name=self._shown(folder), goes=True, why=told)
-        return Doomed(item, partial(self._let_go_pinned, work, also))
+        return Doomed(item, partial(self._let_go_pinned, work))
 
     def _why_not(self, held: Held) -> str | None:
         """Why what a folder holds cannot be pinned, or would not be."""
@@ -154,14 +155,15 @@ class Cleanup:
         more = f" and {len(held.loose) - _SOME} more" if len(held.loose) > _SOME else ""
         return f"git ignores {some}{more}, and nothing has it; --ignored lets it go"
 
-    async def _let_go_pinned(self, work: _Work, also: Path | None) -> None:
+    async def _let_go_pinned(self, work: _Work) -> None:
         """Look once more, for somebody may have worked there since; pin, then remove."""
-        held = await self._git.look(work.folder, work.refs, work.parent)
+        held = await self._git.look(work.folder, work.refs, work.parent, work.index)
         if (why := self._why_not(held)) is not None:
             raise RepositoryError(why)
         if not held.pinned:
             await self._git.save(work.folder, work.refs, work.task, work.parent, work.ref(held))
-        await self._let_go(work.folder, also)
+        await self._git.remove(work.folder)
+        await self._git.remove(work.index.parent)
 
     async def _pins(self, state: RunState) -> Doomed:
         refs = self._refs(state.run)
@@ -181,26 +183,15 @@ class Cleanup:
         state = next((each for each in self._states if each.run == run), self._states[-1])
         return state, state.tasks.get(task_id) or state.withdrawn.get(task_id)
 
-    def _gone(self, folder: Path, why: str, also: Path | None = None) -> Doomed:
+    def _gone(self, folder: Path, why: str) -> Doomed:
         item = Item(name=self._shown(folder), goes=True, why=why)
-        return Doomed(item, partial(self._let_go, folder, also))
-
-    async def _let_go(self, folder: Path, also: Path | None) -> None:
-        await self._git.remove(folder)
-        if also is not None:
-            await self._git.remove(also)
+        return Doomed(item, partial(self._git.remove, folder))
 
     def _stays(self, folder: Path, why: str) -> Doomed:
         return Doomed(Item(name=self._shown(folder), goes=False, why=why))
 
     def _shown(self, folder: Path) -> str:
         return one_line(str(folder.relative_to(self._project.root)), 300)
-
-
-def _by_person(task: TaskState) -> str | None:
-    if any(attempt.by is not None for attempt in task.attempts):
-        return "a person worked on it, and may have commits there; remove it by hand"
-    return None
 
 
 def _inside(folder: Path) -> list[Path]:
