@@ -10,6 +10,7 @@ from windlass.events import model as e
 from windlass.plan import Plan, Task, validated
 from windlass.ports import Activity, Report
 from windlass.runner import Ports, Runner
+from windlass.runner.loop import Observer
 from windlass.settings import PolicySettings, Settings
 from windlass.state import RunState, apply, fold
 from windlass.state.remains import TOLD, began_text, told_text
@@ -86,6 +87,9 @@ class World:
         self.inbox = inbox or MemoryInbox()
         self.activity: list[Activity] = []
         self.metered = False
+        self._folded: tuple[object, RunState | None] = (None, None)
+        self.observers: list[Observer] = []
+        """Told of every fact that a process records, once it is stored."""
 
     @property
     def events(self) -> list[e.Event]:
@@ -93,7 +97,10 @@ class World:
 
     @property
     def state(self) -> RunState:
-        state = fold(self.events)
+        stored = (self.journal, len(self.journal.storage))
+        if self._folded[0] != stored:
+            self._folded = stored, fold(self.events)
+        state = self._folded[1]
         assert state is not None
         return state
 
@@ -124,7 +131,7 @@ class World:
         self.pin_told()
         entries = list(self.journal.read())
         state = fold(entry.event for entry in entries)
-        self.runner = runner = Runner(ports, seq=len(entries), state=state, observer=self._pin)
+        self.runner = runner = Runner(ports, seq=len(entries), state=state, observer=self._observe)
         try:
             first = self.first(state, settings)
             then = [e.PlanRevised(at=self.clock.now(), plan=revised)] if revised else []
@@ -132,6 +139,11 @@ class World:
         except* Crashed:
             pass
         return points
+
+    def _observe(self, entry: e.Entry, state: RunState) -> None:
+        self._pin(entry, state)
+        for observer in self.observers:
+            observer(entry, state)
 
     def _pin(self, entry: e.Entry, state: RunState) -> None:
         """What no commit shows is pinned once it is recorded, as the real one does."""

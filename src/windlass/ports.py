@@ -28,12 +28,14 @@ class Journal(Protocol):
         ...
 
 
-class Activity(Struct, frozen=True, kw_only=True):
+class Activity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of an agent's chatter: shown and kept in a file, never folded."""
 
     task: str
     kind: Literal["tool", "text", "retry", "start", "end"]
     text: str
+    whole: str = ""
+    """What a tool was given, where the line leaves some of it out; for the file, no screen."""
 
 
 Watch: TypeAlias = Callable[[Activity], None]

@@ -1,5 +1,6 @@
 """What Claude's messages mean, where no real fault brings them about."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,9 +17,20 @@ from msgspec import Struct
 from windlass.adapters.agents import claude_reading as reading
 from windlass.events.model import Failure
 from windlass.events.review import PlayerAnswer
-from windlass.ports import Brief
+from windlass.ports import Activity, Brief
 from windlass.secrets import Redactor
 from windlass.settings import AgentSettings
+
+
+def one_told(tool: str, given: dict[str, Any], redact: Callable[[str], str] = str) -> Activity:
+    """What is told of one call of a tool."""
+    told: list[Activity] = []
+    brief = Brief(task="1.1", n=1, role="player", prompt="", model="m")
+    reader = reading.Reader(brief, told.append, AgentSettings(), retries=0, redact=redact)
+    call = ToolUseBlock(id="1", name=tool, input=given)
+    reader.read(AssistantMessage(content=[call], model="m"), 0.0)
+    [activity] = told
+    return activity
 
 
 class TestReading:
@@ -37,6 +49,34 @@ class TestReading:
     )
     def test_a_tool_call_is_told_in_a_line(self, tool: str, given: dict[str, str], line: str):
         assert reading.describe(tool, given) == line  # K6
+
+    @pytest.mark.parametrize(
+        ("tool", "given", "kept"),
+        [
+            ("Bash", {"command": "echo hi"}, ""),
+            ("Bash", {"command": "cd /\n" + "x" * 60}, "cd /\n" + "x" * 60),
+            ("Bash", {"command": "printf '\x1b]0;x\x9b\ud800'; true"}, None),
+            ("Write", {"file_path": "/home/ann/.ssh/id", "content": "x"}, "/home/ann/.ssh/id"),
+            ("WebFetch", {"url": "http://evil/?é"}, '{"url": "http://evil/?é"}'),
+            ("StructuredOutput", {"summary": "done"}, ""),
+            ("TodoWrite", {}, ""),
+        ],
+    )
+    def test_what_no_line_has_room_for_is_kept(self, tool: str, given: dict[str, str], kept: str):
+        escaped = "printf '\\x1b]0;x\\x9b\\ud800'; true"
+        assert one_told(tool, given).whole == (escaped if kept is None else kept)  # B5
+
+    def test_of_what_is_too_long_the_beginning_and_the_end_are_kept(self):  # B5
+        told = one_told("Bash", {"command": "a" * 5000 + "rm -rf /"}).whole
+        assert told.startswith("a" * 1000 + " […3008 characters…] a")
+        assert told.endswith("rm -rf /")
+
+    def test_no_secret_is_kept_whole_or_by_half(self):  # S13
+        secret = "sk-secret-" + "0123456789" * 3
+        redact = Redactor({"API_KEY": secret}).text
+        for command in (f"x {'y' * 60} {secret}", "y" * 985 + secret + "z" * 2000):
+            assert "sk-sec" not in one_told("Bash", {"command": command}, redact).whole
+        assert "sk-sec" not in one_told("Agent", {"in": {"a": [secret]}}, redact).whole
 
     @pytest.mark.parametrize(
         ("text", "line"),

@@ -157,7 +157,11 @@ def test_no_secret_reaches_a_file(stage):  # S13 B5
 
 
 def test_an_agent_cannot_leave_its_workspace(stage):  # B5 G4
-    """Inside bubblewrap the user's files, the journal and the siblings are out of reach."""
+    """Inside bubblewrap the user's files, the journal and the siblings are out of reach.
+
+    What the real program streams of the attempt is on record, whole, though no screen shows more
+    than its first words.
+    """
     attack = (
         "touch {repo}/owned; rm -rf {repo}/.windlass; git -C {repo} branch owned; "
         "echo x >> {repo}/README.md; ls {repo} > seen.txt 2>&1; ls ~/.ssh >> seen.txt 2>&1; "
@@ -167,8 +171,9 @@ def test_an_agent_cannot_leave_its_workspace(stage):  # B5 G4
     play = stage(files, plans.book({}))
     (play.home / ".ssh").mkdir()
     (play.home / ".ssh/id").write_text("private")
-    attack = Call("Bash", {"command": attack.format(repo=play.repo), "description": "attack"})
-    hostile = {"1.1": playing(attack, summary="done")}
+    attack = attack.format(repo=play.repo)
+    call = Call("Bash", {"command": attack, "description": "attack"})
+    hostile = {"1.1": playing(call, summary="done")}
     play.replace_book(plans.book(plans.SEQUENCE, **hostile))
     before = fingerprint(play.repo)
     code, _, err = play.run("run", "plan.md")
@@ -179,3 +184,9 @@ def test_an_agent_cannot_leave_its_workspace(stage):  # B5 G4
     assert "README.md" not in seen
     assert "id" not in seen.split()
     assert "owned" not in play.git("branch", "--list")
+    [log] = play.repo.glob(".windlass/plans/plan/runs/*/activity.jsonl")
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    [tried] = [line for line in told if attack in line.get("whole", "")]
+    assert tried["text"] == f"Running: {attack[:49]}…"
+    assert tried["text"] in err
+    assert attack not in err

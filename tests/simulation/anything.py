@@ -18,7 +18,7 @@ from windlass.scheduler.people import spoken
 from windlass.settings import E2ESettings, PolicySettings, Settings
 from windlass.state import Phase
 from windlass.testing.agents import approval
-from windlass.testing.memory import Files, MemoryAgent, MemoryInbox
+from windlass.testing.memory import Files, MemoryAgent, MemoryChecks, MemoryInbox
 from windlass.views.edits import edit_lines, edited
 from windlass.views.outcome import is_finished
 from worlds import World
@@ -118,13 +118,27 @@ def some_word(dice: Random) -> Message:
     return Message(command=dice.choice(said), task=dice.choice((*IDS, "e2e", "1", "2")), text=text)
 
 
+def seen(files: Files) -> str:
+    """What somebody saw, so that they can say so and be held to it."""
+    return repr(sorted(files.items()))
+
+
+class Witnesses(MemoryChecks):
+    """Checks that say what they were run on."""
+
+    def _result(self, command: str, commit: str) -> e.CheckResult:
+        files = self.repository.files(commit)
+        return replace(super()._result(command, commit), output=seen(files))
+
+
 class MeteredAgent(MemoryAgent):
     """An agent each of whose requests is reserved, billed by a provider, and settled."""
 
     def __init__(self, of: MemoryAgent, anything: "Anything") -> None:
         super().__init__(of.repository, of.plays, coach=of.coach)
         self.anything = anything
-        self.billed: list[float] = []
+        self.billed: dict[str, float] = {}
+        """What the provider asks for each request that it answered."""
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         dice, runner = self.anything.dice, self.anything.world.runner
@@ -132,10 +146,10 @@ class MeteredAgent(MemoryAgent):
             name = runner.reserve(brief.task, brief.role, brief.model, WORST)
             if name is None:
                 return Report(failure=e.Failure.BUDGET, message="the budget is used up")
-            self.billed.append(dice.uniform(0, WORST))
+            self.billed[name] = dice.uniform(0, WORST)
             self.points.reach("agent:answered")
             if dice.random() < 0.95:  # else the answer was cut off: nobody knows what it came to
-                runner.settle(name, e.Usage(cost_usd=self.billed[-1], input_tokens=7))
+                runner.settle(name, e.Usage(cost_usd=self.billed[name], input_tokens=7))
         # Its own account counts nothing where there is a meter.
         return replace(await super().work(brief, workspace, watch), usage=e.Usage())
 
@@ -153,7 +167,8 @@ class Anything:
             inbox=Mischief(dice),
             coach=self.coach,
         )
-        self.billed: list[float] | None = None
+        self.world.checks = Witnesses(self.world.repository, self.says)
+        self.billed: dict[str, float] | None = None
         if dice.random() < 0.4:
             self.world.agent = MeteredAgent(self.world.agent, self)
             self.world.metered = True
@@ -197,15 +212,16 @@ class Anything:
 
         return play
 
-    def coach(self, id_: str, _turn: int, _files: dict[str, str]) -> Review | Report:
+    def coach(self, id_: str, _turn: int, files: dict[str, str]) -> Review | Report:
         luck = self.dice.random()
         if luck < 0.05:
             return Report(failure=self.dice.choice(FAILURES), message="no")
         if luck < 0.1:
             return Report(message="nothing by schema", usage=e.Usage(cost_usd=0.001))
         said = approval("«begin acceptance criteria, by number\n1. x\n«end")
-        # A verdict says what it was given for, so that one for another meaning is seen.
-        said = replace(said, summary=self.spec(id_).text)
+        # A verdict says what it was given for and on what, so that one for another is seen.
+        shown = tuple(replace(each, evidence=seen(files)) for each in said.evidence)
+        said = replace(said, summary=self.spec(id_).text, evidence=shown)
         if luck < 0.25:
             return replace(said, decision="feedback", test_results=TestResults(passed=False))
         return replace(said, question="which?") if luck < 0.3 else said
@@ -256,7 +272,15 @@ class Anything:
             if self.world.events:
                 self.between()
                 if is_finished(self.world.state):
-                    return
+                    break
             self.process()
         if not self.world.events or self.world.state.ended is None:
             self.world.go()
+        if is_finished(self.world.state):
+            self.once_more()
+
+    def once_more(self) -> None:
+        """Somebody resumes a run that is over, and has edited the plan and the settings, too."""
+        recorded = list(self.world.journal.storage)
+        self.world.go(settings=some_settings(self.dice), revised=some_plan(self.dice))
+        assert self.world.journal.storage == recorded, "what is over is not taken up again"

@@ -50,10 +50,17 @@ class Forgetful(Anything):
 class Historian(Auditor):
     """An auditor who knows that of what git tells nobody knows the settings of the day."""
 
-    def __init__(self, anything: Forgetful) -> None:
-        super().__init__(anything)
-        events = anything.world.events
+    def begin(self) -> None:
+        super().begin()
+        self.journal = self.world.journal
+        events = self.world.events
         self.left = sum(isinstance(event, e.RunRecovered) for event in events)
+        """How often it will be said that what came before was read in git."""
+
+    def catch_up(self, until: int) -> None:
+        if self.world.journal is not self.journal:
+            self.begin()  # it is another, and tells all anew
+        super().catch_up(until)
 
     def always(self, event: e.Event, state: RunState) -> None:
         super().always(event, state)
@@ -62,8 +69,18 @@ class Historian(Auditor):
     def approved(self, event: e.TaskApproved, state: RunState) -> None:
         if not self.left:
             super().approved(event, state)
+        self.approvals[event.task] = event.commit
+        self.approved_ever.add(event.commit)
         last = state.tasks[event.task].last
         assert last.coachings[-1].commit == event.commit == last.commit
+
+    def abandoned(self, event: e.TaskAbandoned, state: RunState) -> None:
+        if not self.left:  # else some of its turns may have left nothing in git
+            super().abandoned(event, state)
+
+    def moving(self, event: e.TipMoveStarted, before: RunState) -> None:
+        if not self.left:  # else git has it, and nobody knows what the checks had said
+            super().moving(event, before)
 
     def afterwards(self, state: RunState) -> None:
         super().afterwards(state)

@@ -121,9 +121,10 @@ def always_listening(monkeypatch):
 def lost_again_and_again(seeds: range) -> None:
     for seed in seeds:
         forgetful = Forgetful(seed)
+        historian = Historian(forgetful)
         try:
             forgetful.go()
-            Historian(forgetful).audit()
+            historian.audit()
         except BaseException as fault:
             fault.add_note(f"seed {seed}")
             raise

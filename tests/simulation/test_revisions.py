@@ -23,6 +23,8 @@ A = Task(id="a", title="First", text="do a", line=1)
 B = Task(id="b", title="Second", text="do b", depends_on=("a",), line=5)
 C = Task(id="c", title="Third", text="do c", depends_on=("b",), line=9)
 C2 = replace(C, depends_on=())
+ASKS = Task(id="asks", title="Hard", complexity=9)
+"""Nobody begins it unasked."""
 PLAN = plan_of(A, B, C)
 CHEAP = Settings(checks=("test",), max_cost=0.015)
 """Enough for one task, with its review; the next does not start."""
@@ -318,7 +320,7 @@ def test_what_comes_back_is_merged_onto_the_tip_of_today():
         at=made.clock.now(), task="a", candidate=task.candidate or 0, commit=built, tree=tree
     )
     made.journal.append([fact], expected=len(made.events))
-    made.go(revised=plan_of(C2))
+    made.go(revised=plan_of(C2, ASKS))  # what is over is not taken up again, and this is not
     assert made.state.done == ("c",)
     made.go(revised=plan_of(A, C2))
     assert made.state.ended is e.RunEnd.COMPLETED
@@ -328,7 +330,7 @@ def test_what_comes_back_is_merged_onto_the_tip_of_today():
 def test_what_is_withdrawn_when_approved_goes_on_when_it_is_back():
     made = killed_at(plan_of(A), "merge:after")
     assert made.state.tasks["a"].phase is Phase.MERGING
-    made.go(revised=plan_of(C2))
+    made.go(revised=plan_of(C2, ASKS))  # what is over is not taken up again, and this is not
     assert made.state.done == ("c",)
     assert made.state.withdrawn["a"].phase is Phase.APPROVED
     made.go(revised=plan_of(A, C2))

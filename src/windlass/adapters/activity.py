@@ -55,7 +55,7 @@ class ActivityLog:
         """Write it down; a full disk must not stop a run over chatter."""
         if self._file is None:
             return
-        line = {"ts": self._clock.now().isoformat(), **msgspec.structs.asdict(activity)}
+        line = {"ts": self._clock.now().isoformat(), **msgspec.to_builtins(activity)}
         try:
             self._file.write(msgspec.json.encode(line).decode() + "\n")
         except OSError:

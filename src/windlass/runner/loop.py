@@ -18,6 +18,7 @@ from windlass.scheduler import decide
 from windlass.scheduler.people import spoken
 from windlass.state import RunState, apply
 from windlass.state.budget import used_up
+from windlass.views.outcome import is_finished
 
 Observer: TypeAlias = Callable[[e.Entry, RunState], None]
 """Told of every entry once it is durable; must be quick and must not raise."""
@@ -86,7 +87,13 @@ class Runner:
             self._record([fact], self._group)
 
     async def run(self, *first: e.Event) -> RunState:
-        """Begin or take over a run with these facts, and return how it ended."""
+        """Begin or take over a run with these facts, and return how it ended.
+
+        One that is over is not taken over: nothing is appended to it.
+        """
+        over = self._state is not None and is_finished(self._state)
+        if over and isinstance(first[0], e.RunResumed):
+            return self.state
         async with anyio.create_task_group() as ears:
             # Left only when every effect is done: a merged task's workspace goes after the end.
             async with anyio.create_task_group() as group:

@@ -11,6 +11,7 @@ Rule 4: an answer is one only if the program then ends by itself, and well: what
 put words into its mouth, and silenced it before it spoke.
 """
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -39,6 +40,8 @@ LINE = 200
 """Characters of an activity's line."""
 COMMAND = 50
 """Characters of a command that are shown."""
+WHOLE = 2000
+"""Characters that are kept of what a tool was given."""
 LINGER = 15.0
 """Seconds the program may take to exit once it has answered."""
 
@@ -157,7 +160,8 @@ class Reader:
             match block:
                 case ToolUseBlock(name=name, input=given):
                     # Taken out before the line is cut: half a secret could not be told any more.
-                    self._show("tool", describe(name, self._cleaned(given)))
+                    cleaned = self._cleaned(given)
+                    self._show("tool", describe(name, cleaned), whole(name, cleaned))
                 case TextBlock(text=text):
                     if message.parent_tool_use_id is None:
                         self._said = text
@@ -171,9 +175,11 @@ class Reader:
             for name, value in given.items()
         }
 
-    def _show(self, kind: Literal["tool", "text", "retry"], text: str) -> None:
+    def _show(self, kind: Literal["tool", "text", "retry"], text: str, whole: str = "") -> None:
         if line := one_line(self._redact(text)):
-            self._watch(Activity(task=self._task, kind=kind, text=line))
+            # What an agent tried is on record, whatever came of it: also what no line has room for.
+            kept = "" if whole in line else bounded(self._redact(whole))
+            self._watch(Activity(task=self._task, kind=kind, text=line, whole=kept))
 
     @property
     def lateness(self) -> str:
@@ -271,6 +277,32 @@ def describe(tool: str, given: Mapping[str, Any]) -> str:
     if tool == "Bash":
         return f"Running: {one_line(str(given.get('command', '')), COMMAND)}"
     return tool
+
+
+def whole(tool: str, given: Mapping[str, Any]) -> str:
+    """What a tool was given, as it was; of a file that is written, where, and not what."""
+    if tool == "StructuredOutput" or not given:
+        return ""  # an answer is in the journal
+    if tool == "Bash":
+        return str(given.get("command", ""))
+    if tool in _FILES:
+        return str(given.get(_FILES[tool][1], ""))
+    return json.dumps(given, ensure_ascii=False, default=str)
+
+
+def bounded(text: str) -> str:
+    """Its beginning and its end, with nothing in it that a terminal would obey."""
+    left_out = len(text) - WHOLE
+    if left_out > 0:
+        half = WHOLE // 2
+        text = f"{text[:half]} […{left_out} characters…] {text[-half:]}"
+    return "".join(map(_visible, text))
+
+
+def _visible(char: str) -> str:
+    if char in "\n\t" or _is_shown(char):
+        return char
+    return char.encode("unicode_escape").decode()
 
 
 def one_line(text: str, longest: int = LINE) -> str:

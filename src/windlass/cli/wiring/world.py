@@ -122,7 +122,8 @@ class World:
             self._told.heed(entry.event, state)
 
         def watcher(activity: Activity) -> None:
-            cleaned = replace(activity, text=self._project.redactor.text(activity.text))
+            redact = self._project.redactor.text
+            cleaned = replace(activity, text=redact(activity.text), whole=redact(activity.whole))
             chatter.write(cleaned)
             watch(cleaned)
 
