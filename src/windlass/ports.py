@@ -184,6 +184,14 @@ class Repository(Protocol):
         """
         ...
 
+    async def stands(self, task: str, start: str) -> bool:
+        """Whether the task's workspace, which began at `start`, was not taken away or emptied.
+
+        One that does not stand holds nobody's work: a snapshot of it is just its start, and the
+        next `prepare` makes it anew.
+        """
+        ...
+
     async def snapshot(
         self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
     ) -> Snapshot | Refused:
