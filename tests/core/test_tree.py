@@ -10,7 +10,7 @@ from windlass.scheduler.people import spoken
 from windlass.settings import Settings
 from windlass.state import Phase, RunState, apply, fold
 from windlass.testing.memory import MemoryInbox, Play
-from windlass.views.choices import choices, unfinished
+from windlass.views.choices import choices, how_to_go_on, unfinished
 from windlass.views.cleaning import last_commit, why_it_stays
 from windlass.views.closing import Ground, closing
 from windlass.views.continue_here import Pointer, continue_here, pointer
@@ -232,6 +232,19 @@ Progress:
 - Wave 3: ○ Blocked
   - G5: ○ Blocked (needs G3)\
 """)
+
+    def test_whoever_cannot_be_asked_is_told_the_commands(self):  # S3 X6
+        assert how_to_go_on(_paused(ran()), "p.md") == snapshot(
+            "go on with `windlass resume p.md`; `windlass run p.md --restart` begins anew"
+        )
+        failed = how_to_go_on(ran(G3=nothing).state, "p.md")
+        assert failed.split("; ") == snapshot(
+            [
+                "say how: `windlass resume p.md --retry` or `windlass resume p.md --retry-stage`",
+                "--yes goes on without G3",
+                "`windlass run p.md --restart` begins anew",
+            ]
+        )
 
     def test_every_word_of_a_choice_is_heard(self):  # S3
         states = [ran(G3=nothing).state, ran(spec(*_promising())).state]
