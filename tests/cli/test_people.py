@@ -208,14 +208,34 @@ class TestTake:
         assert task in answer.err
         assert events(paused) == before
 
-    def test_a_run_that_was_given_up_has_nothing_to_take(self, paused: Desk):
-        assert paused.call("abort", "plan").code == 0
-        answer = paused.call("take", "1.2")
-        assert answer.code == 2
-        assert "was given up" in answer.err
-
     def test_what_was_not_taken_cannot_be_given(self, paused: Desk):
         assert paused.call("give", "1.2").code == 2
+
+
+class TestGivenUp:
+    def test_nothing_that_is_said_wakes_it(self, paused: Desk):  # S3
+        assert paused.call("abort", "plan").code == 0
+        before = events(paused)
+        said = ("reset", "retry", "take", "give", "approve")
+        for args in (*((command, "1.2") for command in said), ("answer", "1.2", "yes")):
+            answer = paused.call(*args)
+            assert answer.code == 2, args
+            assert "was given up" in answer.err
+            assert "start another: windlass run plan" in answer.err
+        assert events(paused) == before
+
+    def test_nor_where_its_last_process_died_in_the_middle_of_a_turn(self, paused: Desk):  # S3
+        _forget_after(paused, e.PlayerStarted, task="1.2")
+        assert paused.call("abort", "plan").code == 0
+        assert "was given up" in paused.call("reset", "1.2").err
+        assert isinstance(events(paused)[-1], e.RunEnded)
+
+    def test_what_was_merged_lands_and_it_stays_given_up(self, paused: Desk):  # S3 G7
+        assert paused.call("abort", "plan").code == 0
+        assert paused.call("land", "plan").code == 0
+        ended = events(paused)[-1]
+        assert isinstance(ended, e.RunEnded)
+        assert ended.status is e.RunEnd.ABORTED
 
 
 class TestReset:

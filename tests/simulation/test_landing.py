@@ -53,6 +53,15 @@ def test_the_branch_moves_to_the_tip_when_the_run_has_completed():
     assert "LANDED" in words(world)
 
 
+def test_a_run_that_was_given_up_stays_so_when_it_lands():  # S3
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    state = apply(world.state, e.RunEnded(at=NOON, status=e.RunEnd.ABORTED))
+    landing = apply(state, e.LandRequested(at=NOON, by="windlass land")).landing
+    assert landing is not None
+    assert landing.then is e.RunEnd.ABORTED
+
+
 def test_without_a_word_it_stays_where_it_is_and_may_land_later():
     world = world_of(Settings(checks=("test",)))
     world.go()

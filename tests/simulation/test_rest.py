@@ -323,3 +323,13 @@ def test_the_scenario_belongs_to_nobody():
     world.go()
     assert not can_say(world, "reset", "e2e")
     assert not can_say(world, "take", "e2e")
+
+
+def test_nothing_that_is_said_wakes_a_run_that_was_given_up():  # S3
+    world = World(plan_of(A, B, C), PLAYS)
+    world.go()
+    assert can_say(world, "reset", "a")
+    for end in (e.RunEnd.ABORTED, e.RunEnd.ABANDONED):
+        state = apply(world.state, e.RunEnded(at=NOON, status=end))
+        for command in ("reset", "retry", "take", "give", "approve", "answer"):
+            assert not spoken(Message(command=command, task="a", text="x"), state, NOON)

@@ -18,8 +18,11 @@ _A_PERSON = "a person"
 def spoken(message: Message, state: RunState, at: datetime) -> Words:
     """The facts that this message is; none where nothing has a use for it.
 
-    A stage may be called like a task: it is meant where the task has no use for what is said.
+    A stage may be called like a task: it is meant where the task has no use for what is said. A run
+    that was given up has no use for anything.
     """
+    if state.given_up:
+        return ()
     task = state.tasks.get(message.task)
     if task is not None and message.command in _TO_A_TASK:
         fact = _TO_A_TASK[message.command](message, state, task, at)

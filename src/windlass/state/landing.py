@@ -50,7 +50,7 @@ def _roused(state: RunState) -> dict[str, Any]:
 
 
 def _asked(state: RunState) -> Landing:
-    if state.index.merged == len(state.tasks):
+    if state.index.merged == len(state.tasks) and not state.given_up:
         return Landing(then=e.RunEnd.COMPLETED)
     # One that was cut short stands for the end that the run had come to before it.
     cut_short = state.landing.then if state.landing is not None else e.RunEnd.STOPPED

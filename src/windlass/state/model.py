@@ -287,6 +287,11 @@ class RunState(Struct, frozen=True, kw_only=True):
     """What people should know at the end."""
 
     @property
+    def given_up(self) -> bool:
+        """Whether a person ended the run for good: nothing that is said to it can wake it."""
+        return self.ended in {RunEnd.ABORTED, RunEnd.ABANDONED}
+
+    @property
     def red_base(self) -> tuple[CheckResult, ...]:
         """Checks that the base itself does not pass; collecting nothing is said, not held."""
         return tuple(result for result in self.baseline or () if stands_in_the_way(result))
