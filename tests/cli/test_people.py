@@ -257,6 +257,13 @@ class TestReset:
         assert quick_run(paused.repo, agent).ended == "completed"
         assert "half.txt" in paused.git("ls-tree", "-r", "windlass/plan/integration")
 
+    def test_undone_it_leaves_the_run_as_it_had_ended(self, merged: Desk):  # X8
+        before = merged.call("status", "plan").out
+        assert merged.call("reset", "1.2").code == 0
+        assert "1.2 is to be done once more" in merged.call("status", "plan").out
+        assert merged.call("reset", "1.2", "--undo").code == 0
+        assert merged.call("status", "plan").out == before
+
     def test_a_run_that_died_in_the_middle_of_a_turn(self, paused: Desk):
         _forget_after(paused, e.PlayerStarted, task="1.2")
         assert paused.call("reset", "1.2").code == 0
@@ -296,6 +303,9 @@ class TestStages:
         assert answer.code == 0, answer.err
         passed = [event for event in events(unverified) if isinstance(event, e.StagePassed)]
         assert [(event.stage, event.by) for event in passed] == [("Phase 1: Setup", "a person")]
+        told = unverified.call("status", "plan").out
+        assert "did not verify" not in told, "which was answered"
+        assert "stage Phase 1: Setup was let pass by a person" in told
 
     def test_a_stage_is_done_once_more_and_told_why(self, unverified: Desk):  # S3 S6
         assert unverified.call("retry", "Phase 1: Setup").code == 0

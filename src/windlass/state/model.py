@@ -25,6 +25,7 @@ __all__ = [
     "Coaching",
     "Landing",
     "Phase",
+    "Reopening",
     "RunPhase",
     "RunState",
     "StageLook",
@@ -231,6 +232,15 @@ class Landing(Struct, frozen=True, kw_only=True):
     refused: str = ""
 
 
+class Reopening(Struct, frozen=True, kw_only=True):
+    """How a run had ended before something of it was to be done once more."""
+
+    ended: RunEnd
+    reason: str
+    tasks: tuple[str, ...] = ()
+    """What is to be done once more."""
+
+
 class RunState(Struct, frozen=True, kw_only=True):
     """Everything that is true of a run."""
 
@@ -282,6 +292,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     ended: RunEnd | None = None
     reason: str = ""
     ended_at: datetime | None = None
+    reopening: Reopening | None = None
+    """What it goes back to where a person takes back what they said to a run that had ended."""
     resumes: int = 0
     notes: tuple[str, ...] = ()
     """What people should know at the end."""
