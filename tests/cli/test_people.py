@@ -212,6 +212,30 @@ class TestTake:
         assert paused.call("give", "1.2").code == 2
 
 
+class TestRetry:
+    def test_what_was_merged_stays_merged_until_it_is_replaced(self, paused: Desk):  # X6 G7
+        assert paused.call("retry", "1.1").code == 0
+        told = json.loads(paused.call("status", "plan", "--json").out)
+        assert told["metrics"]["merges"] == 1, "the tip holds it"
+        answer = paused.call("land", "plan")
+        assert answer.code == 0, answer.err
+        assert paused.git("show", "main:1.1.txt") == "1"
+
+    def test_every_merge_is_counted_that_git_holds(self, merged: Desk):  # X6 X9
+        assert merged.call("retry", "1.3").code == 0
+        again = quick_run(merged.repo, ScriptedAgent({"1.3": {"1.3.txt": "again"}}))
+        assert again.ended == "completed"
+        in_git = merged.git("rev-list", "--count", "--merges", "main..windlass/plan/integration")
+        told = json.loads(merged.call("status", "plan", "--json").out)
+        assert told["metrics"]["merges"] == int(in_git) == 4
+
+    def test_where_nothing_is_to_change_what_was_merged_stands(self, merged: Desk):  # X6
+        assert merged.call("retry", "1.2").code == 0
+        assert quick_run(merged.repo, ScriptedAgent(PARTS)).ended == "completed"
+        stands = [event for event in events(merged) if isinstance(event, e.MergeStands)]
+        assert [event.task for event in stands] == ["1.2"]
+
+
 class TestGivenUp:
     def test_nothing_that_is_said_wakes_it(self, paused: Desk):  # S3
         assert paused.call("abort", "plan").code == 0

@@ -17,7 +17,7 @@ from windlass.errors import BadInput
 from windlass.events.model import LandRequested, RunEnd
 from windlass.state import RunState
 from windlass.views.outcome import EXIT_CODES
-from windlass.views.progress import integration_branch, merges
+from windlass.views.progress import integration_branch
 from windlass.views.words import plural
 
 
@@ -62,7 +62,7 @@ def command(plan: str | None, quiet: bool, repo: Path) -> int:  # noqa: FBT001
 
 
 def _refuse_unfit(state: RunState) -> None:
-    if not merges(state):
+    if not state.merges:
         raise BadInput(
             f"there is nothing to land: nothing of {state.plan.id!r} was merged",
             hint=f"windlass status {state.plan.id}",

@@ -41,8 +41,10 @@ def _answer(message: Message, _: RunState, task: TaskState, at: datetime) -> e.E
     return e.Answered(at=at, task=task.id, text=message.text, by=_A_PERSON)
 
 
-def _retry(_: Message, __: RunState, task: TaskState, at: datetime) -> e.Event:
-    return e.TaskReopened(at=at, task=task.id, by=_A_PERSON)
+def _retry(_: Message, state: RunState, task: TaskState, at: datetime) -> e.Event:
+    """What was merged for what the task still means may stand, as where its stage is retried."""
+    may_stand = not state.is_stale(task.id)
+    return e.TaskReopened(at=at, task=task.id, by=_A_PERSON, may_stand=may_stand)
 
 
 def _reset(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:

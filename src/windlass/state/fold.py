@@ -263,6 +263,8 @@ def _run_changes(  # noqa: C901  one arm a fact
             return {
                 "queue": _without(state.queue, event.task),
                 "merged": (*state.merged, event.task),
+                # What was approved as it stood on the tip took none, and has no number.
+                "merges": state.merges + bool(event.candidate),
                 "tip": event.tip or event.commit,
                 "tip_tree": _tip_tree(state, event),
                 "tip_runs": 0,

@@ -276,6 +276,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     queue: tuple[str, ...] = ()
     """Approved tasks in the order they were approved."""
     merged: tuple[str, ...] = ()
+    merges: int = 0
+    """How many merges the tip holds beyond the base, those of tasks included that were reopened."""
     candidates: int = 0
     evidence: Mapping[str, Mapping[str, CheckResult]] = {}
     """What each command last said of each tree."""
