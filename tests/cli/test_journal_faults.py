@@ -57,7 +57,7 @@ def test_a_flipped_byte_is_reported_with_its_position(stage):
     db.close()
     before = stage.git("for-each-ref")
     code, _, err = stage.tell("resume", "plan")
-    assert code == 1
+    assert code == 3
     assert "cannot be trusted from entry 5 on" in err
     assert "`windlass recover`" in err
     assert err.count("\n") == 1
@@ -71,12 +71,12 @@ def test_a_journal_behind_its_state_file_has_lost_its_end(stage):
     db.commit()
     db.close()
     code, _, err = stage.tell("resume", "plan")
-    assert code == 1
+    assert code == 3
     assert "ends at 20" in err
     state = next(stage.repo.glob(".windlass/plans/plan/runs/*/state.json"))
     state.unlink()
     code, _, err = stage.tell("resume", "plan", "--yes")
-    assert code == 1
+    assert code == 3
     assert "the journal is behind git" in err
     assert "`windlass recover`" in err
 

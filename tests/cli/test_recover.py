@@ -175,7 +175,7 @@ def test_a_tip_that_was_put_back_under_a_good_journal_is_refused_and_recovered(s
     before = stage.events()
     for args in (("resume", "plan", "--yes"), ("land", "plan")):
         code, _, err = stage.tell(*args)
-        assert code, err
+        assert code == 3, err
         assert f"{tip} stands at" in err
         assert "windlass recover" in err
         assert "Verified" not in err
