@@ -331,6 +331,17 @@ class TestStages:
         assert "did not verify" not in told, "which was answered"
         assert "stage Phase 1: Setup was let pass by a person" in told
 
+    def test_it_lands_only_at_a_word_for_it(self, unverified: Desk):  # S6 G7
+        main = unverified.git("rev-parse", "main")
+        answer = unverified.call("land", "plan")
+        assert answer.code == 3, answer.err
+        assert "main was not moved: stage Phase 1: Setup did not verify; " in answer.err
+        for command in ("approve", "retry"):
+            assert f"`windlass {command} 'plan:Phase 1: Setup'`" in answer.err
+        assert unverified.git("rev-parse", "main") == main
+        assert unverified.call("land", "plan", "--yes").code == 0
+        assert unverified.git("rev-parse", "main") != main
+
     def test_a_stage_is_done_once_more_and_told_why(self, unverified: Desk):  # S3 S6
         assert unverified.call("retry", "Phase 1: Setup").code == 0
         agent = ScriptedAgent({"1.1": {"bad.py": "def f(): ...\n"}, "2.1": {"2.txt": "2"}})

@@ -180,7 +180,7 @@ def test_a_tip_that_was_put_back_under_a_good_journal_is_refused_and_recovered(s
         assert "windlass recover" in err
         assert "Verified" not in err
     assert stage.events() == before, "nothing was begun, and nothing paid"
-    code, out, err = stage.tell("recover", "plan")
+    code, _, err = stage.tell("recover", "plan")
     assert code == 0, err
     assert stage.git("rev-parse", tip).strip() == was
     assert stage.status()["metrics"]["completed"] == 2

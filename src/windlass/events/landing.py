@@ -12,6 +12,8 @@ class LandRequested(Fact, frozen=True, kw_only=True):
     """A person, or an option of theirs, wants the base branch to have what was merged."""
 
     by: str
+    anyway: bool = False
+    """Whether they want it whatever else they would be asked about."""
 
 
 class BaseLookStarted(Fact, frozen=True, kw_only=True):

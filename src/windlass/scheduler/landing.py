@@ -1,7 +1,8 @@
 """The base branch takes what was merged: once it was looked at, merged with, and verified.
 
 Law: a branch moves only forward, only from where it was seen to stand, and only to a commit whose
-tree passed every merged task's checks.
+tree passed every merged task's checks. What a person would be asked about before that is refused,
+unless they have said that they want it all the same.
 """
 
 from datetime import datetime
@@ -26,6 +27,9 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
         return (_end(state, landing, at),)
     if state.base_branch is None:
         return (e.LandRefused(at=at, branch="", reason=_NO_BRANCH),)
+    if not landing.anyway and (stage := stages.amiss(state)) is not None:
+        reason = f"stage {stage} did not verify"
+        return (e.LandRefused(at=at, branch=state.base_branch, reason=reason),)
     return (_step(state, landing, state.base_branch, at),)
 
 

@@ -24,7 +24,8 @@ _Steps: TypeAlias = (
 def land_changes(state: RunState, event: e.LandEvent) -> dict[str, Any]:
     """The fields of the run that the fact sets."""
     if isinstance(event, e.LandRequested):
-        return {"landing": _asked(state), "tip_runs": 0, **_roused(state)}
+        asked = replace(_asked(state), anyway=event.anyway)
+        return {"landing": asked, "tip_runs": 0, **_roused(state)}
     if state.landing is None:
         raise IllegalEvent(f"{type(event).__name__} came, and nobody had asked to land")
     if isinstance(event, e.BaseMergeStarted):
@@ -73,6 +74,7 @@ def _gone_on(landing: Landing, event: _Steps) -> Landing:
         case e.Landed():
             return replace(landing, under_way=False, landed=event.commit)
         case e.LandRefused():
-            return replace(landing, under_way=False, refused=event.reason)
+            refused = replace(landing, under_way=False, refused=event.reason)
+            return replace(refused, branch=event.branch)
         case _:
             assert_never(event)

@@ -220,6 +220,8 @@ class Landing(Struct, frozen=True, kw_only=True):
     then: RunEnd
     """How the run had ended when it was asked for; so it ends again."""
     reason: str = ""
+    anyway: bool = False
+    """Whether it is wanted whatever else a person would be asked about."""
     under_way: bool = False
     branch: str = ""
     base: str | None = None

@@ -12,6 +12,7 @@ from windlass.state.reach import blocked
 from windlass.state.transitions import HELPLESS
 from windlass.views.continue_here import commits_done
 from windlass.views.cost import run_cost, task_cost
+from windlass.views.landing import cure
 from windlass.views.lines import UNCHECKED, Line, is_unchecked, not_passed
 from windlass.views.outcome import task_statuses
 from windlass.views.progress import integration_branch, progress, turns_allowed, turns_used
@@ -260,8 +261,7 @@ def _mend(state: RunState, plan: str) -> list[str]:
 
 def _help(state: RunState, plan: str) -> list[str]:
     if state.landing is not None and state.landing.refused:
-        # A run that no branch began cannot land however often it is told to.
-        return [f"windlass land {plan}"] if state.base_branch else _take_it(state, plan, None)
+        return list(cure(state, plan).commands)
     if unverified_stage(state) is not None:
         ways = ("--retry-stage", "--go-on")
         return [*(f"windlass resume {plan} {way}" for way in ways), f"windlass abort {plan}"]

@@ -1,0 +1,31 @@
+"""Why the base branch was not moved to what was merged, and how it can be."""
+
+import shlex
+
+from msgspec import Struct
+
+from windlass.state import RunState
+from windlass.views.progress import integration_branch
+from windlass.views.tree import unverified_stage
+
+
+class Cure(Struct, frozen=True, kw_only=True):
+    """What lets a landing come about that was refused."""
+
+    told: str = ""
+    """In a sentence; empty where the refusal says it itself."""
+    commands: tuple[str, ...]
+
+
+def cure(state: RunState, plan: str) -> Cure:
+    """What a person can do about it; `plan` as they named it."""
+    again = f"windlass land {plan}"
+    if (stage := unverified_stage(state)) is not None:
+        where = shlex.quote(f"{state.plan.id}:{stage}")
+        passed, retried = f"windlass approve {where}", f"windlass retry {where}"
+        told = f"`{passed}` lets it pass, `{retried}` has it done once more"
+        told = f"{told}; `{again} --yes` lands it all the same"
+        return Cure(told=told, commands=(passed, retried, f"{again} --yes"))
+    if state.base_branch is None:
+        return Cure(commands=(f"git merge {integration_branch(state)}",))
+    return Cure(commands=(again,))
