@@ -91,6 +91,27 @@ class TestLand:
         assert merged.call("land").code == 0
         assert "completed" in merged.call("status", "plan").out
 
+    def test_a_conflict_names_the_cure_and_the_cure_works(self, merged: Desk):  # G7
+        merged.commit("1.1.txt", "mine")
+        answer = merged.call("land", "plan")
+        assert answer.code == 3
+        cure = "git merge windlass/plan/integration"
+        assert f"merge it by hand on main: `{cure}`, then `windlass land plan`" in answer.err
+        merged.git(*cure.split()[1:], "--quiet", "--strategy-option=theirs")
+        answer = merged.call("land", "plan")
+        assert answer.code == 0, answer.err
+        assert "main holds all of it already" in answer.out
+
+    def test_a_branch_that_is_gone_names_the_cure_and_the_cure_works(self, merged: Desk):  # G7
+        merged.git("switch", "--quiet", "--create", "other")
+        merged.git("branch", "--quiet", "-D", "main")
+        answer = merged.call("land", "plan")
+        assert answer.code == 3
+        cure = "git branch main windlass/plan/integration"
+        assert f"main was not moved: the branch is gone; `{cure}` makes it again" in answer.err
+        merged.git(*cure.split()[1:])
+        assert merged.call("land", "plan").code == 0
+
     def test_a_run_that_no_branch_began_stays_as_it_is(self, desk: Desk):
         built(desk)
         desk.git("checkout", "--quiet", "--detach")

@@ -116,6 +116,10 @@ def test_what_conflicts_with_the_base_is_put_to_a_person():
     assert world.repository.branches["main"] == mine
     assert world.state.ended is e.RunEnd.NEEDS_HUMAN
     assert "CONFLICT" in words(world)
+    assert next_steps(world.state, plan="plan.md", ground=None) == [
+        "git merge windlass/p/integration",
+        "windlass land plan.md",
+    ]
 
 
 def test_a_dirty_checkout_keeps_the_branch_where_it_is():
@@ -136,6 +140,10 @@ def test_a_branch_that_is_gone_or_never_was_is_said():
     del world.repository.branches["main"]
     land(world)
     assert "the branch is gone" in world.state.reason
+    assert next_steps(world.state, plan="plan.md", ground=None) == [
+        "git branch main windlass/p/integration",
+        "git merge windlass/p/integration",
+    ]
 
     world = world_of()
     first = world.first(None, None)

@@ -15,7 +15,7 @@ from windlass.state import RunPhase, RunState
 from windlass.state.model import Landing
 
 _NO_BRANCH = "the run began from a commit that no branch stood at; take the integration branch"
-_GONE = "the branch is gone; make it again, or take the integration branch"
+_GONE = "the branch is gone"
 
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:

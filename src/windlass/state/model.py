@@ -233,6 +233,11 @@ class Landing(Struct, frozen=True, kw_only=True):
     landed: str | None = None
     refused: str = ""
 
+    @property
+    def conflicted(self) -> bool:
+        """Whether it was refused because branch and tip cannot be merged without a person."""
+        return self.relation == "apart" and self.merge is None and bool(self.refused)
+
 
 class Reopening(Struct, frozen=True, kw_only=True):
     """How a run had ended before something of it was to be done once more."""

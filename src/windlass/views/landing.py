@@ -26,6 +26,15 @@ def cure(state: RunState, plan: str) -> Cure:
         told = f"`{passed}` lets it pass, `{retried}` has it done once more"
         told = f"{told}; `{again} --yes` lands it all the same"
         return Cure(told=told, commands=(passed, retried, f"{again} --yes"))
+    branch, landing = integration_branch(state), state.landing
+    merging = f"git merge {branch}"
     if state.base_branch is None:
-        return Cure(commands=(f"git merge {integration_branch(state)}",))
+        return Cure(commands=(merging,))
+    if landing is not None and landing.relation == "gone":
+        made = f"git branch {shlex.quote(state.base_branch)} {branch}"
+        told = f"`{made}` makes it again, with all of it; or take it into another: `{merging}`"
+        return Cure(told=told, commands=(made, merging))
+    if landing is not None and landing.conflicted:
+        told = f"merge it by hand on {state.base_branch}: `{merging}`, then `{again}`"
+        return Cure(told=told, commands=(merging, again))
     return Cure(commands=(again,))
