@@ -131,6 +131,8 @@ class Seen(Struct, frozen=True, kw_only=True):
 
     commit: str
     relation: Relation
+    rewound: bool = False
+    """Whether it does not hold the run's base any more."""
 
 
 class Change(Struct, frozen=True, kw_only=True):

@@ -112,6 +112,22 @@ class TestLand:
         merged.git(*cure.split()[1:])
         assert merged.call("land", "plan").code == 0
 
+    def test_a_branch_that_was_put_back_is_filled_again_only_at_a_word_for_it(
+        self, desk: Desk
+    ):  # G7
+        desk.commit("second.txt", "2")
+        built(desk)
+        assert quick_run(desk.repo, ScriptedAgent(PARTS)).ended == "completed"
+        desk.git("reset", "--quiet", "--hard", "HEAD~2")
+        back = desk.git("rev-parse", "main")
+        answer = desk.call("land", "plan")
+        assert answer.code == 3, answer.err
+        assert "main was not moved: it was put back behind" in answer.err
+        assert "`windlass land plan --yes`" in answer.err
+        assert desk.git("rev-parse", "main") == back
+        assert desk.call("land", "plan", "--yes").code == 0
+        assert desk.git("show", "main:second.txt") == "2"
+
     def test_a_run_that_no_branch_began_stays_as_it_is(self, desk: Desk):
         built(desk)
         desk.git("checkout", "--quiet", "--detach")

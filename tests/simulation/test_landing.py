@@ -122,6 +122,18 @@ def test_what_conflicts_with_the_base_is_put_to_a_person():
     ]
 
 
+def test_a_branch_that_was_put_back_gets_nothing_again_unasked():  # G7
+    world = world_of()
+    memory = world.repository
+    memory.branches["main"] = other = memory._commit({"other": "1"}, (), "anew")
+    world.go()
+    assert memory.branches["main"] == other
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert "it was put back behind" in world.state.reason
+    steps = next_steps(world.state, plan="plan.md", ground=None)
+    assert steps == ["windlass land plan.md --yes"]
+
+
 def test_a_dirty_checkout_keeps_the_branch_where_it_is():
     world = world_of()
     world.repository.dirty.add("main")

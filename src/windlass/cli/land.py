@@ -24,7 +24,7 @@ from windlass.views.words import plural
 
 @click.command("land", short_help="Move your branch to what was merged")
 @click.argument("plan", required=False)
-@click.option("--yes", is_flag=True, help="Do not ask: land also what did not verify")
+@click.option("--yes", is_flag=True, help="Do not ask: land whatever you were asked about")
 @click.option("--quiet", is_flag=True, help="Show only the end")
 @repo_option
 def command(plan: str | None, yes: bool, quiet: bool, repo: Path) -> int:  # noqa: FBT001
@@ -33,8 +33,9 @@ def command(plan: str | None, yes: bool, quiet: bool, repo: Path) -> int:  # noq
     Where it is checked out, your files follow as with `git merge --ff-only`: a file in the way
     that you have changed stops it, all else you have changed stays as it is. A branch that has
     moved meanwhile is merged with first, and what comes of that must pass every merged task's
-    checks. Where a stage did not verify, nothing is moved without your word. Without PLAN: the only
-    run here with something to land.
+    checks. Where a stage did not verify, or the branch was put back behind the commit that the run
+    began from, nothing is moved without your word. Without PLAN: the only run here with something
+    to land.
     """
     project = Project(repo.resolve(), dict(os.environ))
     plan_id = to_land(project, plan)

@@ -29,6 +29,8 @@ class BaseSeen(Fact, frozen=True, kw_only=True):
     branch: str
     commit: str
     relation: Relation
+    rewound: bool = False
+    """Whether it does not hold the run's base any more, which a landing would bring back."""
 
 
 class BaseMergeStarted(Fact, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from windlass.state import RunPhase, RunState
 from windlass.state.model import Landing
 
 _NO_BRANCH = "the run began from a commit that no branch stood at; take the integration branch"
+_REWOUND = "it was put back behind {}, from which the run began, and would get that again"
 _GONE = "the branch is gone"
 
 
@@ -34,6 +35,9 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 
 def _step(state: RunState, landing: Landing, branch: str, at: datetime) -> e.Event:
+    if landing.rewound and not landing.anyway:
+        reason = _REWOUND.format(state.base[:10])
+        return e.LandRefused(at=at, branch=branch, reason=reason)
     match landing.relation:
         case None:
             return e.BaseLookStarted(at=at, branch=branch, tip=state.tip)

@@ -64,7 +64,7 @@ def _gone_on(landing: Landing, event: _Steps) -> Landing:
             return replace(landing, under_way=True, branch=event.branch)
         case e.BaseSeen():
             seen = replace(landing, base=event.commit, relation=event.relation, merge=None)
-            return replace(seen, under_way=False)
+            return replace(seen, under_way=False, rewound=event.rewound)
         case e.BaseMergeBuilt():
             return replace(landing, under_way=False, merge=event.commit, tree=event.tree)
         case e.BaseMergeConflicted():

@@ -227,6 +227,8 @@ class Landing(Struct, frozen=True, kw_only=True):
     base: str | None = None
     """Where the branch stood when it was last looked at."""
     relation: Relation | None = None
+    rewound: bool = False
+    """Whether the branch does not hold the run's base any more."""
     merge: str | None = None
     """The tip merged onto a branch that has moved, and its tree."""
     tree: str | None = None
@@ -236,7 +238,8 @@ class Landing(Struct, frozen=True, kw_only=True):
     @property
     def conflicted(self) -> bool:
         """Whether it was refused because branch and tip cannot be merged without a person."""
-        return self.relation == "apart" and self.merge is None and bool(self.refused)
+        tried = self.relation == "apart" and (self.anyway or not self.rewound)
+        return tried and self.merge is None and bool(self.refused)
 
 
 class Reopening(Struct, frozen=True, kw_only=True):

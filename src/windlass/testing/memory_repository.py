@@ -228,7 +228,8 @@ class MemoryRepository:
         if tip in self.ancestry(commit):
             return Seen(commit=commit, relation="holds")
         behind = commit in self.ancestry(tip)
-        return Seen(commit=commit, relation="behind" if behind else "apart")
+        rewound = self.base not in self.ancestry(commit)
+        return Seen(commit=commit, relation="behind" if behind else "apart", rewound=rewound)
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:
         """Move a branch forward by compare-and-swap; one that is dirty stays."""

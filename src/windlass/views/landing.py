@@ -34,6 +34,9 @@ def cure(state: RunState, plan: str) -> Cure:
         made = f"git branch {shlex.quote(state.base_branch)} {branch}"
         told = f"`{made}` makes it again, with all of it; or take it into another: `{merging}`"
         return Cure(told=told, commands=(made, merging))
+    if landing is not None and landing.rewound and not landing.anyway:
+        anyway = f"{again} --yes"
+        return Cure(told=f"`{anyway}` lands it all the same", commands=(anyway,))
     if landing is not None and landing.conflicted:
         told = f"merge it by hand on {state.base_branch}: `{merging}`, then `{again}`"
         return Cure(told=told, commands=(merging, again))

@@ -304,7 +304,7 @@ class GitRepository:
 
     async def look(self, branch: str, tip: str) -> Seen:
         """Where one of the user's branches stands, and how the tip stands to it."""
-        return await self._branches.look(branch, tip)
+        return await self._branches.look(branch, tip, self._base)
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:
         """Move one of the user's branches forward, with its checkout where it has one."""
