@@ -11,7 +11,7 @@ WindlassError
 ├── JournalError
 │   ├── JournalUnwritable   the disk takes no more of it: exit 4
 │   ├── JournalConflict     a second writer was there first
-│   ├── JournalDamaged      the record does not agree with itself, at a position
+│   ├── JournalDamaged      the record does not agree with itself, or with git: exit 3
 │   └── JournalTooNew       written by a newer Windlass
 ├── SetupFailed             the commands that prepare a checkout did not do so
 ├── GitFailed               git answered what it should not have
@@ -107,7 +107,12 @@ RECOVER = (
 
 
 class JournalDamaged(JournalError):
-    """The journal does not agree with itself, or with git, from `position` on."""
+    """The journal does not agree with itself, or with git, from `position` on.
+
+    Nobody but a person can say which of them is right.
+    """
+
+    exit_code = 3
 
     def __init__(self, message: str, *, position: int, why: str = "") -> None:
         super().__init__(message, hint=f"{why}; {RECOVER}" if why else RECOVER)

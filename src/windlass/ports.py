@@ -133,6 +133,8 @@ class Seen(Struct, frozen=True, kw_only=True):
 
     commit: str
     relation: Relation
+    rewound: bool = False
+    """Whether it does not hold the run's base any more."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -183,6 +185,14 @@ class Repository(Protocol):
         Until it returns, a snapshot of start `n` is just `start`: no Player has begun. Raises
         SetupFailed where the project's own setup commands fail; but a person who is to work there
         gets it all the same, and commits in it under their own name.
+        """
+        ...
+
+    async def stands(self, task: str, start: str) -> bool:
+        """Whether the task's workspace, which began at `start`, was not taken away or emptied.
+
+        One that does not stand holds nobody's work: a snapshot of it is just its start, and the
+        next `prepare` makes it anew.
         """
         ...
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from repositories import Run, User
 from windlass.adapters.git.reconcile import reconcile
@@ -74,12 +75,13 @@ class Story:
         assert state is not None
         return state
 
-    async def reconcile(self, state: RunState | None = None) -> None:
+    async def reconcile(self, state: RunState | None = None) -> tuple[str, ...]:
         """As wiring does it at the start of a process."""
         run = Run(self.user)
         run.store.open(run.furnisher.exclude_text())
-        await reconcile(run.store, run.refs, state or self.state())
+        found = await reconcile(run.store, run.refs, state or self.state())
         await run.repository.open(run.base)
+        return found
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ async def test_a_sound_run_is_left_as_it_is(story: Story):
         "one": "1\n",
         "two": "2\n",
     }
-    await story.reconcile()
+    assert await story.reconcile() == ("1.1", "1.2")
     assert story.user.refs() == before
 
 
@@ -116,6 +118,40 @@ async def test_a_pin_that_was_moved_is_said_with_the_cure(story: Story):
     was = story.user.refs()[ref]
     story.user.git("update-ref", ref, "main")
     with pytest.raises(RepositoryError, match=f"put it back: git update-ref {ref} {was}"):
+        await story.reconcile()
+
+
+@pytest.mark.parametrize("to", ["main", f"{PINS}/candidate/1"])
+async def test_a_tip_that_was_put_back_is_refused_before_anything_is_paid(story: Story, to: str):
+    # S7
+    tip = story.state().tip
+    story.user.git("update-ref", f"{PINS}/tip", to)
+    put_back = (
+        rf"disagree: {PINS}/tip stands at .*git update-ref {PINS}/tip {tip}.*windlass recover"
+    )
+    with pytest.raises(JournalDamaged, match=put_back):
+        await story.reconcile()
+
+
+async def test_a_tip_that_moved_and_was_not_recorded_is_as_it_should_be(story: Story):  # B4
+    events = [entry.event for entry in story.journal.read()]
+    moved = max(at for at, event in enumerate(events) if isinstance(event, e.TipMoveStarted))
+    assert await story.reconcile(story.state(moved + 1)) == ("1.1",)
+
+
+async def test_a_merge_that_the_tip_does_not_hold_is_said(story: Story):  # S7
+    state = story.state()
+    elsewhere = story.user.commit({"other": "history\n"})
+    task = replace(state.tasks["1.1"], merge_commit=elsewhere)
+    rewritten = replace(state, tasks={**state.tasks, "1.1": task})
+    with pytest.raises(JournalDamaged, match=r"does not hold the merge of 1\.1 .*recover"):
+        await story.reconcile(rewritten)
+
+
+async def test_a_merge_that_git_lost_is_said(story: Story):  # S7
+    commit = story.state().tasks["1.1"].merge_commit or ""
+    (story.user.repo / ".git/objects" / commit[:2] / commit[2:]).unlink()
+    with pytest.raises(RepositoryError, match=f"git has lost {commit[:10]}.*the merge of 1.1"):
         await story.reconcile()
 
 

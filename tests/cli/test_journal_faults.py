@@ -57,7 +57,7 @@ def test_a_flipped_byte_is_reported_with_its_position(stage):
     db.close()
     before = stage.git("for-each-ref")
     code, _, err = stage.tell("resume", "plan")
-    assert code == 1
+    assert code == 3
     assert "cannot be trusted from entry 5 on" in err
     assert "`windlass recover`" in err
     assert err.count("\n") == 1
@@ -71,12 +71,12 @@ def test_a_journal_behind_its_state_file_has_lost_its_end(stage):
     db.commit()
     db.close()
     code, _, err = stage.tell("resume", "plan")
-    assert code == 1
+    assert code == 3
     assert "ends at 20" in err
     state = next(stage.repo.glob(".windlass/plans/plan/runs/*/state.json"))
     state.unlink()
-    code, _, err = stage.tell("resume", "plan")
-    assert code == 1
+    code, _, err = stage.tell("resume", "plan", "--yes")
+    assert code == 3
     assert "the journal is behind git" in err
     assert "`windlass recover`" in err
 
@@ -97,7 +97,7 @@ def test_a_lost_commit_is_said(stage):
         stage.git("update-ref", "-d", ref)
     stage.git("branch", "-D", "windlass/plan/integration")
     subprocess.run(["git", "gc", "--quiet", "--prune=now"], cwd=stage.repo, check=True)
-    code, _, err = stage.tell("resume", "plan")
+    code, _, err = stage.tell("resume", "plan", "--yes")
     assert code == 2
     assert "git has lost" in err
     assert tip[:10] in err
@@ -106,11 +106,11 @@ def test_a_lost_commit_is_said(stage):
 def test_a_run_goes_on_when_its_plan_has_changed_or_is_gone(stage):  # B7
     plan = stage.repo / "plan.md"
     plan.write_text(plan.read_text().replace("Write 1.3.txt", "Write something else"))
-    code, _, err = stage.tell("resume", "plan.md")
+    code, _, err = stage.tell("resume", "plan.md", "--yes")
     assert code == 1, "1.3 was abandoned, and stays so"
     assert "plan: ~ 1.3 Write something else: changed, and still abandoned" in err
     plan.unlink()
-    code, _, err = stage.tell("resume", "plan")
+    code, _, err = stage.tell("resume", "plan", "--yes")
     assert code == 1
     assert "2 completed, 1 abandoned" in err
 

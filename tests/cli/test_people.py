@@ -91,6 +91,43 @@ class TestLand:
         assert merged.call("land").code == 0
         assert "completed" in merged.call("status", "plan").out
 
+    def test_a_conflict_names_the_cure_and_the_cure_works(self, merged: Desk):  # G7
+        merged.commit("1.1.txt", "mine")
+        answer = merged.call("land", "plan")
+        assert answer.code == 3
+        cure = "git merge windlass/plan/integration"
+        assert f"merge it by hand on main: `{cure}`, then `windlass land plan`" in answer.err
+        merged.git(*cure.split()[1:], "--quiet", "--strategy-option=theirs")
+        answer = merged.call("land", "plan")
+        assert answer.code == 0, answer.err
+        assert "main holds all of it already" in answer.out
+
+    def test_a_branch_that_is_gone_names_the_cure_and_the_cure_works(self, merged: Desk):  # G7
+        merged.git("switch", "--quiet", "--create", "other")
+        merged.git("branch", "--quiet", "-D", "main")
+        answer = merged.call("land", "plan")
+        assert answer.code == 3
+        cure = "git branch main windlass/plan/integration"
+        assert f"main was not moved: the branch is gone; `{cure}` makes it again" in answer.err
+        merged.git(*cure.split()[1:])
+        assert merged.call("land", "plan").code == 0
+
+    def test_a_branch_that_was_put_back_is_filled_again_only_at_a_word_for_it(
+        self, desk: Desk
+    ):  # G7
+        desk.commit("second.txt", "2")
+        built(desk)
+        assert quick_run(desk.repo, ScriptedAgent(PARTS)).ended == "completed"
+        desk.git("reset", "--quiet", "--hard", "HEAD~2")
+        back = desk.git("rev-parse", "main")
+        answer = desk.call("land", "plan")
+        assert answer.code == 3, answer.err
+        assert "main was not moved: it was put back behind" in answer.err
+        assert "`windlass land plan --yes`" in answer.err
+        assert desk.git("rev-parse", "main") == back
+        assert desk.call("land", "plan", "--yes").code == 0
+        assert desk.git("show", "main:second.txt") == "2"
+
     def test_a_run_that_no_branch_began_stays_as_it_is(self, desk: Desk):
         built(desk)
         desk.git("checkout", "--quiet", "--detach")
@@ -208,14 +245,58 @@ class TestTake:
         assert task in answer.err
         assert events(paused) == before
 
-    def test_a_run_that_was_given_up_has_nothing_to_take(self, paused: Desk):
-        assert paused.call("abort", "plan").code == 0
-        answer = paused.call("take", "1.2")
-        assert answer.code == 2
-        assert "was given up" in answer.err
-
     def test_what_was_not_taken_cannot_be_given(self, paused: Desk):
         assert paused.call("give", "1.2").code == 2
+
+
+class TestRetry:
+    def test_what_was_merged_stays_merged_until_it_is_replaced(self, paused: Desk):  # X6 G7
+        assert paused.call("retry", "1.1").code == 0
+        told = json.loads(paused.call("status", "plan", "--json").out)
+        assert told["metrics"]["merges"] == 1, "the tip holds it"
+        answer = paused.call("land", "plan")
+        assert answer.code == 0, answer.err
+        assert paused.git("show", "main:1.1.txt") == "1"
+
+    def test_every_merge_is_counted_that_git_holds(self, merged: Desk):  # X6 X9
+        assert merged.call("retry", "1.3").code == 0
+        again = quick_run(merged.repo, ScriptedAgent({"1.3": {"1.3.txt": "again"}}))
+        assert again.ended == "completed"
+        in_git = merged.git("rev-list", "--count", "--merges", "main..windlass/plan/integration")
+        told = json.loads(merged.call("status", "plan", "--json").out)
+        assert told["metrics"]["merges"] == int(in_git) == 4
+
+    def test_where_nothing_is_to_change_what_was_merged_stands(self, merged: Desk):  # X6
+        assert merged.call("retry", "1.2").code == 0
+        assert quick_run(merged.repo, ScriptedAgent(PARTS)).ended == "completed"
+        stands = [event for event in events(merged) if isinstance(event, e.MergeStands)]
+        assert [event.task for event in stands] == ["1.2"]
+
+
+class TestGivenUp:
+    def test_nothing_that_is_said_wakes_it(self, paused: Desk):  # S3
+        assert paused.call("abort", "plan").code == 0
+        before = events(paused)
+        said = ("reset", "retry", "take", "give", "approve")
+        for args in (*((command, "1.2") for command in said), ("answer", "1.2", "yes")):
+            answer = paused.call(*args)
+            assert answer.code == 2, args
+            assert "was given up" in answer.err
+            assert "start another: windlass run plan" in answer.err
+        assert events(paused) == before
+
+    def test_nor_where_its_last_process_died_in_the_middle_of_a_turn(self, paused: Desk):  # S3
+        _forget_after(paused, e.PlayerStarted, task="1.2")
+        assert paused.call("abort", "plan").code == 0
+        assert "was given up" in paused.call("reset", "1.2").err
+        assert isinstance(events(paused)[-1], e.RunEnded)
+
+    def test_what_was_merged_lands_and_it_stays_given_up(self, paused: Desk):  # S3 G7
+        assert paused.call("abort", "plan").code == 0
+        assert paused.call("land", "plan").code == 0
+        ended = events(paused)[-1]
+        assert isinstance(ended, e.RunEnded)
+        assert ended.status is e.RunEnd.ABORTED
 
 
 class TestReset:
@@ -236,6 +317,13 @@ class TestReset:
         agent = ScriptedAgent(PARTS)
         assert quick_run(paused.repo, agent).ended == "completed"
         assert "half.txt" in paused.git("ls-tree", "-r", "windlass/plan/integration")
+
+    def test_undone_it_leaves_the_run_as_it_had_ended(self, merged: Desk):  # X8
+        before = merged.call("status", "plan").out
+        assert merged.call("reset", "1.2").code == 0
+        assert "1.2 is to be done once more" in merged.call("status", "plan").out
+        assert merged.call("reset", "1.2", "--undo").code == 0
+        assert merged.call("status", "plan").out == before
 
     def test_a_run_that_died_in_the_middle_of_a_turn(self, paused: Desk):
         _forget_after(paused, e.PlayerStarted, task="1.2")
@@ -276,6 +364,20 @@ class TestStages:
         assert answer.code == 0, answer.err
         passed = [event for event in events(unverified) if isinstance(event, e.StagePassed)]
         assert [(event.stage, event.by) for event in passed] == [("Phase 1: Setup", "a person")]
+        told = unverified.call("status", "plan").out
+        assert "did not verify" not in told, "which was answered"
+        assert "stage Phase 1: Setup was let pass by a person" in told
+
+    def test_it_lands_only_at_a_word_for_it(self, unverified: Desk):  # S6 G7
+        main = unverified.git("rev-parse", "main")
+        answer = unverified.call("land", "plan")
+        assert answer.code == 3, answer.err
+        assert "main was not moved: stage Phase 1: Setup did not verify; " in answer.err
+        for command in ("approve", "retry"):
+            assert f"`windlass {command} 'plan:Phase 1: Setup'`" in answer.err
+        assert unverified.git("rev-parse", "main") == main
+        assert unverified.call("land", "plan", "--yes").code == 0
+        assert unverified.git("rev-parse", "main") != main
 
     def test_a_stage_is_done_once_more_and_told_why(self, unverified: Desk):  # S3 S6
         assert unverified.call("retry", "Phase 1: Setup").code == 0

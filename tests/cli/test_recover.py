@@ -168,6 +168,24 @@ def test_a_tip_that_was_deleted_or_put_back_is_said_and_put_again(stage: Lost):
     assert stage.git("rev-parse", tip).strip() == at
 
 
+def test_a_tip_that_was_put_back_under_a_good_journal_is_refused_and_recovered(stage: Lost):  # S7
+    tip = "refs/windlass/plan/r1/tip"
+    was = stage.git("rev-parse", tip).strip()
+    stage.git("update-ref", tip, "main")
+    before = stage.events()
+    for args in (("resume", "plan", "--yes"), ("land", "plan")):
+        code, _, err = stage.tell(*args)
+        assert code == 3, err
+        assert f"{tip} stands at" in err
+        assert "windlass recover" in err
+        assert "Verified" not in err
+    assert stage.events() == before, "nothing was begun, and nothing paid"
+    code, _, err = stage.tell("recover", "plan")
+    assert code == 0, err
+    assert stage.git("rev-parse", tip).strip() == was
+    assert stage.status()["metrics"]["completed"] == 2
+
+
 def test_nothing_in_git_is_said(tmp_path: Path):
     stage = Lost(tmp_path, "http://127.0.0.1:9")
     stage.build({"plan.md": plans.plan_text(plans.SEQUENCE)})

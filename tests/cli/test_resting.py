@@ -249,7 +249,9 @@ class TestAsking:
         paused(sequence, "plan.md", "plan", "1.1", SEQUENCE)
         answer = sequence.call("run", "plan.md")
         assert answer.code == 3
-        assert "is paused: 1 of 3 tasks merged; go on with `windlass resume plan.md`" in answer.err
+        assert (
+            "is paused: 1 of 3 tasks merged; go on with `windlass resume plan.md`; " in answer.err
+        )
 
     def test_run_shows_the_tree_and_abort_ends_the_run(self, spec: Desk):  # S3 S4
         paused(spec, SPEC_PATH, "SPEC-001", "G2", PARTS)
@@ -286,6 +288,22 @@ class TestAsking:
             process.communicate(timeout=60)
         reopened = [x.task for x in facts(folder) if isinstance(x, e.TaskReopened)]
         assert reopened == ["G3"]
+
+    @pytest.mark.parametrize("args", [("resume", "SPEC-001"), ("run", SPEC_PATH, "--resume")])
+    def test_a_run_that_failed_does_not_go_on_unasked_to_the_same_end(self, spec: Desk, args):  # X6
+        parts, once = {**PARTS, "G3": {}}, Settings(max_turns=1)
+        quick_run(spec.repo, ScriptedAgent(parts), plan_path=SPEC_PATH, settings=once)
+        folder = spec.repo / ".windlass/plans/SPEC-001"
+        before = facts(folder)
+        answer = spec.call(*args)
+        assert answer.code == 3, answer.err
+        for way in ("--retry`", "--retry-stage`"):
+            assert f"`windlass resume {args[1]} {way}" in answer.err
+        assert "--yes goes on without G3" in answer.err
+        assert facts(folder) == before
+        assert spec.call(*args, "--yes").code == 1, "which is what was asked for"
+        assert isinstance(facts(folder)[-1], e.RunEnded)
+        assert len(facts(folder)) > len(before)
 
     def test_a_stage_once_more(self, spec: Desk):  # S3
         parts = {**PARTS, "G3": {}}

@@ -76,6 +76,11 @@ class TestMemoryRepository(WorkspaceContract):
         del path
         _memory(repository).dirty.add("main")
 
+    def begin_branch_anew(self, repository: Repository) -> str:
+        memory = _memory(repository)
+        memory.branches["main"] = memory._commit({"other": "o\n"}, (), "anew")
+        return memory.branches["main"]
+
     def remove_branch(self, repository: Repository) -> None:
         del _memory(repository).branches["main"]
 
@@ -156,6 +161,12 @@ class TestGitRepository(WorkspaceContract):
     def soil(self, repository: Repository, path: str) -> None:
         del repository
         self.user.write({path: "mine, and not committed\n"})
+
+    def begin_branch_anew(self, repository: Repository) -> str:
+        del repository
+        commit = self.user.git("commit-tree", "-m", "anew", "HEAD^{tree}")
+        self.user.git("update-ref", "refs/heads/main", commit)
+        return commit
 
     def remove_branch(self, repository: Repository) -> None:
         del repository

@@ -10,7 +10,7 @@ from windlass.scheduler.people import spoken
 from windlass.settings import Settings
 from windlass.state import Phase, RunState, apply, fold
 from windlass.testing.memory import MemoryInbox, Play
-from windlass.views.choices import choices, unfinished
+from windlass.views.choices import choices, how_to_go_on, unfinished
 from windlass.views.cleaning import last_commit, why_it_stays
 from windlass.views.closing import Ground, closing
 from windlass.views.continue_here import Pointer, continue_here, pointer
@@ -98,7 +98,7 @@ class TestTree:
 - Wave 3: ✓ Complete (G5)
 """)
         assert position(state) == "the end: all of 5 tasks are merged"
-        assert verified(state) == (
+        assert verified(state, state.done) == (
             "Wave 1: ✓ 1 commit found",
             "Wave 2: ✓ 3 commits found",
             "Wave 3: ✓ 1 commit found",
@@ -113,7 +113,7 @@ class TestTree:
 - 1.2: ✗ Failed (not approved after 1 turn: Nothing was changed. Saying that the work…)
 """)
         assert position(world.state) == "Task 1.2"
-        assert verified(world.state) == ("1.1: ✓ 1 commit found",)
+        assert verified(world.state, world.state.done) == ("1.1: ✓ 1 commit found",)
 
     def test_of_many_tasks_those_that_say_the_same_share_a_line(self):
         tasks = [Task(id=f"G{n}", title="x") for n in range(1, 26)]
@@ -124,16 +124,19 @@ class TestTree:
 - G7: ✗ Failed (not approved after 1 turn: Nothing was changed. Saying that the work…)
 - G10, G11, G12, G13, G14, G15, G16, G17 and 8 more: ○ Pending
 """)
-        assert len(verified(world.state)) <= 8
+        assert len(verified(world.state, world.state.done)) <= 8
 
     def test_what_was_found_is_told_by_groups_where_a_wave_is_not_done(self):  # S7 S10
-        assert verified(ran(G3=nothing).state) == (
+        state = ran(G3=nothing).state
+        assert verified(state, ()) == (), "what nobody has looked for was not found"
+        assert verified(state, state.done) == (
             "Wave 1: ✓ 1 commit found",
             "Wave 2/G2: ✓ 1 commit found",
             "Wave 2/G4: ✓ 1 commit found",
         )
         many = plan_of(*(Task(id=f"G{n}", title="x") for n in range(1, 11)))
-        assert verified(ran(many).state) == ("10 tasks: ✓ 10 commits found",)
+        state = ran(many).state
+        assert verified(state, state.done) == ("10 tasks: ✓ 10 commits found",)
 
     def test_what_waits_for_a_person_says_what_for(self):
         tasks = (group("G1", 1, complexity=8), group("G2", 1))
@@ -232,6 +235,19 @@ Progress:
 - Wave 3: ○ Blocked
   - G5: ○ Blocked (needs G3)\
 """)
+
+    def test_whoever_cannot_be_asked_is_told_the_commands(self):  # S3 X6
+        assert how_to_go_on(_paused(ran()), "p.md") == snapshot(
+            "go on with `windlass resume p.md`; `windlass run p.md --restart` begins anew"
+        )
+        failed = how_to_go_on(ran(G3=nothing).state, "p.md")
+        assert failed.split("; ") == snapshot(
+            [
+                "say how: `windlass resume p.md --retry` or `windlass resume p.md --retry-stage`",
+                "--yes goes on without G3",
+                "`windlass run p.md --restart` begins anew",
+            ]
+        )
 
     def test_every_word_of_a_choice_is_heard(self):  # S3
         states = [ran(G3=nothing).state, ran(spec(*_promising())).state]

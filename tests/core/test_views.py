@@ -372,7 +372,7 @@ DONE e2e E2E scenario · 0 turns · 0 tokens · $0.0050
 
     def test_of_a_resume_with_nothing_left_to_do(self):
         world = ran(A)
-        resumed = e.RunResumed(at=NOON, settings=world.settings, sandbox="none")
+        resumed = e.RunResumed(at=NOON, settings=world.settings, sandbox="none", found=("a",))
         line = line_of(resumed, apply(world.state, resumed))
         told = ("Verified:", "- a: ✓ 1 commit found")
         assert line == Line("RESUME", "Nothing is left to do. 1 of 1 task merged · run r1", told)

@@ -69,18 +69,25 @@ def test_edits_moves_and_deletions_are_said_and_nothing_is_lost(stage):  # B7 G7
     play.git("merge-base", "--is-ancestor", base, "windlass/plan/integration")
 
 
-def test_a_workspace_that_is_deleted_is_missed(stage):  # G7
-    tasks = {"a": ()}
-    patient = Script((write("a.txt", "by a\n"), Answer((Say("…"),), delay=60)))
-    play = stage(plans.files(tasks), plans.book(tasks, a=patient))
-    with play.windlass("run", "plan.md", "--sandbox", "none") as process:
+def test_a_workspace_that_is_deleted_is_made_anew_and_disturbs_nobody(stage):  # G7 S11
+    tasks = {"a": (), "b": ()}
+    slowly = {task: slow(task, 6) for task in tasks}
+    play = stage(plans.files(tasks), plans.book(tasks, **slowly))
+    with play.windlass("run", "plan.md", "--sandbox", "bwrap") as process:
         run = Listening(process)
-        workspace = play.repo / ".windlass/plans/plan/workspaces/a"
-        eventually((workspace / "a.txt").exists, timeout=60)
-        subprocess.run(["rm", "-rf", workspace], check=True)
-        run.hears("the workspace of a is gone")
-        assert play.run("stop")[0] == 0
-        run.end()
+        workspaces = play.repo / ".windlass/plans/plan/workspaces"
+        for task in tasks:
+            eventually((workspaces / task / f"{task}.txt").exists, timeout=60)
+        subprocess.run(["rm", "-rf", workspaces / "a"], check=True)
+        run.hears("the workspace of a is gone, with what was done in it since")
+        code, said = run.end()
+    assert code == 0, said
+    assert "its workspace was taken away while it worked" in said
+    assert "the workspace of a was gone; it is made anew from " in said
+    assert sorted(play.merges()) == ["a", "b"]
+    assert [play.conversations(task) for task in tasks] == [2, 1]
+    told = json.loads(play.run("status", "plan", "--json")[1])["tasks"]
+    assert [told[task]["turns"] for task in tasks] == [1, 1]
 
 
 def test_a_pause_in_mid_turn_finishes_it_and_resume_pays_nothing_twice(stage):  # S9 S10 G10

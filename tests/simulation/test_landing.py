@@ -53,6 +53,15 @@ def test_the_branch_moves_to_the_tip_when_the_run_has_completed():
     assert "LANDED" in words(world)
 
 
+def test_a_run_that_was_given_up_stays_so_when_it_lands():  # S3
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    state = apply(world.state, e.RunEnded(at=NOON, status=e.RunEnd.ABORTED))
+    landing = apply(state, e.LandRequested(at=NOON, by="windlass land")).landing
+    assert landing is not None
+    assert landing.then is e.RunEnd.ABORTED
+
+
 def test_without_a_word_it_stays_where_it_is_and_may_land_later():
     world = world_of(Settings(checks=("test",)))
     world.go()
@@ -107,6 +116,22 @@ def test_what_conflicts_with_the_base_is_put_to_a_person():
     assert world.repository.branches["main"] == mine
     assert world.state.ended is e.RunEnd.NEEDS_HUMAN
     assert "CONFLICT" in words(world)
+    assert next_steps(world.state, plan="plan.md", ground=None) == [
+        "git merge windlass/p/integration",
+        "windlass land plan.md",
+    ]
+
+
+def test_a_branch_that_was_put_back_gets_nothing_again_unasked():  # G7
+    world = world_of()
+    memory = world.repository
+    memory.branches["main"] = other = memory._commit({"other": "1"}, (), "anew")
+    world.go()
+    assert memory.branches["main"] == other
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert "it was put back behind" in world.state.reason
+    steps = next_steps(world.state, plan="plan.md", ground=None)
+    assert steps == ["windlass land plan.md --yes"]
 
 
 def test_a_dirty_checkout_keeps_the_branch_where_it_is():
@@ -127,6 +152,10 @@ def test_a_branch_that_is_gone_or_never_was_is_said():
     del world.repository.branches["main"]
     land(world)
     assert "the branch is gone" in world.state.reason
+    assert next_steps(world.state, plan="plan.md", ground=None) == [
+        "git branch main windlass/p/integration",
+        "git merge windlass/p/integration",
+    ]
 
     world = world_of()
     first = world.first(None, None)

@@ -216,6 +216,47 @@ def test_a_reset_can_be_undone_until_somebody_has_begun():  # X8
     assert not can_say(world, "reset", "a", "undo")
 
 
+def test_a_run_goes_back_to_its_end_once_every_reset_of_it_is_undone():  # X8
+    def play(n: int, _turn: int, files: dict[str, str]) -> None:
+        files["a"] = str(n)
+
+    world = World(plan_of(A, B, C), {**PLAYS, "a": play})
+    world.go()
+    whole = world.state
+    assert whole.ended is e.RunEnd.COMPLETED
+    say(world, "reset", "a")
+    say(world, "reset", "c")
+    assert world.state.reason == "c is to be done once more"
+    say(world, "reset", "c", "undo")
+    assert (world.state.ended, world.state.reason) == (
+        e.RunEnd.STOPPED,
+        "a is to be done once more",
+    )
+    say(world, "reset", "a", "undo")
+    assert replace(world.state, at=whole.at) == whole
+    say(world, "reset", "a")
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert world.state.reopening is None
+    say(world, "reset", "c")
+    say(world, "retry", "a")
+    say(world, "reset", "c", "undo")
+    assert world.state.ended is e.RunEnd.STOPPED, "the other is still to be done"
+
+
+def test_a_reset_that_is_undone_while_the_run_lands_leaves_no_trace():  # X8 G7
+    world = World(plan_of(A, C), PLAYS)
+    world.go()
+    state = apply(world.state, e.LandRequested(at=NOON, by="me"))
+    before = state.landing
+    assert before is not None
+    state = apply(state, e.TaskReset(at=NOON, task="a", by="me"))
+    assert state.landing is not None
+    assert state.landing.then is e.RunEnd.STOPPED
+    state = apply(state, e.TaskResetUndone(at=NOON, task="a", by="me"))
+    assert state.landing == before
+
+
 def test_an_approved_task_that_is_reset_leaves_the_queue_and_comes_back():
     names = World(plan_of(A), PLAYS).go().names
     world = World(plan_of(A), PLAYS)
@@ -323,3 +364,13 @@ def test_the_scenario_belongs_to_nobody():
     world.go()
     assert not can_say(world, "reset", "e2e")
     assert not can_say(world, "take", "e2e")
+
+
+def test_nothing_that_is_said_wakes_a_run_that_was_given_up():  # S3
+    world = World(plan_of(A, B, C), PLAYS)
+    world.go()
+    assert can_say(world, "reset", "a")
+    for end in (e.RunEnd.ABORTED, e.RunEnd.ABANDONED):
+        state = apply(world.state, e.RunEnded(at=NOON, status=end))
+        for command in ("reset", "retry", "take", "give", "approve", "answer"):
+            assert not spoken(Message(command=command, task="a", text="x"), state, NOON)

@@ -87,6 +87,8 @@ def test_a_merged_task_that_changed_is_stale_until_a_person_asks_for_it_again():
 
     [again] = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
     assert line_of(again, made.state) == Line("AGAIN", "a First · asked for by a person")
+    assert isinstance(again, e.TaskReopened)
+    assert not again.may_stand, "what was merged was merged for another meaning"
     made.journal.append([again], expected=len(made.events))
     assert made.state.ended is e.RunEnd.STOPPED
     assert made.state.done == ("b", "c")
@@ -291,7 +293,7 @@ def killed_at(plan: Plan, name: str, *, last: bool = False, **more) -> World:
 def test_who_begins_anew_settles_no_conflict_and_has_to_change_something():
     made = World(plan_of(A), PLAYS)
     made.go()
-    say(made, "retry", "a")
+    say(made, "reset", "a")
     made.agent.plays = {"a": lambda *_: None}
     made.go(settings=Settings(checks=("test",), max_turns=1))
     assert made.state.tasks["a"].last.onto is None

@@ -36,6 +36,26 @@ def failing(*failures: e.Failure | Report):
     return play
 
 
+def test_a_workspace_that_is_taken_away_costs_no_turn_and_no_neighbour():  # G7 S11
+    def play(n: int, _turn: int, files: dict[str, str]) -> Report | None:
+        files["a"] = "1"
+        if n == 1:
+            del world.repository.workspaces["a"]
+        elif n == 2:
+            files.clear()
+        return None
+
+    world = World(plan_of(A, replace(B, depends_on=())), {**GOOD, "a": play})
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert [n for id_, n in world.agent.calls if id_ == "a"] == [1, 2, 3]
+    assert [n for id_, n in world.agent.calls if id_ == "b"] == [1]
+    failed = events_of(world, e.PlayerFailed)
+    assert {event.failure for event in failed} == {e.Failure.ENVIRONMENT}
+    assert world.state.tasks["a"].last.turn == 1
+    assert world.repository.files(world.state.tip) == {"README": "hello", "a": "1", "b": "1"}
+
+
 def test_a_plan_runs_in_the_order_of_its_dependencies():
     world = World(plan_of(A, B), GOOD)
     world.go()

@@ -11,6 +11,7 @@ from windlass.scheduler.people import spoken
 from windlass.settings import Settings
 from windlass.state import Phase
 from windlass.testing.memory import Files, Play
+from windlass.views.closing import next_steps
 from windlass.views.story import line_of
 from worlds import World, plan_of, with_policy, writes
 
@@ -242,10 +243,30 @@ def test_what_somebody_mended_meanwhile_is_seen_on_resume():  # S6
     assert world.state.reason == "b abandoned"
 
 
-def test_a_tip_that_landed_does_not_complete_a_run_whose_last_stage_did_not_pass():  # S6
+def test_what_did_not_verify_lands_only_at_a_word_for_it():  # S6 G7
     world = world_of(A, replace(C, creates=("wanted.py",)))
     world.go()
     asked = e.LandRequested(at=world.clock.now(), by="windlass land")
+    world.first = lambda _state, _settings: asked
+    world.go()
+    assert world.repository.branches["main"] == world.state.base
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert world.state.reason == "main was not moved: stage 2 did not verify"
+    assert next_steps(world.state, plan="p.md", ground=None) == [
+        "windlass approve p:2",
+        "windlass retry p:2",
+        "windlass land p.md --yes",
+    ]
+    say(world, "approve", "2")
+    world.go()
+    assert world.repository.branches["main"] == world.state.tip
+    assert world.state.ended is e.RunEnd.COMPLETED
+
+
+def test_a_tip_that_landed_does_not_complete_a_run_whose_last_stage_did_not_pass():  # S6
+    world = world_of(A, replace(C, creates=("wanted.py",)))
+    world.go()
+    asked = e.LandRequested(at=world.clock.now(), by="windlass land", anyway=True)
     first, world.first = world.first, lambda _state, _settings: asked
     world.go()
     assert world.repository.branches["main"] == world.state.tip

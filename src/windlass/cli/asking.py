@@ -12,7 +12,7 @@ from windlass.cli.wiring import Project, WritableJournal
 from windlass.errors import BadInput, Unanswered
 from windlass.ports import Message
 from windlass.state import RunState
-from windlass.views.choices import ABORT, RESTART, Choice, choices, unfinished
+from windlass.views.choices import ABORT, RESTART, Choice, choices, how_to_go_on, unfinished
 from windlass.views.outcome import run_status
 from windlass.views.words import one_line
 
@@ -41,11 +41,13 @@ def decided(
     wanted = mend or (choice if choice != "resume" else None)
     if wanted is not None:
         return _optional(before, offered, wanted)
-    if options.get("yes") or (choice == "resume" and not _is_attended()):
+    if options.get("yes"):
         return Answer("resume")
     if not _is_attended():
-        cure = f"go on with `windlass resume {typed}`, or add --restart"
-        raise Unanswered(unfinished(before)[0], hint=cure)
+        # To go on alone where that can come to nothing would only look like an answer.
+        if choice == "resume" and offered[0].name == "resume":
+            return Answer("resume")
+        raise Unanswered(unfinished(before)[0], hint=how_to_go_on(before, typed))
     if choice == "resume" and len(offered) == 1:
         return Answer("resume")
     return _asked(before, offered if resuming else (*offered, RESTART))

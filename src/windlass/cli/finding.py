@@ -16,7 +16,6 @@ from windlass.plan import Plan
 from windlass.state import RunState
 from windlass.state.stages import barriers
 from windlass.views.outcome import is_finished, run_status
-from windlass.views.progress import merges
 from windlass.views.words import one_line
 
 
@@ -104,7 +103,7 @@ def to_land(project: Project, typed: str | None) -> str:
 
 def _could_land(state: RunState) -> bool:
     landed = state.landing is not None and state.landing.landed is not None
-    return merges(state) > 0 and not landed
+    return state.merges > 0 and not landed
 
 
 def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[RunState, str]:

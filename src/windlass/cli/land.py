@@ -16,22 +16,26 @@ from windlass.dialects import continue_here_path, writes
 from windlass.errors import BadInput
 from windlass.events.model import LandRequested, RunEnd
 from windlass.state import RunState
+from windlass.views.landing import cure
 from windlass.views.outcome import EXIT_CODES
-from windlass.views.progress import integration_branch, merges
+from windlass.views.progress import integration_branch
 from windlass.views.words import one_line, plural
 
 
 @click.command("land", short_help="Move your branch to what was merged")
 @click.argument("plan", required=False)
+@click.option("--yes", is_flag=True, help="Do not ask: land whatever you were asked about")
 @click.option("--quiet", is_flag=True, help="Show only the end")
 @repo_option
-def command(plan: str | None, quiet: bool, repo: Path) -> int:  # noqa: FBT001
+def command(plan: str | None, yes: bool, quiet: bool, repo: Path) -> int:  # noqa: FBT001
     """Move the branch that the run of PLAN began from to all that was merged.
 
     Where it is checked out, your files follow as with `git merge --ff-only`: a file in the way
     that you have changed stops it, all else you have changed stays as it is. A branch that has
     moved meanwhile is merged with first, and what comes of that must pass every merged task's
-    checks. Without PLAN: the only run here with something to land.
+    checks. Where a stage did not verify, or the branch was put back behind the commit that the run
+    began from, nothing is moved without your word. Without PLAN: the only run here with something
+    to land.
     """
     project = Project(repo.resolve(), dict(os.environ))
     plan_id = to_land(project, plan)
@@ -53,7 +57,7 @@ def command(plan: str | None, quiet: bool, repo: Path) -> int:  # noqa: FBT001
             writes=(*writes(before.plan), continue_here_path(before.plan)),
             notice=lambda text: screen.say("EDITED", text),
         )
-        first = LandRequested(at=now(), by="windlass land")
+        first = LandRequested(at=now(), by="windlass land", anyway=yes)
         forget_secrets()
         state = anyio.run(
             lambda: world.haul((first,), before, observe=screen.entry, watch=screen.activity)
@@ -62,7 +66,7 @@ def command(plan: str | None, quiet: bool, repo: Path) -> int:  # noqa: FBT001
 
 
 def _refuse_unfit(state: RunState) -> None:
-    if not merges(state):
+    if not state.merges:
         raise BadInput(
             f"there is nothing to land: nothing of {state.plan.id!r} was merged",
             hint=f"windlass status {state.plan.id}",
@@ -86,8 +90,9 @@ def _told(state: RunState) -> int:
             click.echo(f"{rest}: windlass status {state.plan.id}", err=True)
         return 0
     if landing is not None and landing.refused:
-        branch = landing.branch or "the base"
-        why = one_line(landing.refused, 2000)
+        branch, told = landing.branch or "the base", cure(state, state.plan.id).told
+        refused = one_line(landing.refused, 2000)
+        why = f"{refused}; {told}" if told else refused
         click.echo(f"windlass: {branch} was not moved: {why}", err=True)
         return EXIT_CODES[RunEnd.NEEDS_HUMAN]
     return EXIT_CODES[RunEnd.STOPPED]

@@ -126,7 +126,11 @@ def run_options(command: F) -> F:
             metavar="N",
             help="Serve metrics for Prometheus at 127.0.0.1:N  [default: no]",
         ),
-        click.option("--yes", is_flag=True, help="Do not ask: resume, and pass checkpoints"),
+        click.option(
+            "--yes",
+            is_flag=True,
+            help="Do not ask: resume, without what was abandoned, and pass checkpoints",
+        ),
         click.option(
             "--display",
             type=click.Choice(["auto", "live", "plain", "json", "none"]),

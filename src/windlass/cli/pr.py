@@ -15,7 +15,7 @@ from windlass.events.model import RunEnd
 from windlass.state import RunState
 from windlass.views.closing import landed_at
 from windlass.views.outcome import EXIT_CODES
-from windlass.views.progress import integration_branch, merges
+from windlass.views.progress import integration_branch
 from windlass.views.pull_request import Draft, body_of
 from windlass.views.words import one_line
 
@@ -60,7 +60,7 @@ def command(
 
 def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
     """At the end of a run: what `--pr` asks for, or what a person who sits there says."""
-    if state.ended is not RunEnd.COMPLETED or not merges(state):
+    if state.ended is not RunEnd.COMPLETED or not state.merges:
         return 0
     if wish is None and (not _is_attended() or landed_at(state) is not None):
         return 0

@@ -19,7 +19,8 @@ def command(plan: str | None, repo: Path, **options: Any) -> int:
 
     Without PLAN: the run that continue-here names, where one was paused, else the only unfinished
     run of the repository. Nothing that was finished is done or paid for again; what an interrupted
-    agent left is kept and given to the next.
+    agent left is kept and given to the next. A run that failed cannot go on alone: without a
+    terminal to ask at, --retry, --retry-stage or --yes says how.
     """
     with greeting(plan or "the journal", options):
         from windlass.cli.finding import plan_id_of, plan_to_resume

@@ -73,7 +73,7 @@ def words_for(message: Message, state: RunState) -> tuple[Event, ...]:
     if heard := spoken(message, state, now()):
         return heard
     task = state.tasks.get(message.task)
-    if task is None or task.phase not in UNDER_WAY:
+    if task is None or task.phase not in UNDER_WAY or state.given_up:
         return ()
     over = resumed(state.settings, state.sandbox, state.base_moved_to, metered=state.metered)
     heard = spoken(message, apply(state, over), now())
@@ -84,6 +84,11 @@ def words_for(message: Message, state: RunState) -> tuple[Event, ...]:
 def _refuse_useless(message: Message, state: RunState, heard: tuple[Event, ...]) -> None:
     if heard:
         return
+    if state.given_up:
+        raise BadInput(
+            f"the run of {state.plan.id!r} was given up, and nothing that is said can wake it",
+            hint=f"start another: windlass run {state.plan.id}",
+        )
     if message.task not in state.tasks:
         raise BadInput(
             f"stage {message.task!r} does not wait for that",

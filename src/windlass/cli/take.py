@@ -14,12 +14,10 @@ from windlass.cli.saying import record, send_or_record
 from windlass.cli.wiring import Project, World, WritableJournal
 from windlass.cli.wiring.facts import refuse_short_journal
 from windlass.errors import BadInput, Unanswered
-from windlass.events.model import RunEnd
 from windlass.ports import Message
 from windlass.state import Phase, RunState
 from windlass.views.outcome import task_statuses
 
-_GIVEN_UP = frozenset({RunEnd.ABORTED, RunEnd.ABANDONED})
 _LOOK_SECONDS = 0.1
 _ANSWER_SECONDS = 30.0
 """How long a live run may take to look into its inbox."""
@@ -43,13 +41,8 @@ def command(task: str, repo: Path) -> int:
     """  # noqa: D301
     project = Project(repo.resolve(), dict(os.environ))
     state, task_id = find_task(project, task)
-    if state.ended in _GIVEN_UP:
-        raise BadInput(
-            f"the run of {state.plan.id!r} was given up",
-            hint=f"start another: windlass run {state.plan.id}",
-        )
     message = Message(command="take", task=task_id, text=project.person())
-    if state.tasks[task_id].phase is Phase.TAKEN:
+    if state.tasks[task_id].phase is Phase.TAKEN and not state.given_up:
         workspace = _again(project, state, message)
     elif (sent := send_or_record(project, state, message, _take)) is None:
         workspace = _lent(project, state.plan.id, task_id)

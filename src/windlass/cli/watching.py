@@ -44,8 +44,8 @@ class Watch:
         self._shown = self._stands(integration_branch(state)) is not None
         self._told = ""
         """What was last said of the plan, until it is as the run has it again."""
-        self._there: set[tuple[str, int]] = set()
-        """Workspaces that were seen, by the attempt that somebody makes in them."""
+        self._missed: set[tuple[str, int]] = set()
+        """Workspaces that are gone, by the attempt that somebody makes in them."""
 
     def see(self, state: RunState) -> None:
         """Take note of how the run stands."""
@@ -65,13 +65,17 @@ class Watch:
         return []
 
     def _look_at_workspaces(self) -> None:
-        folders = self._project.folders(self._state.plan.id)
+        plan, run = self._state.plan.id, self._state.run
         busy = {(t.id, t.last.n) for t in self._state.live if t.phase in _AT_WORK and t.attempts}
-        there = {each for each in busy if folders.workspace(each[0]).is_dir()}
-        for task_id, _ in (self._there & busy) - there:
-            told = f"the workspace of {task_id} is gone; what was saved in it is pinned, and the"
-            self._say("GONE", f"{told} next turn begins from there")
-        self._there = there
+        made = {each for each in busy if self._project.is_ready(plan, run, *each)}
+        gone = {each for each in made if self._project.lent(plan, run, *each) is None}
+        for task_id, _ in gone - self._missed:
+            told = f"the workspace of {task_id} is gone, with what was done in it since"
+            start = self._state.tasks[task_id].last.start[:10]
+            self._say(
+                "GONE", f"{told} {start}; the task goes on from there, and no turn is used up"
+            )
+        self._missed = gone
 
     def _of_plan(self) -> Iterator[tuple[str, str]]:
         now = self._print(self._plan_files())

@@ -12,6 +12,8 @@ class LandRequested(Fact, frozen=True, kw_only=True):
     """A person, or an option of theirs, wants the base branch to have what was merged."""
 
     by: str
+    anyway: bool = False
+    """Whether they want it whatever else they would be asked about."""
 
 
 class BaseLookStarted(Fact, frozen=True, kw_only=True):
@@ -27,6 +29,8 @@ class BaseSeen(Fact, frozen=True, kw_only=True):
     branch: str
     commit: str
     relation: Relation
+    rewound: bool = False
+    """Whether it does not hold the run's base any more, which a landing would bring back."""
 
 
 class BaseMergeStarted(Fact, frozen=True, kw_only=True):

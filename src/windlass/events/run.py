@@ -31,6 +31,8 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     sandbox: Level
     metered: bool = False
     base_moved_to: str | None = None
+    found: tuple[str, ...] = ()
+    """The merged tasks whose commits were looked for in git, and whose merges the tip holds."""
 
 
 class PlanRevised(Fact, frozen=True, kw_only=True):

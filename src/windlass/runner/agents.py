@@ -1,6 +1,7 @@
 """Letting agents work: what each is asked, and its report as a fact."""
 
 import msgspec
+from msgspec.structs import replace
 
 from windlass.errors import SetupFailed
 from windlass.events import model as e
@@ -10,6 +11,8 @@ from windlass.runner.briefs import coach_prompt, player_prompt, review_base
 from windlass.runner.surroundings import Ports
 from windlass.scheduler.quota import coach_model, player_model
 from windlass.state import RunState
+
+_TAKEN_AWAY = "its workspace was taken away while it worked"
 
 
 class Agents:
@@ -39,6 +42,8 @@ class Agents:
             answer=PlayerAnswer,
         )
         report = await self._ports.agent.work(brief, workspace, self._ports.watch)
+        if report.failure is None and not await repository.stands(intent.task, intent.start):
+            report = replace(report, failure=e.Failure.ENVIRONMENT, message=_TAKEN_AWAY)
         if report.failure is not None:
             return self.failed(intent, report)
         said = report.answer if isinstance(report.answer, PlayerAnswer) else None

@@ -28,6 +28,7 @@ class Landings:
             branch=intent.branch,
             commit=seen.commit,
             relation=seen.relation,
+            rewound=seen.rewound,
         )
 
     async def _merge(self, intent: e.BaseMergeStarted, state: RunState) -> e.Event:

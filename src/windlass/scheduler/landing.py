@@ -1,7 +1,8 @@
 """The base branch takes what was merged: once it was looked at, merged with, and verified.
 
 Law: a branch moves only forward, only from where it was seen to stand, and only to a commit whose
-tree passed every merged task's checks.
+tree passed every merged task's checks. What a person would be asked about before that is refused,
+unless they have said that they want it all the same.
 """
 
 from datetime import datetime
@@ -14,7 +15,8 @@ from windlass.state import RunPhase, RunState
 from windlass.state.model import Landing
 
 _NO_BRANCH = "the run began from a commit that no branch stood at; take the integration branch"
-_GONE = "the branch is gone; make it again, or take the integration branch"
+_REWOUND = "it was put back behind {}, from which the run began, and would get that again"
+_GONE = "the branch is gone"
 
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
@@ -26,10 +28,16 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
         return (_end(state, landing, at),)
     if state.base_branch is None:
         return (e.LandRefused(at=at, branch="", reason=_NO_BRANCH),)
+    if not landing.anyway and (stage := stages.amiss(state)) is not None:
+        reason = f"stage {stage} did not verify"
+        return (e.LandRefused(at=at, branch=state.base_branch, reason=reason),)
     return (_step(state, landing, state.base_branch, at),)
 
 
 def _step(state: RunState, landing: Landing, branch: str, at: datetime) -> e.Event:
+    if landing.rewound and not landing.anyway:
+        reason = _REWOUND.format(state.base[:10])
+        return e.LandRefused(at=at, branch=branch, reason=reason)
     match landing.relation:
         case None:
             return e.BaseLookStarted(at=at, branch=branch, tip=state.tip)

@@ -18,8 +18,11 @@ _A_PERSON = "a person"
 def spoken(message: Message, state: RunState, at: datetime) -> Words:
     """The facts that this message is; none where nothing has a use for it.
 
-    A stage may be called like a task: it is meant where the task has no use for what is said.
+    A stage may be called like a task: it is meant where the task has no use for what is said. A run
+    that was given up has no use for anything.
     """
+    if state.given_up:
+        return ()
     task = state.tasks.get(message.task)
     if task is not None and message.command in _TO_A_TASK:
         fact = _TO_A_TASK[message.command](message, state, task, at)
@@ -38,8 +41,10 @@ def _answer(message: Message, _: RunState, task: TaskState, at: datetime) -> e.E
     return e.Answered(at=at, task=task.id, text=message.text, by=_A_PERSON)
 
 
-def _retry(_: Message, __: RunState, task: TaskState, at: datetime) -> e.Event:
-    return e.TaskReopened(at=at, task=task.id, by=_A_PERSON)
+def _retry(_: Message, state: RunState, task: TaskState, at: datetime) -> e.Event:
+    """What was merged for what the task still means may stand, as where its stage is retried."""
+    may_stand = not state.is_stale(task.id)
+    return e.TaskReopened(at=at, task=task.id, by=_A_PERSON, may_stand=may_stand)
 
 
 def _reset(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:

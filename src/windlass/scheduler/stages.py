@@ -45,6 +45,16 @@ def unpassed(state: RunState) -> str | None:
     return stage if look is None or look.passed_by is None else None
 
 
+def amiss(state: RunState) -> str | None:
+    """The stage that nobody has let pass although it is not as it should be.
+
+    What its checks said is not meant: whoever asks again has them run again.
+    """
+    stage = unpassed(state)
+    look = look_at(state, stage) if stage is not None else None
+    return stage if look is not None and look.problems else None
+
+
 def lost(state: RunState) -> str | None:
     """The stage of which nothing came at all: nothing is built on that."""
     names, stage = barriers(state), _settled_last(state)

@@ -13,7 +13,7 @@ from windlass.state.doubts import forgiven
 from windlass.state.index import index_of, moved
 from windlass.state.landing import land_changes
 from windlass.state.layered import having
-from windlass.state.model import Phases, RunState, TaskState
+from windlass.state.model import Phases, Reopening, RunState, TaskState
 from windlass.state.stages import looked_at_again, stage_changes
 from windlass.state.task_fold import as_before_reset, interrupted, task_changes
 from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
@@ -27,6 +27,8 @@ _PAID = (e.PlayerFinished, e.PlayerFailed, e.CoachAnswered, e.CoachFailed)
 
 _MOVES_SCENARIO = (e.TaskMerged, e.MergeStands, e.TaskReopened, e.TaskReset, e.TaskResetUndone)
 """Facts after which a scenario may have to be tried again."""
+
+_ONCE_MORE = "{} is to be done once more"
 
 
 def fold(events: Iterable[e.Event]) -> RunState | None:
@@ -157,6 +159,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         ended=None,
         reason="",
         ended_at=None,
+        reopening=None,
         resumes=state.resumes + 1,
         base_moved_to=event.base_moved_to,
     )
@@ -244,7 +247,8 @@ def _run_changes(  # noqa: C901  one arm a fact
         case e.TaskResetUndone():
             before = state.tasks[event.task].before_reset
             waits = before is not None and before.phase is Phase.APPROVED
-            return {"queue": (*state.queue, event.task)} if waits else {}
+            queue = {"queue": (*state.queue, event.task)} if waits else {}
+            return {**queue, **_as_it_had_ended(state, event.task)}
         case e.Answered():
             return _answered(state, state.tasks[event.task])
         case e.TurnReturned() | e.HelpNeeded() | e.TaskTaken():
@@ -259,6 +263,8 @@ def _run_changes(  # noqa: C901  one arm a fact
             return {
                 "queue": _without(state.queue, event.task),
                 "merged": (*state.merged, event.task),
+                # What was approved as it stood on the tip took none, and has no number.
+                "merges": state.merges + bool(event.candidate),
                 "tip": event.tip or event.commit,
                 "tip_tree": _tip_tree(state, event),
                 "tip_runs": 0,
@@ -279,10 +285,32 @@ def _answered(state: RunState, task: TaskState) -> dict[str, Any]:
 
 def _unfinished(state: RunState, task_id: str) -> dict[str, Any]:
     """A run that had ended, or that was only landing, has something to do again."""
-    reason = f"{task_id} is to be done once more"
+    landing = state.landing if state.ended is None else None
+    end = landing.then if landing is not None else state.ended
+    if end is None:
+        return {}
+    reason = landing.reason if landing is not None else state.reason
+    was = state.reopening or Reopening(ended=end, reason=reason)
+    changes = _ends(state, e.RunEnd.STOPPED, _ONCE_MORE.format(task_id))
+    return {**changes, "reopening": replace(was, tasks=(*was.tasks, task_id))}
+
+
+def _as_it_had_ended(state: RunState, task_id: str) -> dict[str, Any]:
+    """The end that the run had come to, once nothing is to be done again any more."""
+    was = state.reopening
+    if was is None or task_id not in was.tasks:
+        return {}
+    if left := _without(was.tasks, task_id):
+        changes = _ends(state, e.RunEnd.STOPPED, _ONCE_MORE.format(left[-1]))
+        return {**changes, "reopening": replace(was, tasks=left)}
+    return {**_ends(state, was.ended, was.reason), "reopening": None}
+
+
+def _ends(state: RunState, end: e.RunEnd, reason: str) -> dict[str, Any]:
+    """That end: the run's own, or the one it comes to after its landing."""
     if state.landing is not None and state.ended is None:
-        return {"landing": replace(state.landing, then=e.RunEnd.STOPPED, reason=reason)}
-    return {"ended": e.RunEnd.STOPPED, "reason": reason} if state.ended else {}
+        return {"landing": replace(state.landing, then=end, reason=reason)}
+    return {"ended": end, "reason": reason}
 
 
 def _tip_tree(state: RunState, event: e.TaskMerged) -> str | None:

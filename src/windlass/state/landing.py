@@ -24,7 +24,8 @@ _Steps: TypeAlias = (
 def land_changes(state: RunState, event: e.LandEvent) -> dict[str, Any]:
     """The fields of the run that the fact sets."""
     if isinstance(event, e.LandRequested):
-        return {"landing": _asked(state), "tip_runs": 0, **_roused(state)}
+        asked = replace(_asked(state), anyway=event.anyway)
+        return {"landing": asked, "tip_runs": 0, **_roused(state)}
     if state.landing is None:
         raise IllegalEvent(f"{type(event).__name__} came, and nobody had asked to land")
     if isinstance(event, e.BaseMergeStarted):
@@ -50,7 +51,7 @@ def _roused(state: RunState) -> dict[str, Any]:
 
 
 def _asked(state: RunState) -> Landing:
-    if state.index.merged == len(state.tasks):
+    if state.index.merged == len(state.tasks) and not state.given_up:
         return Landing(then=e.RunEnd.COMPLETED)
     # One that was cut short stands for the end that the run had come to before it.
     cut_short = state.landing.then if state.landing is not None else e.RunEnd.STOPPED
@@ -63,7 +64,7 @@ def _gone_on(landing: Landing, event: _Steps) -> Landing:
             return replace(landing, under_way=True, branch=event.branch)
         case e.BaseSeen():
             seen = replace(landing, base=event.commit, relation=event.relation, merge=None)
-            return replace(seen, under_way=False)
+            return replace(seen, under_way=False, rewound=event.rewound)
         case e.BaseMergeBuilt():
             return replace(landing, under_way=False, merge=event.commit, tree=event.tree)
         case e.BaseMergeConflicted():
@@ -73,6 +74,7 @@ def _gone_on(landing: Landing, event: _Steps) -> Landing:
         case e.Landed():
             return replace(landing, under_way=False, landed=event.commit)
         case e.LandRefused():
-            return replace(landing, under_way=False, refused=event.reason)
+            refused = replace(landing, under_way=False, refused=event.reason)
+            return replace(refused, branch=event.branch)
         case _:
             assert_never(event)

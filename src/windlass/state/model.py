@@ -25,6 +25,7 @@ __all__ = [
     "Coaching",
     "Landing",
     "Phase",
+    "Reopening",
     "RunPhase",
     "RunState",
     "StageLook",
@@ -219,16 +220,35 @@ class Landing(Struct, frozen=True, kw_only=True):
     then: RunEnd
     """How the run had ended when it was asked for; so it ends again."""
     reason: str = ""
+    anyway: bool = False
+    """Whether it is wanted whatever else a person would be asked about."""
     under_way: bool = False
     branch: str = ""
     base: str | None = None
     """Where the branch stood when it was last looked at."""
     relation: Relation | None = None
+    rewound: bool = False
+    """Whether the branch does not hold the run's base any more."""
     merge: str | None = None
     """The tip merged onto a branch that has moved, and its tree."""
     tree: str | None = None
     landed: str | None = None
     refused: str = ""
+
+    @property
+    def conflicted(self) -> bool:
+        """Whether it was refused because branch and tip cannot be merged without a person."""
+        tried = self.relation == "apart" and (self.anyway or not self.rewound)
+        return tried and self.merge is None and bool(self.refused)
+
+
+class Reopening(Struct, frozen=True, kw_only=True):
+    """How a run had ended before something of it was to be done once more."""
+
+    ended: RunEnd
+    reason: str
+    tasks: tuple[str, ...] = ()
+    """What is to be done once more."""
 
 
 class RunState(Struct, frozen=True, kw_only=True):
@@ -266,6 +286,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     queue: tuple[str, ...] = ()
     """Approved tasks in the order they were approved."""
     merged: tuple[str, ...] = ()
+    merges: int = 0
+    """How many merges the tip holds beyond the base, those of tasks included that were reopened."""
     candidates: int = 0
     evidence: Mapping[str, Mapping[str, CheckResult]] = {}
     """What each command last said of each tree."""
@@ -282,9 +304,16 @@ class RunState(Struct, frozen=True, kw_only=True):
     ended: RunEnd | None = None
     reason: str = ""
     ended_at: datetime | None = None
+    reopening: Reopening | None = None
+    """What it goes back to where a person takes back what they said to a run that had ended."""
     resumes: int = 0
     notes: tuple[str, ...] = ()
     """What people should know at the end."""
+
+    @property
+    def given_up(self) -> bool:
+        """Whether a person ended the run for good: nothing that is said to it can wake it."""
+        return self.ended in {RunEnd.ABORTED, RunEnd.ABANDONED}
 
     @property
     def red_base(self) -> tuple[CheckResult, ...]:

@@ -47,16 +47,19 @@ def stage_changes(
         return {}
     before = state.looks.get(event.stage, StageLook(merged=()))
     merged = merges_of(state, event.stage)
+    reason = ""
     match event:
         case e.StagePassed():
             look = replace(before, merged=merged, passed_by=event.by)
+            reason = f"stage {event.stage} was let pass by {event.by}"
         case e.StageRetried():
             look = StageLook(merged=(), retried=True)
+            reason = f"stage {event.stage} is to be done once more"
         case e.VerificationFinished():
             look = StageLook(merged=merged, problems=event.problems, retried=before.retried)
         case _:
             assert_never(event)
-    # A word for a run that has ended lets it be resumed.
-    woken = state.ended is not None and not isinstance(event, e.VerificationFinished)
-    ended = {"ended": e.RunEnd.STOPPED} if woken else {}
+    # A word for a run that has ended lets it be resumed, and is why it rests from then on.
+    woken = state.ended is not None and bool(reason)
+    ended = {"ended": e.RunEnd.STOPPED, "reason": reason} if woken else {}
     return {"looks": {**state.looks, event.stage: look}, **ended}

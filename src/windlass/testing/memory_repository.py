@@ -97,7 +97,7 @@ class MemoryRepository:
         self.pins |= {f"task/{task}/{n}/{what}": commit for what, commit in pins.items()}
         await anyio.lowlevel.checkpoint()
         # One that was never ready is nobody's: a crash left it half made.
-        fresh = task not in self.workspaces or task not in self.prepared
+        fresh = task not in self.prepared or not await self.stands(task, start)
         if by_person and not fresh and self.prepared.get(task, (0,))[0] == n:
             return PurePosixPath(task)
         self.handwork.pop(task, None)
@@ -111,18 +111,23 @@ class MemoryRepository:
         self.points.reach("prepare:after")
         return PurePosixPath(task)
 
+    async def stands(self, task: str, start: str) -> bool:
+        """Whether there is a workspace, and not an empty one where it began with something."""
+        return task in self.workspaces and bool(self.workspaces[task] or not self.files(start))
+
     async def snapshot(
         self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
     ) -> Snapshot | Refused:
         """Commit the workspace, or find the commit that a crash left unrecorded."""
         self.points.reach("snapshot:before")
         await anyio.lowlevel.checkpoint()
-        files = self.workspaces.get(author.task)
         pin = f"task/{author.task}/{author.n}/{kind}"
         if pin in self.pins:
             return self._told(self.pins[pin], parents)
-        if files is None or self.prepared.get(author.task, (0,))[0] != author.n:
+        never_began = self.prepared.get(author.task, (0,))[0] != author.n
+        if never_began or not await self.stands(author.task, parents[0]):
             return self._told(parents[0], parents)
+        files = self.workspaces[author.task]
         if "FORBIDDEN" in files:
             return Refused(reason="FORBIDDEN must not be committed")
         commit, onto = parents[0], parents
@@ -223,7 +228,8 @@ class MemoryRepository:
         if tip in self.ancestry(commit):
             return Seen(commit=commit, relation="holds")
         behind = commit in self.ancestry(tip)
-        return Seen(commit=commit, relation="behind" if behind else "apart")
+        rewound = self.base not in self.ancestry(commit)
+        return Seen(commit=commit, relation="behind" if behind else "apart", rewound=rewound)
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:
         """Move a branch forward by compare-and-swap; one that is dirty stays."""

@@ -53,6 +53,17 @@ def unfinished(state: RunState) -> list[str]:
     return [first, "", "Progress:", *tree(state)]
 
 
+def how_to_go_on(state: RunState, plan: str) -> str:
+    """The commands for whoever cannot be asked, the usual one first; `plan` as they named it."""
+    first, *_ = offered = choices(state)
+    anew = f"`windlass run {plan} --restart` begins anew"
+    if first.name == "resume":
+        return f"go on with `windlass resume {plan}`; {anew}"
+    ways = [f"`windlass resume {plan} --{each.name}`" for each in offered if each.words]
+    without = f"--yes goes on without {_listed(state.index.abandoned)}"
+    return f"say how: {' or '.join(ways)}; {without}; {anew}"
+
+
 def _plain(state: RunState) -> Choice:
     stage = unverified_stage(state)
     if stage is not None:

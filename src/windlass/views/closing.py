@@ -12,9 +12,10 @@ from windlass.state.reach import blocked
 from windlass.state.transitions import HELPLESS
 from windlass.views.continue_here import commits_done
 from windlass.views.cost import run_cost, task_cost
+from windlass.views.landing import cure
 from windlass.views.lines import UNCHECKED, Line, harmless, is_unchecked, not_passed
 from windlass.views.outcome import task_statuses
-from windlass.views.progress import integration_branch, merges, progress, turns_allowed, turns_used
+from windlass.views.progress import integration_branch, progress, turns_allowed, turns_used
 from windlass.views.tree import failed_stage, position, stage_name, unverified_stage
 from windlass.views.words import money, one_line, plural, tokens
 
@@ -179,7 +180,7 @@ def branch_line(state: RunState, ground: Ground | None) -> Line:
     """What was merged, onto what, and what became of the branch the run began from."""
     base = f"{state.base_branch or 'commit'}@{state.base[:10]}"
     told = (*state.notes, *_base_line(state, ground))
-    if not (count := merges(state)):
+    if not (count := state.merges):
         return Line("Branch", f"nothing was merged onto {base}", told)
     return Line("Branch", f"{integration_branch(state)}: {plural(count, 'merge')} on {base}", told)
 
@@ -247,7 +248,7 @@ def _take_it(state: RunState, plan: str, ground: Ground | None) -> list[str]:
     """How the user's branch gets what was merged, unless it has it, or there is nothing."""
     branch = integration_branch(state)
     has_it = landed_at(state) is not None or (ground is not None and ground.holds_tip)
-    if has_it or not merges(state):
+    if has_it or not state.merges:
         return []
     look = f"git log --graph {state.base_branch or state.base[:10]}..{branch}"
     return [f"windlass land {plan}", look] if state.base_branch else [look, f"git merge {branch}"]
@@ -261,8 +262,7 @@ def _mend(state: RunState, plan: str) -> list[str]:
 
 def _help(state: RunState, plan: str) -> list[str]:
     if state.landing is not None and state.landing.refused:
-        # A run that no branch began cannot land however often it is told to.
-        return [f"windlass land {plan}"] if state.base_branch else _take_it(state, plan, None)
+        return list(cure(state, plan).commands)
     if unverified_stage(state) is not None:
         ways = ("--retry-stage", "--go-on")
         return [*(f"windlass resume {plan} {way}" for way in ways), f"windlass abort {plan}"]

@@ -42,7 +42,7 @@ def run_status(state: RunState) -> str:
 
 def is_finished(state: RunState) -> bool:
     """Whether there is nothing left to resume."""
-    return state.ended in {RunEnd.COMPLETED, RunEnd.ABORTED, RunEnd.ABANDONED}
+    return state.ended is RunEnd.COMPLETED or state.given_up
 
 
 def task_statuses(state: RunState) -> dict[str, str]:

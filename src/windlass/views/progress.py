@@ -119,12 +119,6 @@ def _task(task: TaskState, status: str) -> TaskProgress:
     )
 
 
-def merges(state: RunState) -> int:
-    """How many merges brought in what is done; what was adopted, or stood as it was, took none."""
-    worked_on = (task for task in state.all_tasks if task.attempts)
-    return len({task.merge_commit for task in worked_on} - {None, state.base})
-
-
 def _metrics(state: RunState) -> Metrics:
     tasks = state.tasks.values()
     cost = run_cost(state)
@@ -134,7 +128,7 @@ def _metrics(state: RunState) -> Metrics:
         completed=len(state.done),
         turns=sum(turns_used(task) for task in tasks),
         returned=sum(a.feedback is not None for task in tasks for a in task.attempts),
-        merges=merges(state),
+        merges=state.merges,
         checks={o.value: sum(r.outcome is o for r in results) for o in Outcome},
         cost_usd=cost.usd,
         cost_known=cost.known,

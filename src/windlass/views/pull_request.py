@@ -16,7 +16,7 @@ from windlass.views.cost import run_cost, task_cost
 from windlass.views.forge_text import apart, code, plain
 from windlass.views.lines import UNCHECKED, is_unchecked, tally
 from windlass.views.outcome import task_statuses
-from windlass.views.progress import integration_branch, merges, turns_used
+from windlass.views.progress import integration_branch, turns_used
 from windlass.views.words import money, one_line, plural, tokens
 
 TITLE = 256
@@ -106,7 +106,7 @@ def _head(state: RunState) -> Iterator[str]:
     cost = run_cost(state)
     yield f"**{plain(state.plan.title or state.plan.id, TITLE)}**"
     yield ""
-    merged = f"{done} of {plural(all_, 'task')} done in {plural(merges(state), 'merge')}"
+    merged = f"{done} of {plural(all_, 'task')} done in {plural(state.merges, 'merge')}"
     unchecked = is_unchecked(state)
     looked = "reviewed" if unchecked else "checked by Windlass and reviewed"
     again = "" if unchecked else ", and checked again as merged"

@@ -29,7 +29,7 @@ def _of_course(event: e.RunEvent, state: RunState) -> Line | None:
                 unchecked(state),
             )
         case e.RunResumed():
-            found = verified(state)
+            found = verified(state, event.found)
             told = ("Verified:", *(f"- {line}" for line in found)) if found else ()
             return Line("RESUME", _resumed(state), (*told, *unchecked(state)))
         case e.RunRecovered():

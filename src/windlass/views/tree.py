@@ -1,6 +1,6 @@
 """Where a run stands, as a tree: its stages, the tasks below them, and what was found in git."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from windlass.events.model import RunEnd
 from windlass.state import Phase, RunState, TaskState
@@ -57,18 +57,16 @@ def position(state: RunState) -> str:
     return f"{stage_name(state, stage)}, {kind} {at.id}" if stage else f"{kind} {at.id}"
 
 
-def verified(state: RunState) -> tuple[str, ...]:
+def verified(state: RunState, found: Collection[str]) -> tuple[str, ...]:
     """What of the merged work was found in git, by stages, or by tasks where there are none."""
-    lines: list[str] = []
+    seen, lines = frozenset(found), list[str]()
     for stage, ids in _stages(state).items():
-        name, done = stage_name(state, stage), [id_ for id_ in ids if _is_merged(state, id_)]
+        name, done = stage_name(state, stage), [id_ for id_ in ids if id_ in seen]
         if done and len(done) == len(ids):
             lines.append(f"{name}: {_found(state, ids)}")
         else:
             lines += (f"{name}/{id_}: {_found(state, (id_,))}" for id_ in done)
-    alone = [
-        id_ for id_ in state.tasks if state.specs[id_].stage is None and _is_merged(state, id_)
-    ]
+    alone = [id_ for id_ in state.tasks if state.specs[id_].stage is None and id_ in seen]
     if len(alone) > _SOME_IDS:
         return (*lines, f"{plural(len(alone), 'task')}: {_found(state, alone)}")
     return (*lines, *(f"{id_}: {_found(state, (id_,))}" for id_ in alone))
@@ -95,10 +93,6 @@ def _stages(state: RunState) -> dict[str, tuple[str, ...]]:
     """The tasks of each stage, in the order in which stages follow each other."""
     names = dict.fromkeys((*(stage.name for stage in state.plan.stages), *state.index.stages))
     return {name: state.index.stages[name] for name in names if name in state.index.stages}
-
-
-def _is_merged(state: RunState, id_: str) -> bool:
-    return state.tasks[id_].phase is Phase.MERGED
 
 
 def _found(state: RunState, ids: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 No agent syncs what it writes; without this, a finished and paid Player could leave empty files.
 """
 
+from contextlib import suppress
 from pathlib import Path, PurePath
 
 import anyio.to_thread
@@ -21,5 +22,8 @@ class SettledAgent:
         """As the agent does; a Coach's writes go nowhere, and need not stay."""
         report = await self._agent.work(brief, workspace, watch)
         if brief.role == "player":
-            await anyio.to_thread.run_sync(sync_all, Path(workspace))
+            # Somebody may have taken the workspace away meanwhile: then nothing is left to settle,
+            # and whether it still stands is the repository's to say.
+            with suppress(FileNotFoundError):
+                await anyio.to_thread.run_sync(sync_all, Path(workspace))
         return report

@@ -27,15 +27,16 @@ class Branches:
         self._environment = environment
         """The user's own, for their configuration holds in their checkout."""
 
-    async def look(self, branch: str, tip: str) -> Seen:
-        """Where it stands, and how the tip stands to it."""
+    async def look(self, branch: str, tip: str, base: str) -> Seen:
+        """Where it stands, how the tip stands to it, and whether it still holds the base."""
         _, commit = await self._found(branch)
         if not commit:
             return Seen(commit="", relation="gone")
         if await self._is_in(tip, commit):
             return Seen(commit=commit, relation="holds")
         behind = await self._is_in(commit, tip)
-        return Seen(commit=commit, relation="behind" if behind else "apart")
+        rewound = commit != base and not await self._is_in(base, commit)
+        return Seen(commit=commit, relation="behind" if behind else "apart", rewound=rewound)
 
     async def move(self, branch: str, old: str, new: str) -> None:
         """Move it from one commit to the next, or raise with nothing changed."""

@@ -4,25 +4,36 @@ Everything here happens under the plan's lock, so whatever carries this plan's n
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.store import Store
 from windlass.errors import JournalDamaged, RepositoryError
-from windlass.state import RunState
+from windlass.state import Phase, RunState
 from windlass.state.remains import attempt_pins
 
 _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>\d+)/")
 
 
-async def reconcile(store: Store, refs: Refs, state: RunState) -> None:
-    """Make sure that every commit the journal speaks of is there and pinned."""
+async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...]:
+    """Make sure that every commit the journal speaks of is there and pinned, and merges merged.
+
+    The merged tasks for which that was found so are told. However many there are, one call asks
+    git for all their commits, and one whether the tip holds their merges.
+    """
     held = await store.pins(refs.root)
     _refuse_forgetful_journal(state, refs, held)
     expected = dict(_expected(state, refs))
     await _refuse_lost_commits(store, state, expected)
+    if (why := displaced_tip(state, refs, held)) is not None:
+        raise JournalDamaged(
+            f"the journal and git disagree: {why}",
+            position=0,
+            why=f"`git update-ref {refs.tip} {state.tip}` puts it back",
+        )
+    await _refuse_unmerged(store, state, held.get(refs.tip, state.tip))
     # The tip may be ahead of the journal by one move; one that is gone was where the journal says.
     lost = {r: c for r, c in (*expected.items(), (refs.tip, state.tip)) if r not in held}
     for ref, text in _reviews(state, refs):
@@ -36,6 +47,7 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> None:
                 f"{ref} stands at {held[ref][:10]}, and the journal says {commit[:10]}",
                 hint=f"put it back: git update-ref {ref} {commit}",
             )
+    return tuple(task.id for task in state.tasks.values() if task.phase is Phase.MERGED)
 
 
 def remove_stale_locks(store: Store, refs: Refs) -> None:
@@ -89,11 +101,32 @@ def forgotten_pin(state: RunState, refs: Refs, held: Iterable[str]) -> str | Non
     return None
 
 
+def displaced_tip(state: RunState, refs: Refs, held: Mapping[str, str]) -> str | None:
+    """Why the tip is not where the journal has it, or was about to move it; a lost one is put back.
+
+    The tip is recorded once it has moved: it may be ahead of the journal by that one move, never
+    behind.
+    """
+    now = held.get(refs.tip)
+    if now is None or now in _tips(state):
+        return None
+    return f"{refs.tip} stands at {now[:10]}, and the journal says {state.tip[:10]}"
+
+
+def _tips(state: RunState) -> set[str | None]:
+    moving = (task.candidate_commit for task in state.all_tasks if task.moving_as is not None)
+    return {state.tip, *moving}
+
+
+def _merges(state: RunState) -> dict[str, str]:
+    """The merges that the tip is to hold, each with its task; of tasks that are reopened, too."""
+    made = ((task.merge_commit or task.merge_before, task.id) for task in state.all_tasks)
+    return {commit: task for commit, task in made if commit is not None}
+
+
 def _forgotten_tip(state: RunState, refs: Refs, held: dict[str, str]) -> str | None:
     """The tip moves after its intent too; where nobody was to move it, the journal forgot that."""
-    merges = (task.merge_commit or task.merge_before for task in state.all_tasks)
-    moving = (task.candidate_commit for task in state.all_tasks if task.moving_as is not None)
-    known = {None, state.base, state.tip, *merges, *moving}
+    known = {None, state.base, *_tips(state), *_merges(state)}
     return None if held.get(refs.tip) in known else refs.tip
 
 
@@ -107,14 +140,34 @@ def _refuse_forgetful_journal(state: RunState, refs: Refs, held: dict[str, str])
         )
 
 
+async def _refuse_unmerged(store: Store, state: RunState, tip: str) -> None:
+    """What is recorded as merged must be in the tip: the run builds on it."""
+    merges = _merges(state)
+    asked = "".join(f"{commit}\n" for commit in (*merges, f"^{tip}"))
+    beyond = await store.trees("rev-list", "--stdin", stdin=asked)
+    outside = [commit for commit in beyond.text.splitlines() if commit in merges]
+    if outside:
+        told = ", ".join(f"{merges[commit]} ({commit[:10]})" for commit in outside)
+        raise JournalDamaged(
+            f"the journal and git disagree: the tip does not hold the merge of {told}",
+            position=0,
+            why="the history of the run was rewritten",
+        )
+
+
 async def _refuse_lost_commits(store: Store, state: RunState, expected: dict[str, str]) -> None:
-    asked = "".join(f"{commit}\n" for commit in dict.fromkeys((*expected.values(), state.tip)))
+    commits = dict.fromkeys((*expected.values(), *_merges(state), state.tip))
+    asked = "".join(f"{commit}\n" for commit in commits)
     answer = await store.trees("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=asked)
     lost = [line.split()[0] for line in answer.text.splitlines() if line.endswith(" missing")]
     if lost:
         refs = [ref for ref, commit in expected.items() if commit in lost]
+        tasks = [
+            f"the merge of {task}" for commit, task in _merges(state).items() if commit in lost
+        ]
+        what = f" ({', '.join((*refs, *tasks))})" if refs or tasks else ""
         raise RepositoryError(
-            f"git has lost {', '.join(commit[:10] for commit in lost)} ({', '.join(refs)})",
+            f"git has lost {', '.join(commit[:10] for commit in lost)}{what}",
             hint="bring the objects back from a copy of the repository, or start anew with "
             "--restart",
         )

@@ -5,6 +5,7 @@ their branch takes what was merged (landing.py). Nothing is removed that is not 
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
@@ -118,7 +119,9 @@ class GitRepository:
         await self._store.pin({self._refs.attempt(task, n, what): c for what, c in pins.items()})
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         await self._set_aside_what_is_not_ours(task)
-        fresh = not _is_folder(workspace)
+        fresh = not await self.stands(task, start)
+        if fresh and _is_folder(workspace):
+            await self._put_away(task, self._prepared(task))
         if by_person and not fresh and self._is_prepared(task, n):
             return workspace  # and its `.git` may hold what they committed
         if fresh:
@@ -160,6 +163,22 @@ class GitRepository:
             await self._store.trees("read-tree", start, index=index)
             await self._checkouts.fill(workspace, tree, index)
 
+    async def stands(self, task: str, start: str) -> bool:
+        """Whether the workspace is there, with its `.git` or something of what it began with."""
+        workspace = self._folders.workspace(task)
+        if not _is_folder(workspace):
+            return False
+        try:
+            held = set(os.listdir(workspace))  # noqa: PTH208  the names are all that is asked for
+        except FileNotFoundError:
+            return False
+        except OSError:  # it is there, and the snapshot says what is wrong with it
+            return True
+        if ".git" in held and len(held) > 1:
+            return True
+        began_with = (await self._store.trees("ls-tree", "-z", "--name-only", start)).fields
+        return not held.isdisjoint(began_with) if began_with else ".git" in held
+
     async def snapshot(
         self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
     ) -> Snapshot | Refused:
@@ -172,13 +191,21 @@ class GitRepository:
                 await self._store.settle()
                 return adopted
         workspace = self._folders.workspace(author.task)
-        if not self._is_prepared(author.task, author.n) or not _is_folder(workspace):
-            # The Player never began here, or a person took the workspace away: nothing is new.
-            start = parents[0]
-            return Snapshot(commit=start, tree=await self._store.tree_of(start), changed=False)
-        taken = await self._snapshots.take(
-            author, workspace, self._folders.index(author.task), parents, ref
-        )
+        start = parents[0]
+        nothing_new = Snapshot(commit=start, tree=await self._store.tree_of(start), changed=False)
+        # The Player never began here, or a person took the workspace away.
+        if not self._is_prepared(author.task, author.n) or not await self.stands(
+            author.task, start
+        ):
+            return nothing_new
+        try:
+            taken = await self._snapshots.take(
+                author, workspace, self._folders.index(author.task), parents, ref
+            )
+        except (GitFailed, OSError):
+            if await self.stands(author.task, start):
+                raise
+            return nothing_new  # taken away while it was looked at
         await self._store.settle()
         return taken
 
@@ -278,7 +305,7 @@ class GitRepository:
 
     async def look(self, branch: str, tip: str) -> Seen:
         """Where one of the user's branches stands, and how the tip stands to it."""
-        return await self._branches.look(branch, tip)
+        return await self._branches.look(branch, tip, self._base)
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:
         """Move one of the user's branches forward, with its checkout where it has one."""

@@ -122,9 +122,13 @@ class Project:
 
     def lent(self, plan_id: str, run: str, task: str, n: int) -> Path | None:
         """The workspace of a task's n-th start, once it is ready to be worked in."""
-        folders = self.folders(plan_id)
-        workspace = folders.workspace(task)
-        return workspace if is_ready(folders, run, task, n) and workspace.is_dir() else None
+        workspace = self.folders(plan_id).workspace(task)
+        ready = self.is_ready(plan_id, run, task, n) and workspace.is_dir()
+        return workspace if ready else None
+
+    def is_ready(self, plan_id: str, run: str, task: str, n: int) -> bool:
+        """Whether the workspace of a task's n-th start was made, even if it is gone by now."""
+        return is_ready(self.folders(plan_id), run, task, n)
 
     def person(self) -> str:
         """Who sits here, as git knows them."""

@@ -21,7 +21,7 @@ from windlass.events.model import RunEnd
 from windlass.state import RunState
 from windlass.views.forges import Wish, address, is_github
 from windlass.views.outcome import run_status
-from windlass.views.progress import integration_branch, merges
+from windlass.views.progress import integration_branch
 from windlass.views.pull_request import Draft, body_of, fitted_into, summary_of, title_of
 from windlass.views.words import plural
 
@@ -101,7 +101,7 @@ def title_for(project: Project, state: RunState, wanted: Wanted, draft: Draft | 
 def refuse_unready(state: RunState, *, draft: bool) -> None:
     """Raise where there is nothing to show, or not all of it and no draft was asked for."""
     plan = state.plan.id
-    if not merges(state):
+    if not state.merges:
         raise BadInput(
             f"there is nothing to show: nothing of {plan!r} was merged",
             hint=f"windlass status {plan}",

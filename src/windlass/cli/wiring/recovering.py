@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from windlass.adapters.files import fsync_dir, remove_durably, write_durably
 from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Refs
-from windlass.adapters.git.reconcile import forgotten_pin, remove_stale_locks
+from windlass.adapters.git.reconcile import displaced_tip, forgotten_pin, remove_stale_locks
 from windlass.adapters.git.remains import pinned_runs, remains_of
 from windlass.adapters.git.store import Store
 from windlass.adapters.journal.sqlite import SqliteJournal
@@ -68,6 +68,9 @@ def _forgotten(
             ref = forgotten_pin(state, refs, held)
         if ref is not None:
             return f"it is behind git, and knows nothing of {ref}"
+        tip = project.git("for-each-ref", "--format=%(objectname)", refs.tip).strip()
+        if state is not None and (why := displaced_tip(state, refs, {refs.tip: tip})) is not None:
+            return f"it disagrees with git: {why}"
     return None
 
 

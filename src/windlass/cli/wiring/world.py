@@ -112,7 +112,10 @@ class World:
 
         What goes on beside it ends with it.
         """
-        await self._clear_up(first[0], before)
+        found = await self._clear_up(first[0], before)
+        if isinstance(first[0], e.RunResumed):
+            # What is told as verified is what was found in git just now, and nothing else.
+            first = (replace(first[0], found=found), *first[1:])
         told = projections(self._project, self.refs.plan, self.refs.run, self._notice)
         chatter = ActivityLog(self._run_folder / "activity.jsonl", self._clock)
 
@@ -214,20 +217,25 @@ class World:
             said={name: redact(text) for name, text in said_to_agents(self._project.root).items()},
         )
 
-    async def _clear_up(self, first: e.Event | None, before: RunState | None) -> None:
-        """End and mend what an earlier process left, then open the repository for this run."""
+    async def _clear_up(self, first: e.Event | None, before: RunState | None) -> tuple[str, ...]:
+        """End and mend what an earlier process left, then open the repository for this run.
+
+        The merged tasks are told whose commits git was seen to hold.
+        """
+        found: tuple[str, ...] = ()
         end_leftovers(f"{self._mark}/")
         remove_stale_locks(self._store, self.refs)
         remove_unfinished(self._run_folder)
         await remove(self._folders.throwaway)
         self._store.open(self._furnisher.exclude_text())
         if before is not None and isinstance(first, e.RunResumed | e.LandRequested | e.TaskTaken):
-            await reconcile(self._store, self.refs, before)
+            found = await reconcile(self._store, self.refs, before)
             await self._told.catch_up(facts_of_last_run(self._journal.read()))
         base = first.base if isinstance(first, e.RunStarted) else before.base if before else ""
         await self._repository.open(base)
         for task_id in before.done if before is not None and before.run == self.refs.run else ():
             await self._repository.release(task_id)
+        return found
 
 
 def _first(failure: Exception) -> Exception:

@@ -31,6 +31,10 @@ class LandingContract(RepositoryContract):
         """Let the user change a file in their checkout of the branch, and not commit it."""
         raise NotImplementedError
 
+    def begin_branch_anew(self, repository: Repository) -> str:
+        """Put the user's branch to a commit that has no parents, and return that."""
+        raise NotImplementedError
+
     def remove_branch(self, repository: Repository) -> None:
         """Let the user do away with their branch."""
         raise NotImplementedError
@@ -116,6 +120,15 @@ class LandingContract(RepositoryContract):
         assert await repository.look(BRANCH, tip) == Seen(commit=mine, relation="apart")
         self.remove_branch(repository)
         assert await repository.look(BRANCH, tip) == Seen(commit="", relation="gone")
+
+    @promise
+    async def test_a_branch_that_does_not_hold_the_base_any_more_is_known(self) -> None:
+        """To land there would bring back what its user has undone."""
+        repository = await self.make(BASE)
+        tip, _ = await self.landed(repository, {"new": "n\n"})
+        other = self.begin_branch_anew(repository)
+        seen = await repository.look(BRANCH, tip)
+        assert seen == Seen(commit=other, relation="apart", rewound=True)
 
     @promise
     async def test_a_branch_moves_forward_once(self) -> None:

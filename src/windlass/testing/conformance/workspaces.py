@@ -50,6 +50,23 @@ class WorkspaceContract(LandingContract):
             await repository.release(task)
 
     @promise
+    async def test_a_workspace_that_was_taken_away_or_emptied_is_made_anew(self) -> None:
+        """Nothing is committed of it, neither as work nor as what was left, and it is told."""
+        repository = await self.make({"README": "hello\n"})
+        start = self.base(repository)
+        for n, empty in enumerate((False, True, False), start=1):
+            workspace = await repository.prepare("1.1", n, start, None)
+            assert self.look(repository, workspace) == {"README": "hello\n"}
+            assert await repository.stands("1.1", start)
+            if empty:
+                self.edit(repository, workspace, {"README": None})
+            else:
+                self.discard(repository, workspace)
+            assert not await repository.stands("1.1", start)
+            made = await self.saved(repository, "1.1", n=n, kind="partial")
+            assert (made.commit, made.changed) == (start, False)
+
+    @promise
     async def test_a_throwaway_is_exactly_its_commit(self) -> None:
         """Whatever the last one was used for, and what was changed in it is told."""
         repository = await self.make(BASE)
