@@ -70,6 +70,7 @@ def test_beyond_the_budget_nothing_is_sent_not_even_after_a_restart():
     world, spender = spending(requests=20)
     world.go()
     assert world.state.ended is e.RunEnd.LIMIT
+    assert world.state.reason == "the budget of $10.00 is used up", "and no agent's word for it"
     assert world.state.spent_usd == 10.0
     world.go()
     assert world.state.ended is e.RunEnd.LIMIT

@@ -140,13 +140,15 @@ def _word(result: e.CheckResult) -> str:
 
 
 def _limit(state: RunState) -> str | None:
-    """Why no agent can work for now, if so."""
+    """Why no agent can work for now, if so; what the run itself may spend comes first."""
+    if (spent := used_up(state)) is not None:
+        return spent
     for task in state.live:
         if task.failed is None:
             continue
         if (reason := failures.reason_to_pause(task, task.failed)) is not None:
             return reason
-    return used_up(state)
+    return None
 
 
 def _stops_on_failure(state: RunState) -> bool:
