@@ -503,7 +503,10 @@ class TestClaude:
             w.ledger.refuses = True
             agent = MeteredAgent(w.meter, lambda given: _agent(tmp_path, given))
             report = await agent.work(brief(), tmp_path / "w", lambda _: None)
-        assert (report.failure, report.message) == (Failure.BUDGET, "the run's own budget is used up")
+        assert (report.failure, report.message) == (
+            Failure.BUDGET,
+            "the run's own budget is used up",
+        )
 
 
 def _agent(tmp_path: Path, credentials: Mapping[str, str], **more: int) -> ClaudeAgent:

@@ -15,6 +15,7 @@ from windlass.state.landing import land_changes
 from windlass.state.layered import having
 from windlass.state.model import Phases, RunState, TaskState
 from windlass.state.stages import looked_at_again, stage_changes
+from windlass.state.stretches import with_pause
 from windlass.state.task_fold import as_before_reset, interrupted, task_changes
 from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
 from windlass.state.trials import tried_again
@@ -157,6 +158,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         ended=None,
         reason="",
         ended_at=None,
+        pauses=with_pause(state, event.at),
         resumes=state.resumes + 1,
         base_moved_to=event.base_moved_to,
     )

@@ -24,6 +24,7 @@ __all__ = [
     "Attempt",
     "Coaching",
     "Landing",
+    "Pause",
     "Phase",
     "RunPhase",
     "RunState",
@@ -134,6 +135,7 @@ class TaskState(Struct, frozen=True, kw_only=True):
     merge_before: str | None = None
     """The merge it had when it was to be done once more with its stage; it may stand."""
     merged_at: datetime | None = None
+    abandoned_at: datetime | None = None
     merged_as: Task | None = None
     """What it asked for when it was last merged, even if it is to be done once more."""
     first_turn: int = 1
@@ -175,6 +177,13 @@ class TaskState(Struct, frozen=True, kw_only=True):
     def may_be_in_tip(self) -> bool:
         """Whether its work is in the tip, or on its way there with nobody to say how far."""
         return self.phase is Phase.MERGED or self.moving_as is not None
+
+    @property
+    def settled_at(self) -> datetime | None:
+        """When it was merged or given up, if it is."""
+        if self.phase is Phase.ABANDONED:
+            return self.abandoned_at
+        return self.merged_at if self.phase is Phase.MERGED else None
 
     @property
     def cost_usd(self) -> float:
@@ -231,6 +240,13 @@ class Landing(Struct, frozen=True, kw_only=True):
     refused: str = ""
 
 
+class Pause(Struct, frozen=True, kw_only=True):
+    """A time in which nobody hauled the run."""
+
+    since: datetime
+    until: datetime
+
+
 class RunState(Struct, frozen=True, kw_only=True):
     """Everything that is true of a run."""
 
@@ -282,6 +298,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     ended: RunEnd | None = None
     reason: str = ""
     ended_at: datetime | None = None
+    pauses: tuple[Pause, ...] = ()
+    """When nobody hauled it; `state.stretches` counts without them."""
     resumes: int = 0
     notes: tuple[str, ...] = ()
     """What people should know at the end."""

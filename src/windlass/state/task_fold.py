@@ -141,7 +141,7 @@ def _later_changes(  # noqa: C901  one arm a fact
         case e.HelpNeeded():
             return {"question": event.question}
         case e.TaskAbandoned():
-            return {"question": event.reason}
+            return {"question": event.reason, "abandoned_at": event.at}
         case e.MergeStarted():
             return {
                 **_NO_CANDIDATE,

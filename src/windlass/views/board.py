@@ -12,6 +12,7 @@ from msgspec import Struct
 from windlass.events.model import Failure, Usage
 from windlass.state import Phase, RunPhase, RunState, TaskState
 from windlass.state.reach import blocked
+from windlass.state.stretches import worked
 from windlass.state.transitions import HELPLESS, IN_MERGE, WITH_AGENT
 from windlass.views.columns import ascii_only, columns, cut, fitted, padded
 from windlass.views.progress import turns_allowed
@@ -104,7 +105,7 @@ def heartbeat(state: RunState, sights: Sights, now: datetime) -> str:
     """The same in one line, for a log that has been silent for a while."""
     at_work = [_about(state, task, sights.get(task.id), now) for task in _ordered(state)]
     whole = sights.get(WHOLE)
-    told = [f"{_whole_name(state)} {clock(_since(whole, now))}"] if whole is not None else []
+    told = [f"{_whole_name(state)} {clock(_since(state, whole, now))}"] if whole is not None else []
     told += [f"{id_} {word} {clock(spent)}" for _, id_, _, word, spent, _, _ in at_work[:_SOME_IDS]]
     more = [f"+{len(at_work) - _SOME_IDS} more"] if len(at_work) > _SOME_IDS else []
     return " · ".join([*_sums(state, now), *told, *more])
@@ -129,7 +130,7 @@ def _ruled(parts: Sequence[str]) -> str:
 def _sums(state: RunState, now: datetime) -> list[str]:
     # What was paid: a request under way counts at its worst, and would make the sum jump.
     spent = f"{_cents(state.spent)} of ${state.settings.max_cost:.2f}"
-    elapsed = clock((now - state.started_at).total_seconds())
+    elapsed = clock(worked(state, state.started_at, now))
     return [f"{state.index.merged}/{len(state.tasks)} done", elapsed, spent]
 
 
@@ -155,11 +156,11 @@ _About = tuple[str, str, str, str, float, TaskState | None, str]
 def _about(state: RunState, task: TaskState, sight: Sight | None, now: datetime) -> _About:
     kind, (word, detail) = _kind(task), _doing(state, task, sight, now)
     title = state.specs[task.id].title
-    return kind, task.id, title, word, _since(sight, now), task, detail
+    return kind, task.id, title, word, _since(state, sight, now), task, detail
 
 
-def _since(sight: Sight | None, now: datetime) -> float:
-    return max(0.0, (now - sight.since).total_seconds()) if sight is not None else 0.0
+def _since(state: RunState, sight: Sight | None, now: datetime) -> float:
+    return worked(state, sight.since, now) if sight is not None else 0.0
 
 
 def _doing(state: RunState, task: TaskState, sight: Sight | None, now: datetime) -> tuple[str, str]:
@@ -214,7 +215,7 @@ def _tasks(state: RunState, sights: Sights, now: datetime, width: int, room: int
     whole = sights.get(WHOLE)
     if whole is not None:
         name = _whole_name(state)
-        about.insert(0, ("work", name, "", "checks", _since(whole, now), None, whole.doing))
+        about.insert(0, ("work", name, "", "checks", _since(state, whole, now), None, whole.doing))
     if len(about) > room:
         about, left = about[: max(0, room - 1)], len(about) - max(0, room - 1)
     else:

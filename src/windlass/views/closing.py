@@ -9,6 +9,7 @@ from windlass.events.model import Outcome, RunEnd
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.budget import used_up
 from windlass.state.reach import blocked
+from windlass.state.stretches import task_seconds
 from windlass.state.transitions import HELPLESS
 from windlass.views.continue_here import commits_done
 from windlass.views.cost import run_cost, task_cost
@@ -84,8 +85,8 @@ def _abandoned(state: RunState, task: TaskState, name: str, kept: tuple[str, ...
     told = f"{name} · {turns_used(task)}/{turns_allowed(state, task)} turns · {spent}"
     why = " · ".join((*not_passed(task.last.results)[:2], *_must_fix(task)[:2]))
     again = f"reopen it: windlass retry {state.plan.id}:{task.id}"
-    took = ((task.last.finished_at or state.at) - task.attempts[0].started_at).total_seconds()
-    return Line("ABANDONED", told, (*((why,) if why else ()), *kept, again), took)
+    details = (*((why,) if why else ()), *kept, again)
+    return Line("ABANDONED", told, details, task_seconds(state, task))
 
 
 def _must_fix(task: TaskState) -> list[str]:

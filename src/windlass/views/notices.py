@@ -9,6 +9,7 @@ from windlass.events import model as e
 from windlass.events.values import Failure, RunEnd
 from windlass.ports import Notice, NoticeKind
 from windlass.state import RunState
+from windlass.state.stretches import run_seconds
 from windlass.state.transitions import HELPLESS
 from windlass.views.cost import run_cost
 from windlass.views.outcome import task_statuses
@@ -62,7 +63,7 @@ def _counts(state: RunState) -> str:
     words = list(task_statuses(state).values())
     counted = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
     cost = run_cost(state)
-    took = duration((state.at - state.started_at).total_seconds())
+    took = duration(run_seconds(state))
     told = f"{plural(len(words), 'task')}: {counted}"
     return f"{told} · {took} · {money(cost.usd, known=cost.known)}"
 

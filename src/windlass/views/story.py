@@ -4,6 +4,7 @@ from windlass.events import model as e
 from windlass.events.review import Review
 from windlass.state import RunState
 from windlass.state.reach import blocked
+from windlass.state.stretches import task_seconds, turn_seconds
 from windlass.views.cost import task_cost
 from windlass.views.lines import WIDTH, Line, flaky, not_passed, quoted, tally
 from windlass.views.progress import turns_allowed
@@ -46,11 +47,13 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901 
             return Line("CHECKS", f"{name} · {tally(event.results)}", details)
         case e.TurnReturned():
             told = f"{name} · turn {state.tasks[event.task].last.turn} · {event.cause}"
-            return Line("RETURNED", told, quoted(event.feedback), _took(event.task, state))
+            took = turn_seconds(state, state.tasks[event.task])
+            return Line("RETURNED", told, quoted(event.feedback), took)
         case e.HelpNeeded():
             return Line("NEEDS YOU", name, quoted(event.question))
         case e.TaskAbandoned():
-            return Line("ABANDONED", name, _abandoned(event, state), _took(event.task, state))
+            took = task_seconds(state, state.tasks[event.task])
+            return Line("ABANDONED", name, _abandoned(event, state), took)
         case _:
             return None
 
@@ -118,7 +121,7 @@ def _of_merge(event: e.TaskEvent, state: RunState) -> Line | None:
         case e.MergeStands():
             return Line("DONE", f"{name} · nothing was to change; {event.commit[:10]} stands")
         case e.TaskMerged():
-            bill, took = _bill(event.task, state), _took(event.task, state)
+            bill, took = _bill(event.task, state), task_seconds(state, state.tasks[event.task])
             return Line("DONE", f"{name} · {bill}", _summary(event, state), took)
         case _:
             return None
@@ -133,11 +136,6 @@ def _bill(task_id: str, state: RunState) -> str:
     cost = task_cost(task)
     turns, used = plural(task.last.turn, "turn"), f"{tokens(cost.tokens)} tokens"
     return f"{turns} · {used} · {money(cost.usd, known=cost.known)}"
-
-
-def _took(task_id: str, state: RunState) -> float:
-    """Seconds since its first Player began."""
-    return (state.at - state.tasks[task_id].attempts[0].started_at).total_seconds()
 
 
 def _summary(event: e.TaskMerged, state: RunState) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ knows how long its agents went on, so their bars end with the last thing that wa
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from windlass.events import model as e
 from windlass.state import Phase, RunState, apply
@@ -16,8 +16,8 @@ from windlass.views.waiting import waits_for
 
 _SHORT = 0.2
 """Seconds of waiting for an agent or a merge that are not worth a bar."""
-_PAUSE = 1.0
-"""Seconds between two processes that are not worth a gap."""
+_PAUSE = timedelta(seconds=1)
+"""The time between two processes that is not worth a gap."""
 
 _KINDS: Mapping[Phase, tuple[Kind, str]] = {
     Phase.PLAYING: ("player", "Player"),
@@ -65,6 +65,8 @@ class Course:
             end = max(now or state.at, state.at) if state.ended is None else state.at
             self.at = end
             self._close_all(end)
+            away = ((each.since, each.until) for each in state.pauses)
+            self.gaps = [Gap(*each) for each in away if each[1] - each[0] > _PAUSE]
 
     def _see(self, event: e.Event, before: RunState | None, state: RunState) -> None:
         if isinstance(event, e.RunStarted):
@@ -86,8 +88,6 @@ class Course:
         match event:
             case e.RunResumed():
                 self._close_all(before.at, lost=before.ended is None)
-                if (event.at - before.at).total_seconds() > _PAUSE:
-                    self.gaps.append(Gap(before.at, event.at))
             case e.RunEnded():
                 self._close_all(event.at)
                 return

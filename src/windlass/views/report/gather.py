@@ -15,6 +15,7 @@ from windlass.plan import critical_lengths, critical_path
 from windlass.ports import Change, Changes
 from windlass.state import Attempt, Phase, RunState, TaskState
 from windlass.state.reach import blocked
+from windlass.state.stretches import rests_since, worked
 from windlass.state.transitions import HELPLESS
 from windlass.views.bills import Total, bills, total, totals, whole
 from windlass.views.closing import Ground, asks, branch_line, next_steps, troubles
@@ -72,6 +73,7 @@ def report_of(
         seq=own[-1].seq,
         at=at,
         started_at=state.started_at,
+        elapsed=worked(state, state.started_at, at if state.ended is None else rests_since(state)),
         live=live,
         metrics=progress(state, own[-1].seq).metrics,
         statuses=Counter(words.values()),
@@ -123,7 +125,7 @@ def _tasks(
             turns=turns_used(task),
             allowed=turns_allowed(state, task),
             bars=tuple(_anchored(bar, anchors) for bar in bars),
-            seconds=_seconds(task, bars, course),
+            seconds=_seconds(state, task, bars),
             cost=_cost(task, costs),
             merged=task.merge_commit,
             changes=changes.get(pair) if pair is not None else None,
@@ -224,13 +226,12 @@ def _anchored(bar: Bar, anchors: dict[str, str]) -> Bar:
     )
 
 
-def _seconds(task: TaskState, bars: Sequence[Bar], course: Course) -> float:
+def _seconds(state: RunState, task: TaskState, bars: Sequence[Bar]) -> float:
     if not bars or not task.attempts:
         return 0.0
     start = task.attempts[0].started_at
     end = max(bars[-1].end, start)
-    away = sum((g.end - g.start).total_seconds() for g in course.gaps if start <= g.start < end)
-    return (end - start).total_seconds() - away
+    return worked(state, start, end)
 
 
 def _together(bars: Iterable[Bar], kind: str) -> float:
