@@ -62,8 +62,9 @@ class Told:
         settings, sandbox = self.now.settings, self.now.sandbox
         return self.tell(e.RunResumed(at=NOON, settings=settings, sandbox=sandbox), after=after)
 
-    def hear(self, task: str, text: str, kind: str = "tool") -> "Told":
-        self.sights = heard(self.sights, Activity(task=task, kind=kind, text=text))  # pyright: ignore[reportArgumentType]
+    def hear(self, task: str, text: str, kind: str = "tool", **whose: object) -> "Told":
+        activity = Activity(task=task, kind=kind, text=text, **whose)  # pyright: ignore[reportArgumentType]
+        self.sights = heard(self.sights, activity)
         return self
 
     def opened(self) -> "Told":

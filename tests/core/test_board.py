@@ -75,11 +75,11 @@ class TestBoard:
  ● T-05 Part 5 of the wh…  1/5 Player   12m04s   $0.00  Editing src/auth/token…
  ● T-06 Part 6 of the wh…  1/5 checks   12m04s   $0.92  pytest -q +1
  ● T-08 Part 8 of the wh…  1/5 Coach    12m04s   $0.37  starting
- ↩ T-07 Part 7 of the wh…  2/5 queued   12m04s   $0.00  2 must_fix to answer
+ ◷ T-07 Part 7 of the wh…  2/5 limit    12m04s   $0.00  until 14:20Z · 2 must_…
  ◷ T-09 Part 9 of the wh…  1/5 limit    12m04s  $0.00+  until 14:20Z, in 2h07m…
  ⇡ T-02 Part 2 of the wh…  1/5 merging  12m04s   $0.00  checks on the merged t…
  ⇡ T-03 Part 3 of the wh…  1/5 approved 12m04s   $0.00  queued behind T-02
-   5 ready to start · 1 done (T-01)
+   5 waiting for the limit · 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)
 
@@ -90,11 +90,11 @@ class TestBoard:
  ● T-05 Part 5 of the whole   1/5 Player   12m04s        0   $0.00  Editing src/auth/token.py
  ● T-06 Part 6 of the whole   1/5 checks   12m04s     1.2k   $0.92  pytest -q +1
  ● T-08 Part 8 of the whole   1/5 Coach    12m04s     1.2k   $0.37  starting
- ↩ T-07 Part 7 of the whole   2/5 queued   12m04s     1.2k   $0.00  2 must_fix to answer
+ ◷ T-07 Part 7 of the whole   2/5 limit    12m04s     1.2k   $0.00  until 14:20Z · 2 must_fix to answer
  ◷ T-09 Part 9 of the whole   1/5 limit    12m04s        0  $0.00+  until 14:20Z, in 2h07m (usage limit)
  ⇡ T-02 Part 2 of the whole   1/5 merging  12m04s     1.2k   $0.00  checks on the merged tree
  ⇡ T-03 Part 3 of the whole   1/5 approved 12m04s     1.2k   $0.00  queued behind T-02
-   5 ready to start · 1 done (T-01)
+   5 waiting for the limit · 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)  # noqa: E501
 
@@ -107,11 +107,11 @@ class TestBoard:
  * T-05 Part 5 of the wh~  1/5 Player   12m04s   $0.00  Editing src/auth/token~
  * T-06 Part 6 of the wh~  1/5 checks   12m04s   $0.92  pytest -q +1
  * T-08 Part 8 of the wh~  1/5 Coach    12m04s   $0.37  starting
- < T-07 Part 7 of the wh~  2/5 queued   12m04s   $0.00  2 must_fix to answer
+ o T-07 Part 7 of the wh~  2/5 limit    12m04s   $0.00  until 14:20Z - 2 must_~
  o T-09 Part 9 of the wh~  1/5 limit    12m04s  $0.00+  until 14:20Z, in 2h07m~
  ^ T-02 Part 2 of the wh~  1/5 merging  12m04s   $0.00  checks on the merged t~
  ^ T-03 Part 3 of the wh~  1/5 approved 12m04s   $0.00  queued behind T-02
-   5 ready to start - 1 done (T-01)
+   5 waiting for the limit - 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)
 
@@ -123,7 +123,7 @@ class TestBoard:
  ● T-06 Part 6 of the wh…  1/5 checks   12m04s   $0.92  pytest -q +1
  ● T-08 Part 8 of the wh…  1/5 Coach    12m04s   $0.37  starting
    +4 more
-   5 ready to start · 1 done (T-01)
+   5 waiting for the limit · 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)
         assert busy().shown(80, 7) == snapshot("""\
@@ -142,11 +142,11 @@ class TestBoard:
  ● T-05 Part…   1/5 Player   12m04s  Editing src…
  ● T-06 Part…   1/5 checks   12m04s  pytest -q +1
  ● T-08 Part…   1/5 Coach    12m04s  starting
- ↩ T-07 Part…   2/5 queued   12m04s  2 must_fix…
+ ◷ T-07 Part…   2/5 limit    12m04s  until 14:20…
  ◷ T-09 Part…   1/5 limit    12m04s  until 14:20…
  ⇡ T-02 Part…   1/5 merging  12m04s  checks on t…
  ⇡ T-03 Part…   1/5 approved 12m04s  queued behi…
-   5 ready to start · 1 done (T-01)
+   5 waiting for the limit · 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)
         assert busy().shown(30) == snapshot("""\
@@ -155,11 +155,11 @@ class TestBoard:
  ● T-05 Pa…  1/5 Player    E…
  ● T-06 Pa…  1/5 checks    p…
  ● T-08 Pa…  1/5 Coach     s…
- ↩ T-07 Pa…  2/5 queued    2…
+ ◷ T-07 Pa…  2/5 limit     u…
  ◷ T-09 Pa…  1/5 limit     u…
  ⇡ T-02 Pa…  1/5 merging   c…
  ⇡ T-03 Pa…  1/5 approved  q…
-   5 ready to start · 1 done…
+   5 waiting for the limit ·…
  Ctrl-C stops it, and `windl…
 """)
 
@@ -282,7 +282,7 @@ class TestBoard:
                 "T-05 Player 12m04s",
                 "T-06 checks 12m04s",
                 "T-08 Coach 12m04s",
-                "T-07 queued 12m04s",
+                "T-07 limit 12m04s",
                 "T-09 limit 12m04s",
                 "+2 more",
             ]
@@ -361,3 +361,104 @@ def test_a_whole_run_can_be_watched_at_every_moment():
         sights = seen(sights, event, state)
         assert board(state, sights, datetime(2026, 1, 2, tzinfo=UTC), Screen(columns=80, rows=24))
     assert WHOLE not in sights
+
+
+class TestIdle:
+    """A task that nobody works on does not look as if somebody did."""
+
+    UNTIL = NOON + timedelta(hours=2, minutes=20)
+
+    def test_a_limit_freezes_all_that_use_the_model_and_every_row_says_so(self):
+        told = Told(*tasks(5)).opened()
+        told.play("T-01").finish("T-01").checked("T-01")
+        told.play("T-02").finish("T-02").back("T-02")
+        told.play("T-03").hear("T-03", "Reading a.py")
+        told.play("T-04").limited("T-04", self.UNTIL)
+        assert told.shown() == snapshot("""\
+─ p ─ 7f3a ─ 0/5 done ─ 0m00s ─ $0.00+ of $20.00 ─ 2.4k tokens ────────────────
+ ● T-03 Part 3 of the wh…  1/5 Player    0m00s   $0.00  Reading a.py
+ ◷ T-01 Part 1 of the wh…  1/5 limit     0m00s   $0.00  until 14:20Z
+ ◷ T-02 Part 2 of the wh…  2/5 limit     0m00s   $0.00  until 14:20Z · The tes…
+ ◷ T-04 Part 4 of the wh…  1/5 limit     0m00s  $0.00+  until 14:20Z, in 2h20m…
+   1 waiting for the limit
+ Ctrl-C stops it, and `windlass resume` goes on
+""")
+
+    def test_where_nobody_says_until_when(self):
+        told = Told(*tasks(2)).opened().play("T-01").finish("T-01").checked("T-01")
+        told.play("T-02").left("T-02", failure=e.Failure.USAGE_LIMIT)
+        assert " ◷ T-01" in told.shown()
+        assert "limit     0m00s   $0.00  for the limit" in told.shown()
+
+    def test_the_latest_end_counts_and_another_model_is_free(self):
+        told = Told(*tasks(4), coach_model="other").opened()
+        told.play("T-01").finish("T-01").back("T-01")
+        told.play("T-02").limited("T-02", self.UNTIL)
+        told.play("T-03").limited("T-03", self.UNTIL - MINUTE)
+        told.play("T-04").finish("T-04").checked("T-04")
+        assert told.shown(140) == snapshot("""\
+─ p ─ 7f3a ─ 0/4 done ─ 0m00s ─ $0.00+ of $20.00 ─ 2.4k tokens ────────────────────────────────────────────────────────────────────────────
+ ◷ T-01 Part 1 of the whole  2/5 limit     0m00s     1.2k   $0.00  until 14:20Z · The tests are red.
+ ◷ T-02 Part 2 of the whole  1/5 limit     0m00s        0  $0.00+  until 14:20Z, in 2h20m (usage limit)
+ ◷ T-03 Part 3 of the whole  1/5 limit     0m00s        0  $0.00+  until 14:19Z, in 2h19m (usage limit)
+ ◷ T-04 Part 4 of the whole  1/5 waits     0m00s     1.2k   $0.00  for an agent
+ Ctrl-C stops it, and `windlass resume` goes on
+""")  # noqa: E501
+
+    def test_whoever_waits_for_an_agent_or_a_test_slot_comes_after_those_at_work(self):
+        told = Told(*tasks(5), agents=1, test_slots=1).opened()
+        told.play("T-01").finish("T-01").checked("T-01")
+        told.play("T-02").finish("T-02")
+        told.play("T-03").finish("T-03").check("T-03", "pytest -q")
+        told.play("T-04").finish("T-04").back("T-04")
+        told.play("T-05")
+        assert told.shown(100) == snapshot("""\
+─ p ─ 7f3a ─ 0/5 done ─ 0m00s ─ $0.00 of $20.00 ─ 4.8k tokens ─────────────────────────────────────
+ ● T-03 Part 3 of the whole  1/5 checks    0m00s   $0.00  pytest -q
+ ● T-05 Part 5 of the whole  1/5 Player    0m00s   $0.00  starting
+ ◷ T-01 Part 1 of the whole  1/5 waits     0m00s   $0.00  for an agent
+ ◷ T-02 Part 2 of the whole  1/5 waits     0m00s   $0.00  for a test slot
+ ◷ T-04 Part 4 of the whole  2/5 waits     0m00s   $0.00  for an agent · The tests are red.
+ Ctrl-C stops it, and `windlass resume` goes on
+""")
+
+    def test_a_check_that_is_to_be_run_once_more_waits_for_a_slot_again(self):
+        told = Told(*tasks(2), agents=1, test_slots=1).opened()
+        late = e.CheckResult(
+            command="pytest -q", outcome=e.Outcome.ABSENT, absence=e.Absence.TIMED_OUT
+        )
+        told.play("T-01").finish("T-01").check("T-01", "pytest -q").tell(
+            e.ChecksFinished(at=NOON, task="T-01", commit="T-011", tree="T-011", results=(late,))
+        )
+        told.play("T-02").finish("T-02").check("T-02", "pytest -q")
+        assert "for a test slot" in told.shown()
+
+    def test_a_run_that_pauses_starts_no_more_turns(self):
+        told = Told(*tasks(1)).opened().play("T-01").finish("T-01").back("T-01", "Mend it.")
+        told.tell(e.StopRequested(at=NOON, by="you", how="pause"))
+        assert "for `windlass resume`" in told.shown(120)
+
+    def test_a_scenario_that_was_answered_waits_for_what_is_not_merged(self):
+        told = Told(*tasks(1)).opened()
+        spec = replace(told.now.specs["T-01"], scenario=True)
+        task = replace(told.play("T-01").now.tasks["T-01"], phase=Phase.RETURNED, turn=0)
+        told.state = replace(told.now, specs={"T-01": spec}, tasks={"T-01": task})
+        assert "for the other tasks" in told.shown()
+
+    def test_a_failure_that_stops_all_is_told_in_its_own_words(self):
+        told = Told(*tasks(2)).opened().play("T-01")
+        told.left("T-01", failure=e.Failure.AUTH, why="the provider refused the credentials")
+        told.play("T-02").finish("T-02").checked("T-02").coach("T-02")
+        told.tell(
+            e.CoachFailed(
+                at=NOON,
+                task="T-02",
+                n=1,
+                k=1,
+                failure=e.Failure.AUTH,
+                message="the same here",
+                usage=e.Usage(),
+            )
+        )
+        assert "failed    0m00s  $0.00+  the provider refused the" in told.shown(100)
+        assert "the same here" in told.shown(100)

@@ -8,8 +8,8 @@ from windlass.events.review import PlayerAnswer, Review
 from windlass.ports import Brief, Report
 from windlass.runner.briefs import coach_prompt, player_prompt, review_base
 from windlass.runner.surroundings import Ports
-from windlass.scheduler.quota import coach_model, player_model
 from windlass.state import RunState
+from windlass.state.quota import coach_model, player_model
 
 
 class Agents:

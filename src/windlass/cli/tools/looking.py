@@ -13,8 +13,8 @@ import msgspec
 from windlass.cli.wiring import Project
 from windlass.errors import BadInput
 from windlass.events.model import Entry, RunStarted
-from windlass.scheduler.evidence import task_checks
 from windlass.state import Attempt, RunState, apply
+from windlass.state.demands import task_checks
 from windlass.state.stages import barriers
 from windlass.state.transitions import HELPLESS
 from windlass.views.bills import bills, totals, whole
