@@ -34,6 +34,9 @@ class Activity(Struct, frozen=True, kw_only=True):
     task: str
     kind: Literal["tool", "text", "retry", "start", "end"]
     text: str
+    role: Literal["player", "coach", ""] = ""
+    """Whose it is, and of which start of a Player; nothing where nobody says."""
+    n: int = 0
 
 
 Watch: TypeAlias = Callable[[Activity], None]

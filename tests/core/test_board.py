@@ -462,3 +462,25 @@ class TestIdle:
         )
         assert "failed    0m00s  $0.00+  the provider refused the" in told.shown(100)
         assert "the same here" in told.shown(100)
+
+
+class TestHeard:
+    def test_what_an_agent_said_before_it_ended_is_not_the_next_ones(self):
+        # Whoever looks on reads facts first, and then what was said before them.
+        told = Told(*tasks(1)).opened().play("T-01").finish("T-01").check("T-01", "pytest -q")
+        told.hear("T-01", "Writing a.py", role="player", n=1)
+        assert "Writing a.py" not in told.shown()
+        assert "pytest -q" in told.shown()
+        told.tell(
+            e.ChecksFinished(at=NOON, task="T-01", commit="T-011", tree="T-011", results=())
+        ).coach("T-01")
+        told.hear("T-01", "Writing b.py", role="player", n=1)
+        assert "Writing b.py" not in told.shown()
+        told.hear("T-01", "Reading the diff", role="coach", n=1)
+        assert "Reading the diff" in told.shown()
+        told.answer("T-01", Issue(severity="must_fix", category="c", description="d"))
+        told.tell(e.TurnReturned(at=NOON, task="T-01", cause="review", feedback="Mend it."))
+        told.play("T-01", n=2).hear("T-01", "Writing c.py", role="player", n=1)
+        assert "starting" in told.shown()
+        told.hear("T-01", "Writing d.py", role="player", n=2)
+        assert "Writing d.py" in told.shown()

@@ -1,11 +1,12 @@
 """Letting agents work: what each is asked, and its report as a fact."""
 
 import msgspec
+from msgspec.structs import replace
 
 from windlass.errors import SetupFailed
 from windlass.events import model as e
 from windlass.events.review import PlayerAnswer, Review
-from windlass.ports import Brief, Report
+from windlass.ports import Brief, Report, Watch
 from windlass.runner.briefs import coach_prompt, player_prompt, review_base
 from windlass.runner.surroundings import Ports
 from windlass.state import RunState
@@ -38,7 +39,7 @@ class Agents:
             model=player_model(state, intent.task),
             answer=PlayerAnswer,
         )
-        report = await self._ports.agent.work(brief, workspace, self._ports.watch)
+        report = await self._ports.agent.work(brief, workspace, self._watch(brief))
         if report.failure is not None:
             return self.failed(intent, report)
         said = report.answer if isinstance(report.answer, PlayerAnswer) else None
@@ -71,7 +72,7 @@ class Agents:
                     model=coach_model(state),
                     answer=Review,
                 )
-                report = await self._ports.agent.work(brief, place.path, self._ports.watch)
+                report = await self._ports.agent.work(brief, place.path, self._watch(brief))
                 touched = await place.touched()
         except SetupFailed as failure:
             return self._coach_failed(intent, _unfit(failure))
@@ -83,6 +84,10 @@ class Agents:
         text = msgspec.json.encode(report.answer).decode()
         await repository.keep(intent.task, intent.n, f"verdict-{intent.k}", text)
         return self._answered(intent, report.answer, report.usage, brief.model, touched)
+
+    def _watch(self, brief: Brief) -> Watch:
+        """Say whose chatter it is: who looks on may read it when the next agent is at work."""
+        return lambda heard: self._ports.watch(replace(heard, role=brief.role, n=brief.n))
 
     async def _answered_before(self, intent: e.CoachStarted, state: RunState) -> e.Event | None:
         """The answer that an earlier process pinned and had no time to record: it is paid for."""
