@@ -22,13 +22,13 @@ from windlass.settings import Settings
 from windlass.state import Phase
 from windlass.testing.memory import MemoryInbox
 from windlass.views.bills import whole
-from windlass.views.closing import Ground
 from windlass.views.cost import run_cost
 from windlass.views.report import markdown, page, report_of
 from windlass.views.report import model as m
 from windlass.views.report.graph import TALL, WIDE, layout
 from windlass.views.report.markup import harmless, tag
 from windlass.views.report.scale import Scale
+from windlass.views.steps import Ground
 from worlds import NOON, World, plan_of, writes
 
 

@@ -9,7 +9,7 @@ from windlass.plan import Stage, Task
 from windlass.settings import Settings
 from windlass.state import apply
 from windlass.testing.memory import Files, MemoryInbox
-from windlass.views.closing import next_steps
+from windlass.views.steps import next_steps
 from windlass.views.story import line_of
 from worlds import NOON, World, plan_of, writes
 
@@ -137,7 +137,7 @@ def test_a_branch_that_is_gone_or_never_was_is_said():
     world.go()
     assert "no branch stood at" in world.state.reason
     *_, last = next_steps(world.state, plan="plan.md", ground=None)
-    assert last == "git merge windlass/p/integration"
+    assert last.command == "git merge windlass/p/integration"
 
 
 def test_what_is_merged_of_an_unfinished_run_lands_and_the_run_stays_as_it_was():

@@ -14,6 +14,7 @@ from windlass.ports import Message
 from windlass.state import RunState
 from windlass.views.choices import ABORT, RESTART, Choice, choices, unfinished
 from windlass.views.outcome import run_status
+from windlass.views.steps import resuming as way_to_resume
 from windlass.views.words import one_line
 
 
@@ -44,7 +45,7 @@ def decided(
     if options.get("yes") or (choice == "resume" and not _is_attended()):
         return Answer("resume")
     if not _is_attended():
-        cure = f"go on with `windlass resume {typed}`, or add --restart"
+        cure = f"go on with `{way_to_resume(before, typed).command}`, or add --restart"
         raise Unanswered(unfinished(before)[0], hint=cure)
     if choice == "resume" and len(offered) == 1:
         return Answer("resume")

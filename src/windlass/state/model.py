@@ -30,6 +30,7 @@ __all__ = [
     "RunState",
     "StageLook",
     "TaskState",
+    "Wait",
     "stands_in_the_way",
 ]
 
@@ -53,6 +54,14 @@ class Coaching(Struct, frozen=True, kw_only=True):
     retry_at: datetime | None = None
     jitter: float = 0.0
     touched: tuple[str, ...] = ()
+
+
+class Wait(Struct, frozen=True):
+    """A time in which a task waited for a provider's usage limit to end."""
+
+    since: datetime
+    until: datetime | None = None
+    """None while it waits."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -109,6 +118,8 @@ class TaskState(Struct, frozen=True, kw_only=True):
     merged_before: int = 0
     """How many tasks were merged when this one started."""
     wait_until: datetime | None = None
+    limit_waits: tuple[Wait, ...] = ()
+    """When it waited for a usage limit."""
     question: str | None = None
     released: bool = False
     """A person let it start, complex as it is."""

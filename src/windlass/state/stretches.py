@@ -32,6 +32,20 @@ def run_seconds(state: RunState) -> float:
     return worked(state, state.started_at, rests_since(state))
 
 
+def limit_seconds(state: RunState) -> float:
+    """How long somebody waited for a provider's usage limit, the same time counted once."""
+    waits = sorted(
+        (each.since, each.until or rests_since(state))
+        for task in state.all_tasks
+        for each in task.limit_waits
+    )
+    total, reached = 0.0, state.started_at
+    for since, until in waits:
+        total += worked(state, max(since, reached), until)
+        reached = max(until, reached)
+    return total
+
+
 def task_seconds(state: RunState, task: TaskState) -> float:
     """How long the task took since its first Player began, until it was settled or now."""
     if not task.attempts:

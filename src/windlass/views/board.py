@@ -15,6 +15,7 @@ from windlass.state.reach import blocked
 from windlass.state.stretches import worked
 from windlass.state.transitions import HELPLESS, IN_MERGE, WITH_AGENT
 from windlass.views.columns import ascii_only, columns, cut, fitted, padded
+from windlass.views.lines import must_fix
 from windlass.views.progress import turns_allowed
 from windlass.views.sights import WHOLE, Sight, Sights, under_way
 from windlass.views.tree import stage_name
@@ -224,10 +225,8 @@ def _waiting(failure: Failure, until: datetime, now: datetime) -> str:
 
 
 def _to_answer(task: TaskState) -> str:
-    reviews = [c.review for a in task.attempts[-1:] for c in a.coachings if c.review is not None]
-    found = sum(i.severity == "must_fix" for r in reviews[-1:] for i in r.issues)
-    if found:
-        return f"{found} must_fix to answer"
+    if found := must_fix(task):
+        return f"{len(found)} must_fix to answer"
     said = next((line for line in (task.feedback or "").splitlines() if line.strip()), "")
     return one_line(said, 200)
 

@@ -18,13 +18,14 @@ from windlass.state.reach import blocked
 from windlass.state.stretches import rests_since, worked
 from windlass.state.transitions import HELPLESS
 from windlass.views.bills import Total, bills, total, totals, whole
-from windlass.views.closing import Ground, asks, branch_line, next_steps, troubles
+from windlass.views.closing import asks, branch_line, troubles
 from windlass.views.cost import run_cost
 from windlass.views.lines import UNCHECKED, is_unchecked
-from windlass.views.outcome import run_status, task_statuses
+from windlass.views.outcome import run_status, words_for_people
 from windlass.views.progress import progress, turns_allowed, turns_used
 from windlass.views.report.course import Course
 from windlass.views.report.model import Bar, Report, Round, TaskReport
+from windlass.views.steps import Ground, next_steps
 
 _NO_CHANGES: Changes = {}
 
@@ -60,10 +61,11 @@ def report_of(
     events = [entry.event for entry in own]
     paid = bills(state.plan.id, events)
     by_task = {key.partition(":")[2]: each for key, each in totals(paid, "task").items()}
-    words = task_statuses(state)
+    words = words_for_people(state)
     bars = [bar for each in course.bars.values() for bar in each]
     status = run_status(state)
     tasks = tuple(_tasks(state, course, changes, by_task, words))
+    steps = [] if live else next_steps(state, plan=plan, ground=ground)
     return Report(
         plan=state.plan,
         run=state.run,
@@ -85,7 +87,7 @@ def report_of(
         gaps=tuple(course.gaps),
         troubles=tuple(troubles(state, workspaces)),
         branch=branch_line(state, ground),
-        next=() if live else tuple(next_steps(state, plan=plan, ground=ground)),
+        next=tuple(step.command for step in steps),
         notes=(*((UNCHECKED,) if is_unchecked(state) else ()),),
         whole=tuple(course.whole),
         looks=tuple(course.looks),
