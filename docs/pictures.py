@@ -7,6 +7,7 @@ whoever changes a screen runs this and looks.
 """
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from windlass.testing.stage import Stage, scripted_model  # noqa: E402
 PAUSE = 1.0
 PATIENCE = 240.0
 ROWS = 34
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 PLAN = "auth-hardening.md"
 PAGES = (
     ("desktop", 1280, "light", "/cost"),
@@ -61,18 +63,19 @@ class Terminal:
         """Enter a line."""
         self._tmux("send-keys", "-t", "w", line, "Enter")
 
-    def screen(self, *, colours: bool = True) -> str:
-        """What is on it now."""
-        return self._tmux("capture-pane", "-p", "-t", "w", *(["-e"] if colours else []))
+    def screen(self) -> str:
+        """What is on it now, in its colours."""
+        return self._tmux("capture-pane", "-p", "-e", "-t", "w")
 
     def until(self, ready: Callable[[str], bool]) -> str:
         """What is on it when that is so."""
         end = time.monotonic() + PATIENCE
-        while not ready(self.screen(colours=False)):
+        # What was looked at is what is returned: a moment later it may be so no more.
+        while not ready(_COLOURS.sub("", shown := self.screen())):
             if time.monotonic() > end:
-                raise TimeoutError(self.screen(colours=False))
+                raise TimeoutError(_COLOURS.sub("", shown))
             time.sleep(0.1)
-        return self.screen()
+        return shown
 
     def close(self) -> None:
         """End the server, and whatever runs in it."""
@@ -114,8 +117,7 @@ def make(folder: Path, into: Path) -> None:
         _save(into / "live-140.svg", terminal.until(_busy), 140, "A run in 140 columns")
     with played(folder / "narrow", 80) as (stage, terminal):
         _save(into / "live-80.svg", terminal.until(_busy), 80, "A run in 80 columns")
-        terminal.until(_ended)
-        _save(into / "end-80.svg", terminal.screen(), 80, "The end of a run")
+        _save(into / "end-80.svg", terminal.until(_ended), 80, "The end of a run")
         terminal.types("clear; windlass status")
         shown = terminal.until(lambda text: "branch" in text and text.rstrip().endswith("$"))
         _save(into / "status-80.svg", shown, 80, "windlass status")

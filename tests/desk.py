@@ -1,10 +1,14 @@
 """Real `windlass` processes in a repository of their own, with a dummy key and a model that is
 not there: whatever these tests ask for, nothing can be spent."""
 
+import contextlib
+import fcntl
 import hashlib
 import os
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -68,6 +72,26 @@ class Desk(Stage):
             check=False,
         )
         return Answer(done.returncode, done.stdout, done.stderr)
+
+    def on_terminal(self, *args: str, columns: int = 80) -> str:
+        """What a command prints on a terminal of that width."""
+        ours, theirs = os.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.Popen(
+            [*self.under, sys.executable, "-m", "windlass", *args],
+            cwd=self.directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(theirs)
+        said = b""
+        with os.fdopen(ours, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
+            while part := terminal.read(4096):  # EIO where nobody writes to it any more
+                said += part
+        process.wait(60)
+        return said.decode().replace("\r\n", "\n")
 
     def without_bubblewrap(self) -> None:
         """From now on, commands find no bubblewrap: it is hidden from them, by itself."""

@@ -16,8 +16,17 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def terminal_picture() -> ModuleType:
-    path = ROOT / "docs/terminal_picture.py"
-    spec = importlib.util.spec_from_file_location("terminal_picture", path)
+    return load("terminal_picture")
+
+
+@pytest.fixture(scope="module")
+def pictures(terminal_picture: ModuleType) -> ModuleType:
+    load("pictures_story")
+    return load("pictures")
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"docs/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -53,3 +62,16 @@ def test_colours_go_on_until_another_is_told(terminal_picture: ModuleType):
     ]
     assert root.get("width") == "668"
     assert root.get("aria-label") == "x & y"
+
+
+def test_the_picture_is_of_the_moment_that_was_waited_for(pictures: ModuleType):
+    class Changing(pictures.Terminal):
+        """A terminal that shows something else whenever it is looked at."""
+
+        def __init__(self) -> None:
+            self.shown = iter(["starting", "\x1b[33mli\x1b[0mmit", "over"])
+
+        def screen(self) -> str:
+            return next(self.shown)
+
+    assert Changing().until(lambda text: "limit" in text) == "\x1b[33mli\x1b[0mmit"

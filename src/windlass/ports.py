@@ -36,6 +36,9 @@ class Activity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     whole: str = ""
     """What a tool was given, where the line leaves some of it out; for the file, no screen."""
+    role: Literal["player", "coach", ""] = ""
+    """Whose it is, and of which start of a Player; nothing where nobody says."""
+    n: int = 0
 
 
 Watch: TypeAlias = Callable[[Activity], None]

@@ -568,6 +568,16 @@ class TestClaude:
         assert report.failure is Failure.BUDGET
         assert w.server.log == []
 
+    async def test_whose_budget_it_was_is_said(self, tmp_path: Path):
+        async with world() as w:
+            w.ledger.refuses = True
+            agent = MeteredAgent(w.meter, lambda given: _agent(tmp_path, given))
+            report = await agent.work(brief(), tmp_path / "w", lambda _: None)
+        assert (report.failure, report.message) == (
+            Failure.BUDGET,
+            "the run's own budget is used up",
+        )
+
 
 def _agent(tmp_path: Path, credentials: Mapping[str, str], **more: int) -> ClaudeAgent:
     for name in ("home", "w"):

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from desk import Desk
 from windlass.adapters.lock import PlanLock
+from windlass.events.model import RunEnd
 from windlass.plan import Task
+from windlass.settings import Settings
 from worlds import World, plan_of, writes
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
@@ -425,6 +427,17 @@ class TestRuns:
             "windlass: Run r1 of p is in_progress: 0 of 1 task merged;"
             " go on with `windlass resume p.md`, or add --restart\n"
         )
+
+    def test_a_run_whose_budget_is_used_up_needs_more_of_it(self, desk: Desk):
+        desk.write("p.md", tasks(task("a")))
+        budget = Settings(max_cost=0.001)
+        spent = World(plan_of(Task(id="a", title="a")), {"a": writes("a", "1")}, settings=budget)
+        spent.go()
+        assert spent.state.ended is RunEnd.LIMIT
+        desk.record("p", spent.events)
+        answer = desk.call("run", "p.md")
+        assert answer.code == 3
+        assert "go on with `windlass resume p.md --max-cost 0.002`, or add" in answer.err
 
     def test_several_unfinished_runs_are_listed(self, desk: Desk):
         for name in ("p", "q"):

@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 import pytest
+from msgspec.structs import replace
 
 from desk import Desk
 from quick import quick_run
@@ -107,6 +108,17 @@ class TestLog:
         assert "RETURNED" not in second
         assert "DONE" in second
 
+    def test_a_kind_that_there_is_not_is_refused_with_those_there_are(
+        self, desk: Desk, world: World
+    ):
+        said = desk.call("log", "p", "--kind", "NOPE")
+        assert (said.code, said.out) == (2, "")
+        assert "'NOPE'" in said.err
+        assert "RETURNED" in said.err
+        assert "TurnReturned" in said.err
+        for word in ("needs_you", "NEEDS YOU", "LIMIT"):
+            assert desk.call("log", "p", "--kind", word).code == 0, "there is none in this run"
+
     def test_a_task_alone_names_plan_and_task(self, desk: Desk, world: World):
         assert desk.call("log", "b").out == desk.call("log", "p", "--task", "b").out
         assert desk.call("log", "p:b").out == desk.call("log", "b").out
@@ -167,6 +179,8 @@ class TestHistory:
     def test_newest_first_and_no_dead_run_shows_as_running(self, desk: Desk, world: World):
         desk.record("q", world.events[:-1])
         told = json.loads(desk.call("history", "--json").out)
+        assert told["schema"] == 1
+        told = told["runs"]
         assert {each["plan"]: each["status"] for each in told} == {
             "p": "completed",
             "q": "interrupted",
@@ -188,3 +202,51 @@ class TestHistory:
 
 def test_status_watch_of_a_run_that_is_over_shows_how_it_stands(desk: Desk, world: World):
     assert desk.call("status", "p", "--watch").out == desk.call("status", "p").out
+
+
+def test_status_is_watched_by_people_or_read_by_programs(desk: Desk, world: World):
+    said = desk.call("status", "p", "--watch", "--json")
+    assert (said.code, said.out) == (2, "")
+    assert "log --follow --json" in said.err
+
+
+class TestTerminal:
+    """On a terminal nothing spills over, and no word is broken that could stay whole."""
+
+    @pytest.fixture
+    def long(self, desk: Desk) -> World:
+        ids = ("T-0001-sessions", "T-0002-passwords")
+        titles = ("Store sessions where they outlive a restart of the service", "Hash passwords")
+        first = Task(id=ids[0], title=titles[0])
+        tasks = (first, Task(id=ids[1], title=titles[1], depends_on=(ids[0],)))
+        done = {ids[0]: writes("a", "x"), ids[1]: lambda *_: None}
+        plan = replace(plan_of(*tasks), id="auth-hardening")
+        world = World(plan, done, settings=Settings(checks=("python -m pytest -q",), max_turns=1))
+        world.go()
+        desk.record("auth-hardening", world.events)
+        return world
+
+    @pytest.mark.parametrize("command", ["history", "status", "log", "doctor"])
+    @pytest.mark.parametrize("columns", [80, 100])
+    def test_no_line_is_wider_than_the_terminal(
+        self, desk: Desk, long: World, command: str, columns: int
+    ):
+        whole = desk.call(command).out
+        shown = desk.on_terminal(command, columns=columns)
+        assert max(map(len, shown.splitlines())) <= columns
+        for word in ("auth-hardening", "T-0001-sessions", "passwords"):
+            assert (word in shown) == (word in whole)
+        if command in {"log", "doctor"}:
+            assert "".join(shown.split()) == "".join(whole.split()), "nothing is lost"
+        if command == "log":
+            assert shown.split() == whole.split(), "and no word is broken"
+
+    def test_columns_stand_below_each_other(self, desk: Desk, long: World):
+        rows = [line for line in desk.call("status").out.splitlines() if "1 turn" in line]
+        assert [row.split()[1] for row in rows] == ["T-0001-sessions", "T-0002-passwords"]
+        assert rows[0].index("1 turn") == rows[1].index("1 turn")
+        [row] = desk.call("history").out.splitlines()
+        assert "1/2 done" in row
+        name, figures = desk.on_terminal("history", columns=60).splitlines()
+        assert name.split()[2:] == ["auth-hardening", long.state.run, "failed"]
+        assert figures.split()[:4] == ["1/2", "done", "2", "turns"]

@@ -8,142 +8,19 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
+from tellings import MINUTE, Told, tasks
 from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
-from windlass.plan import Stage, Task
-from windlass.ports import Activity
-from windlass.settings import Settings
-from windlass.state import RunState, apply
+from windlass.events.review import Issue
+from windlass.plan import Task
+from windlass.state import apply
 from windlass.state.transitions import HELPLESS, Phase
-from windlass.views.board import Row, Screen, board, bracketed, heartbeat
+from windlass.views.board import Screen, board, bracketed, heartbeat
 from windlass.views.columns import ascii_only, columns, cut, folded, padded
-from windlass.views.sights import WHOLE, Sights, heard, seen
+from windlass.views.sights import WHOLE, seen
 from windlass.views.words import clock
 from worlds import NOON, World, plan_of, writes
 
 HOSTILE = "\x1b[2J\x1b]0;x\x07[bold]日本語[/bold]\r\n\u202e\x9b1A" + "é̂" * 40
-MINUTE = timedelta(minutes=1)
-
-
-class Told:
-    """A run that is told fact by fact."""
-
-    def __init__(self, *tasks: Task, stages: tuple[str, ...] = (), **settings: object) -> None:
-        plan = replace(plan_of(*tasks), stages=tuple(Stage(name=name) for name in stages))
-        self.at = NOON
-        self.state: RunState | None = None
-        self.sights: Sights = {}
-        self.tell(
-            e.RunStarted(
-                at=self.at,
-                run="7f3a21bc",
-                plan=plan,
-                settings=Settings(checks=("pytest -q",), **settings),  # pyright: ignore[reportArgumentType]
-                base="b" * 40,
-                base_branch="main",
-                sandbox="none",
-                version="0",
-            )
-        )
-
-    @property
-    def now(self) -> RunState:
-        assert self.state is not None
-        return self.state
-
-    def tell(self, *events: e.Event, after: timedelta = timedelta()) -> "Told":
-        self.at += after
-        for event in events:
-            self.state = apply(self.state, replace(event, at=self.at))
-            self.sights = seen(self.sights, replace(event, at=self.at), self.state)
-        return self
-
-    def hear(self, task: str, text: str, kind: str = "tool") -> "Told":
-        self.sights = heard(self.sights, Activity(task=task, kind=kind, text=text))  # pyright: ignore[reportArgumentType]
-        return self
-
-    def opened(self) -> "Told":
-        return self.tell(
-            e.BaselineStarted(at=NOON, commit="b", checks=()),
-            e.BaselineFinished(at=NOON, commit="b", results=()),
-        )
-
-    def play(self, task: str, n: int = 1) -> "Told":
-        return self.tell(e.PlayerStarted(at=NOON, task=task, n=n, turn=n, start="b" * 40))
-
-    def finish(self, task: str, n: int = 1, usd: float = 0.0) -> "Told":
-        usage = e.Usage(cost_usd=usd, input_tokens=1200)
-        commit = f"{task}{n}"
-        return self.tell(
-            e.PlayerFinished(at=NOON, task=task, n=n, summary="s", usage=usage),
-            e.SnapshotStarted(at=NOON, task=task, n=n, kind="snapshot"),
-            e.SnapshotTaken(
-                at=NOON, task=task, n=n, kind="snapshot", commit=commit, tree=commit, changed=True
-            ),
-        )
-
-    def check(self, task: str, *checks: str, n: int = 1) -> "Told":
-        commit = f"{task}{n}"
-        return self.tell(
-            e.ChecksStarted(at=NOON, task=task, commit=commit, tree=commit, checks=checks)
-        )
-
-    def checked(self, task: str, n: int = 1) -> "Told":
-        commit = f"{task}{n}"
-        result = e.CheckResult(command="pytest -q", outcome=e.Outcome.PASS)
-        return self.check(task, "pytest -q", n=n).tell(
-            e.ChecksFinished(at=NOON, task=task, commit=commit, tree=commit, results=(result,))
-        )
-
-    def coach(self, task: str, n: int = 1) -> "Told":
-        return self.tell(e.CoachStarted(at=NOON, task=task, n=n, k=1, commit=f"{task}{n}"))
-
-    def answer(self, task: str, *issues: Issue, n: int = 1) -> "Told":
-        review = Review(
-            decision="feedback" if issues else "approve",
-            summary="",
-            test_results=TestResults(passed=True),
-            evidence=(CriterionEvidence(criterion=1, met=True, evidence="seen"),),
-            issues=issues,
-        )
-        usage, commit = e.Usage(), f"{task}{n}"
-        return self.tell(
-            e.CoachAnswered(at=NOON, task=task, n=n, k=1, commit=commit, review=review, usage=usage)
-        )
-
-    def approve(self, task: str) -> "Told":
-        self.play(task).finish(task).checked(task).coach(task).answer(task)
-        return self.tell(e.TaskApproved(at=NOON, task=task, commit=f"{task}1", checked=True))
-
-    def merge(self, task: str, number: int) -> "Told":
-        return self.tell(
-            e.MergeStarted(
-                at=NOON, task=task, candidate=number, commit=f"{task}1", onto=self.now.tip
-            )
-        )
-
-    def merged(self, task: str, number: int) -> "Told":
-        made = f"m{number}"
-        return self.merge(task, number).tell(
-            e.MergeBuilt(at=NOON, task=task, candidate=number, commit=made, tree=made),
-            e.TipMoveStarted(at=NOON, tasks=(task,), commit=made, tip=self.now.tip),
-            e.TaskMerged(at=NOON, task=task, candidate=number, commit=made, tip=made),
-        )
-
-    def rows(self, width: int = 80, height: int = 24, *, plain: bool = False) -> list[Row]:
-        screen = Screen(columns=width, rows=height, ascii=plain)
-        return board(self.now, self.sights, self.at, screen)
-
-    def shown(self, width: int = 80, height: int = 24, *, plain: bool = False) -> str:
-        rows = self.rows(width, height, plain=plain)
-        return "\n".join(row.text.rstrip() for row in rows) + "\n"
-
-
-def tasks(count: int, **more: object) -> tuple[Task, ...]:
-    return tuple(
-        Task(id=f"T-{n:02d}", title=f"Part {n} of the whole", **more)  # pyright: ignore[reportArgumentType]
-        for n in range(1, count + 1)
-    )
 
 
 def busy() -> Told:
@@ -198,11 +75,11 @@ class TestBoard:
  ● T-05 Part 5 of the wh…  1/5 Player   12m04s   $0.00  Editing src/auth/token…
  ● T-06 Part 6 of the wh…  1/5 checks   12m04s   $0.92  pytest -q +1
  ● T-08 Part 8 of the wh…  1/5 Coach    12m04s   $0.37  starting
- ↩ T-07 Part 7 of the wh…  2/5 queued   12m04s   $0.00  2 must_fix to answer
+ ◷ T-07 Part 7 of the wh…  2/5 limit    12m04s   $0.00  until 14:20Z · 2 must_…
  ◷ T-09 Part 9 of the wh…  1/5 limit    12m04s  $0.00+  until 14:20Z, in 2h07m…
  ⇡ T-02 Part 2 of the wh…  1/5 merging  12m04s   $0.00  checks on the merged t…
  ⇡ T-03 Part 3 of the wh…  1/5 approved 12m04s   $0.00  queued behind T-02
-   5 ready to start · 1 done (T-01)
+   5 waiting for the limit · 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)
 
@@ -213,11 +90,11 @@ class TestBoard:
  ● T-05 Part 5 of the whole   1/5 Player   12m04s        0   $0.00  Editing src/auth/token.py
  ● T-06 Part 6 of the whole   1/5 checks   12m04s     1.2k   $0.92  pytest -q +1
  ● T-08 Part 8 of the whole   1/5 Coach    12m04s     1.2k   $0.37  starting
- ↩ T-07 Part 7 of the whole   2/5 queued   12m04s     1.2k   $0.00  2 must_fix to answer
+ ◷ T-07 Part 7 of the whole   2/5 limit    12m04s     1.2k   $0.00  until 14:20Z · 2 must_fix to answer
  ◷ T-09 Part 9 of the whole   1/5 limit    12m04s        0  $0.00+  until 14:20Z, in 2h07m (usage limit)
  ⇡ T-02 Part 2 of the whole   1/5 merging  12m04s     1.2k   $0.00  checks on the merged tree
  ⇡ T-03 Part 3 of the whole   1/5 approved 12m04s     1.2k   $0.00  queued behind T-02
-   5 ready to start · 1 done (T-01)
+   5 waiting for the limit · 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)  # noqa: E501
 
@@ -230,11 +107,11 @@ class TestBoard:
  * T-05 Part 5 of the wh~  1/5 Player   12m04s   $0.00  Editing src/auth/token~
  * T-06 Part 6 of the wh~  1/5 checks   12m04s   $0.92  pytest -q +1
  * T-08 Part 8 of the wh~  1/5 Coach    12m04s   $0.37  starting
- < T-07 Part 7 of the wh~  2/5 queued   12m04s   $0.00  2 must_fix to answer
+ o T-07 Part 7 of the wh~  2/5 limit    12m04s   $0.00  until 14:20Z - 2 must_~
  o T-09 Part 9 of the wh~  1/5 limit    12m04s  $0.00+  until 14:20Z, in 2h07m~
  ^ T-02 Part 2 of the wh~  1/5 merging  12m04s   $0.00  checks on the merged t~
  ^ T-03 Part 3 of the wh~  1/5 approved 12m04s   $0.00  queued behind T-02
-   5 ready to start - 1 done (T-01)
+   5 waiting for the limit - 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)
 
@@ -246,7 +123,7 @@ class TestBoard:
  ● T-06 Part 6 of the wh…  1/5 checks   12m04s   $0.92  pytest -q +1
  ● T-08 Part 8 of the wh…  1/5 Coach    12m04s   $0.37  starting
    +4 more
-   5 ready to start · 1 done (T-01)
+   5 waiting for the limit · 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)
         assert busy().shown(80, 7) == snapshot("""\
@@ -265,11 +142,11 @@ class TestBoard:
  ● T-05 Part…   1/5 Player   12m04s  Editing src…
  ● T-06 Part…   1/5 checks   12m04s  pytest -q +1
  ● T-08 Part…   1/5 Coach    12m04s  starting
- ↩ T-07 Part…   2/5 queued   12m04s  2 must_fix…
+ ◷ T-07 Part…   2/5 limit    12m04s  until 14:20…
  ◷ T-09 Part…   1/5 limit    12m04s  until 14:20…
  ⇡ T-02 Part…   1/5 merging  12m04s  checks on t…
  ⇡ T-03 Part…   1/5 approved 12m04s  queued behi…
-   5 ready to start · 1 done (T-01)
+   5 waiting for the limit · 1 done (T-01)
  Ctrl-C stops it, and `windlass resume` goes on
 """)
         assert busy().shown(30) == snapshot("""\
@@ -278,11 +155,11 @@ class TestBoard:
  ● T-05 Pa…  1/5 Player    E…
  ● T-06 Pa…  1/5 checks    p…
  ● T-08 Pa…  1/5 Coach     s…
- ↩ T-07 Pa…  2/5 queued    2…
+ ◷ T-07 Pa…  2/5 limit     u…
  ◷ T-09 Pa…  1/5 limit     u…
  ⇡ T-02 Pa…  1/5 merging   c…
  ⇡ T-03 Pa…  1/5 approved  q…
-   5 ready to start · 1 done…
+   5 waiting for the limit ·…
  Ctrl-C stops it, and `windl…
 """)
 
@@ -405,7 +282,7 @@ class TestBoard:
                 "T-05 Player 12m04s",
                 "T-06 checks 12m04s",
                 "T-08 Coach 12m04s",
-                "T-07 queued 12m04s",
+                "T-07 limit 12m04s",
                 "T-09 limit 12m04s",
                 "+2 more",
             ]
@@ -484,3 +361,126 @@ def test_a_whole_run_can_be_watched_at_every_moment():
         sights = seen(sights, event, state)
         assert board(state, sights, datetime(2026, 1, 2, tzinfo=UTC), Screen(columns=80, rows=24))
     assert WHOLE not in sights
+
+
+class TestIdle:
+    """A task that nobody works on does not look as if somebody did."""
+
+    UNTIL = NOON + timedelta(hours=2, minutes=20)
+
+    def test_a_limit_freezes_all_that_use_the_model_and_every_row_says_so(self):
+        told = Told(*tasks(5)).opened()
+        told.play("T-01").finish("T-01").checked("T-01")
+        told.play("T-02").finish("T-02").back("T-02")
+        told.play("T-03").hear("T-03", "Reading a.py")
+        told.play("T-04").limited("T-04", self.UNTIL)
+        assert told.shown() == snapshot("""\
+─ p ─ 7f3a ─ 0/5 done ─ 0m00s ─ $0.00+ of $20.00 ─ 2.4k tokens ────────────────
+ ● T-03 Part 3 of the wh…  1/5 Player    0m00s   $0.00  Reading a.py
+ ◷ T-01 Part 1 of the wh…  1/5 limit     0m00s   $0.00  until 14:20Z
+ ◷ T-02 Part 2 of the wh…  2/5 limit     0m00s   $0.00  until 14:20Z · The tes…
+ ◷ T-04 Part 4 of the wh…  1/5 limit     0m00s  $0.00+  until 14:20Z, in 2h20m…
+   1 waiting for the limit
+ Ctrl-C stops it, and `windlass resume` goes on
+""")
+
+    def test_where_nobody_says_until_when(self):
+        told = Told(*tasks(2)).opened().play("T-01").finish("T-01").checked("T-01")
+        told.play("T-02").left("T-02", failure=e.Failure.USAGE_LIMIT)
+        assert " ◷ T-01" in told.shown()
+        assert "limit     0m00s   $0.00  for the limit" in told.shown()
+
+    def test_the_latest_end_counts_and_another_model_is_free(self):
+        told = Told(*tasks(4), coach_model="other").opened()
+        told.play("T-01").finish("T-01").back("T-01")
+        told.play("T-02").limited("T-02", self.UNTIL)
+        told.play("T-03").limited("T-03", self.UNTIL - MINUTE)
+        told.play("T-04").finish("T-04").checked("T-04")
+        assert told.shown(140) == snapshot("""\
+─ p ─ 7f3a ─ 0/4 done ─ 0m00s ─ $0.00+ of $20.00 ─ 2.4k tokens ────────────────────────────────────────────────────────────────────────────
+ ◷ T-01 Part 1 of the whole  2/5 limit     0m00s     1.2k   $0.00  until 14:20Z · The tests are red.
+ ◷ T-02 Part 2 of the whole  1/5 limit     0m00s        0  $0.00+  until 14:20Z, in 2h20m (usage limit)
+ ◷ T-03 Part 3 of the whole  1/5 limit     0m00s        0  $0.00+  until 14:19Z, in 2h19m (usage limit)
+ ◷ T-04 Part 4 of the whole  1/5 waits     0m00s     1.2k   $0.00  for an agent
+ Ctrl-C stops it, and `windlass resume` goes on
+""")  # noqa: E501
+
+    def test_whoever_waits_for_an_agent_or_a_test_slot_comes_after_those_at_work(self):
+        told = Told(*tasks(5), agents=1, test_slots=1).opened()
+        told.play("T-01").finish("T-01").checked("T-01")
+        told.play("T-02").finish("T-02")
+        told.play("T-03").finish("T-03").check("T-03", "pytest -q")
+        told.play("T-04").finish("T-04").back("T-04")
+        told.play("T-05")
+        assert told.shown(100) == snapshot("""\
+─ p ─ 7f3a ─ 0/5 done ─ 0m00s ─ $0.00 of $20.00 ─ 4.8k tokens ─────────────────────────────────────
+ ● T-03 Part 3 of the whole  1/5 checks    0m00s   $0.00  pytest -q
+ ● T-05 Part 5 of the whole  1/5 Player    0m00s   $0.00  starting
+ ◷ T-01 Part 1 of the whole  1/5 waits     0m00s   $0.00  for an agent
+ ◷ T-02 Part 2 of the whole  1/5 waits     0m00s   $0.00  for a test slot
+ ◷ T-04 Part 4 of the whole  2/5 waits     0m00s   $0.00  for an agent · The tests are red.
+ Ctrl-C stops it, and `windlass resume` goes on
+""")
+
+    def test_a_check_that_is_to_be_run_once_more_waits_for_a_slot_again(self):
+        told = Told(*tasks(2), agents=1, test_slots=1).opened()
+        late = e.CheckResult(
+            command="pytest -q", outcome=e.Outcome.ABSENT, absence=e.Absence.TIMED_OUT
+        )
+        told.play("T-01").finish("T-01").check("T-01", "pytest -q").tell(
+            e.ChecksFinished(at=NOON, task="T-01", commit="T-011", tree="T-011", results=(late,))
+        )
+        told.play("T-02").finish("T-02").check("T-02", "pytest -q")
+        assert "for a test slot" in told.shown()
+
+    def test_a_run_that_pauses_starts_no_more_turns(self):
+        told = Told(*tasks(1)).opened().play("T-01").finish("T-01").back("T-01", "Mend it.")
+        told.tell(e.StopRequested(at=NOON, by="you", how="pause"))
+        assert "for `windlass resume`" in told.shown(120)
+
+    def test_a_scenario_that_was_answered_waits_for_what_is_not_merged(self):
+        told = Told(*tasks(1)).opened()
+        spec = replace(told.now.specs["T-01"], scenario=True)
+        task = replace(told.play("T-01").now.tasks["T-01"], phase=Phase.RETURNED, turn=0)
+        told.state = replace(told.now, specs={"T-01": spec}, tasks={"T-01": task})
+        assert "for the other tasks" in told.shown()
+
+    def test_a_failure_that_stops_all_is_told_in_its_own_words(self):
+        told = Told(*tasks(2)).opened().play("T-01")
+        told.left("T-01", failure=e.Failure.AUTH, why="the provider refused the credentials")
+        told.play("T-02").finish("T-02").checked("T-02").coach("T-02")
+        told.tell(
+            e.CoachFailed(
+                at=NOON,
+                task="T-02",
+                n=1,
+                k=1,
+                failure=e.Failure.AUTH,
+                message="the same here",
+                usage=e.Usage(),
+            )
+        )
+        assert "failed    0m00s  $0.00+  the provider refused the" in told.shown(100)
+        assert "the same here" in told.shown(100)
+
+
+class TestHeard:
+    def test_what_an_agent_said_before_it_ended_is_not_the_next_ones(self):
+        # Whoever looks on reads facts first, and then what was said before them.
+        told = Told(*tasks(1)).opened().play("T-01").finish("T-01").check("T-01", "pytest -q")
+        told.hear("T-01", "Writing a.py", role="player", n=1)
+        assert "Writing a.py" not in told.shown()
+        assert "pytest -q" in told.shown()
+        told.tell(
+            e.ChecksFinished(at=NOON, task="T-01", commit="T-011", tree="T-011", results=())
+        ).coach("T-01")
+        told.hear("T-01", "Writing b.py", role="player", n=1)
+        assert "Writing b.py" not in told.shown()
+        told.hear("T-01", "Reading the diff", role="coach", n=1)
+        assert "Reading the diff" in told.shown()
+        told.answer("T-01", Issue(severity="must_fix", category="c", description="d"))
+        told.tell(e.TurnReturned(at=NOON, task="T-01", cause="review", feedback="Mend it."))
+        told.play("T-01", n=2).hear("T-01", "Writing c.py", role="player", n=1)
+        assert "starting" in told.shown()
+        told.hear("T-01", "Writing d.py", role="player", n=2)
+        assert "Writing d.py" in told.shown()

@@ -292,7 +292,8 @@ def test_the_runs_word(ended, word):
 def test_time_is_told_in_whole_seconds_of_utc():
     world = seeds_world()
     world.go()
-    later = replace(world.state, at=world.state.started_at + timedelta(minutes=15, seconds=0.9))
+    at = world.state.started_at + timedelta(minutes=15, seconds=0.9)
+    later = replace(world.state, at=at, ended_at=at)
     data = told(later)
     assert data["metrics"]["elapsed_time_seconds"] == 900
     assert data["updated_at"] == f"{later.at:%Y-%m-%dT%H:%M:%SZ}"

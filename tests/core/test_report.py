@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fates import worlds
 from reports import TASKS, hostile, story, told
+from tellings import MINUTE, Told, tasks
 from windlass.events import model as e
 from windlass.plan import Plan, Stage, Task
 from windlass.ports import Message
@@ -21,13 +22,13 @@ from windlass.settings import Settings
 from windlass.state import Phase
 from windlass.testing.memory import MemoryInbox
 from windlass.views.bills import whole
-from windlass.views.closing import Ground
 from windlass.views.cost import run_cost
 from windlass.views.report import markdown, page, report_of
 from windlass.views.report import model as m
 from windlass.views.report.graph import TALL, WIDE, layout
 from windlass.views.report.markup import harmless, tag
 from windlass.views.report.scale import Scale
+from windlass.views.steps import Ground
 from worlds import NOON, World, plan_of, writes
 
 
@@ -109,6 +110,21 @@ class TestReport:
         assert report.waited == pytest.approx(next(b.seconds for b in bars if b.kind == "wait"))
         assert report.asked > 0
         assert {bar.kind for bar in by_id(report)["T-08"].bars} == {"person"}
+
+    def test_a_limit_that_one_task_ran_into_is_waited_for_by_all(self):
+        until = NOON + 20 * MINUTE
+        told = Told(*tasks(2)).opened().play("T-01").finish("T-01").checked("T-01")
+        told.at += MINUTE
+        told.play("T-02").limited("T-02", until)
+        told.tell(e.TimerFired(at=NOON, task="T-02"), after=19 * MINUTE)
+        told.coach("T-01")
+        entries = [e.Entry(seq=n, event=event) for n, event in enumerate(told.events, 1)]
+        report = report_of(entries, plan="p", workspaces="w")
+        assert report is not None
+        bars = [(bar.kind, bar.what, bar.seconds) for bar in by_id(report)["T-01"].bars]
+        assert ("queue", "waits for an agent", 60.0) in bars
+        assert ("wait", "waits for the limit", 19 * 60.0) in bars
+        assert report.waited == 19 * 60.0, "the same time counts once"
 
     def test_the_time_in_which_nobody_ran_it_is_a_gap(self, world: World):
         report = told(world)

@@ -12,8 +12,9 @@ from windlass.state import Phase, RunState, apply, fold
 from windlass.testing.memory import MemoryInbox, Play
 from windlass.views.choices import choices, how_to_go_on, unfinished
 from windlass.views.cleaning import last_commit, why_it_stays
-from windlass.views.closing import Ground, closing
+from windlass.views.closing import closing
 from windlass.views.continue_here import Pointer, continue_here, pointer
+from windlass.views.steps import Ground
 from windlass.views.tree import (
     failed_stage,
     position,
@@ -285,19 +286,21 @@ class TestClosing:
         told = self.end(_paused(ran()))
         assert "PAUSED Execution paused at Wave " in told
         assert "Progress saved to here\nCommits: " in told
-        assert "Next windlass resume p.md\npaused by a test" in told
+        assert "Next windlass resume p.md  go on where it was" in told
+        assert "\npaused by a test\n" in told
 
     def test_of_an_abort(self):  # S3
         state = apply(_paused(ran()), e.RunEnded(at=NOON, status=e.RunEnd.ABORTED, reason="x"))
         told = self.end(state)
-        assert "Next windlass run p.md\nwindlass land p.md\n" in told
+        assert "Next windlass run p.md    begin a new run\nwindlass land p.md " in told
         assert "windlass clean p.md" in told
 
     def test_of_a_stage_that_did_not_verify(self):  # S6
         told = self.end(ran(spec(*_promising())).state)
         assert "STAGE Wave 1 did not verify\n" in told
         assert "windlass approve p:1\nwindlass retry p:1" in told
-        assert "Next windlass resume p.md --retry-stage\nwindlass resume p.md --go-on\n" in told
+        assert "Next windlass resume p.md --retry-stage  do the stage once more\n" in told
+        assert "windlass resume p.md --go-on        go on all the same\n" in told
 
     def test_of_a_branch_that_holds_it_all(self):
         state = ran().state
@@ -321,7 +324,8 @@ class TestClosing:
         assert landed.landing is not None
         refused = replace(landed.landing, landed=None, refused="a file in the way is dirty")
         state = replace(landed, landing=refused, ended=e.RunEnd.NEEDS_HUMAN, reason="dirty")
-        assert self.end(state).endswith("Next windlass land p.md\ndirty")
+        assert self.end(state).endswith("Next windlass land p.md  try once more")
+        assert "\ndirty\n" in self.end(state)
 
     def test_flaky_checks_are_named(self):
         state = ran().state

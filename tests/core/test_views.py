@@ -1,5 +1,6 @@
 """What people and machines are shown, as functions of a state: words, story, end, numbers."""
 
+import inspect
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
+from tellings import MINUTE, Told, tasks
 from windlass.events import model as e
 from windlass.events.review import Issue, Review, TestResults
 from windlass.plan import Task
@@ -16,7 +18,9 @@ from windlass.ports import Report
 from windlass.settings import E2ESettings, Settings
 from windlass.state import RunState, apply, fold
 from windlass.testing.memory import Files, MemoryInbox, Play
-from windlass.views.closing import Ground, closing, what_it_needs
+from windlass.views import story as story_module
+from windlass.views import story_run
+from windlass.views.closing import closing, what_it_needs
 from windlass.views.cost import run_cost, task_cost
 from windlass.views.lines import Line
 from windlass.views.outcome import (
@@ -27,7 +31,8 @@ from windlass.views.outcome import (
     task_statuses,
 )
 from windlass.views.progress import Progress, integration_branch, progress, turns_used
-from windlass.views.story import line_of
+from windlass.views.steps import Ground
+from windlass.views.story import WORDS, line_of
 from windlass.views.words import duration, money, one_line, plural, tokens
 from worlds import NOON, World, plan_of, with_policy, writes
 
@@ -196,10 +201,10 @@ PLAYER a First · turn 1/2
 CHECKS a First · 1 check on #
 CHECKS a First · 1 fail
   `test` fail
-RETURNED a First · turn 1 · checks
+RETURNED a First · turn 1/2 · checks
   Check `test` failed with exit code 1.
 PLAYER a First · turn 2/2
-RETURNED a First · turn 2 · unchanged
+RETURNED a First · turn 2/2 · unchanged
   Check `test` failed with exit code 1.
   Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
 ABANDONED a First
@@ -217,11 +222,11 @@ BASE running 1 check on the base
 BASE 1 pass
 PLAYER a First · turn 1/1
 PLAYER b Second · turn 1/1
-RETURNED a First · turn 1 · unchanged
+RETURNED a First · turn 1/1 · unchanged
   Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
 ABANDONED a First
   not approved after 1 turn: Nothing was changed. Saying that the work is done is not evidence: chang…
-RETURNED b Second · turn 1 · refused
+RETURNED b Second · turn 1/1 · refused
   FORBIDDEN must not be committed
 ABANDONED b Second
   not approved after 1 turn: FORBIDDEN must not be committed
@@ -251,7 +256,7 @@ COACH b Second · approve · evidence for 1 of 1
 DONE a First · 1 turn · 0 tokens · $0.01
   did a
 CONFLICT b Second · x
-RETURNED b Second · turn 1 · conflict
+RETURNED b Second · turn 1/5 · conflict
   Your work cannot be merged with what others merged meanwhile. Their work was merged into your works…
   x
 PLAYER b Second · turn 1/5 · settling a conflict
@@ -325,6 +330,24 @@ BASE 1 fail
     def test_of_checks_that_collect_nothing(self):
         world = ran(A, rule=lambda command, _: None if command == "test" else True)
         assert "CHECKS a First · 1 absent\n  `test` collected nothing\n" in story(world)
+
+    def test_of_a_limit_that_is_over_when_the_run_goes_on(self):
+        told = Told(*tasks(1)).opened().play("T-01").limited("T-01", NOON + MINUTE)
+        line = line_of(told.events[-1], told.now)
+        assert line == Line("LIMIT", "claude quota until 12:01Z; T-01 waits, no turn spent")
+        told.resume(after=MINUTE)
+        limit = e.Failure.USAGE_LIMIT
+        told.tell(e.WaitStarted(at=NOON, task="T-01", until=NOON + MINUTE, failure=limit))
+        assert line_of(told.events[-1], told.now) is None
+
+    def test_of_what_a_coach_would_not_let_pass(self):
+        issue = Issue(severity="must_fix", category="x", description="wrong")
+        told = Told(*tasks(1)).opened().play("T-01").finish("T-01").checked("T-01").coach("T-01")
+        told.answer("T-01", issue, issue, replace(issue, severity="should_fix"))
+        told.tell(e.TurnReturned(at=NOON, task="T-01", cause="review", feedback="Mend it."))
+        line = line_of(told.events[-1], told.now)
+        assert line is not None
+        assert line.text == "T-01 Part 1 of the whole · turn 1/5 · 2 must_fix"
 
     def test_of_a_stop(self):
         world = ran(A, inbox=MemoryInbox("stop"))
@@ -409,6 +432,13 @@ DONE e2e E2E scenario · 0 turns · 0 tokens · $0.0050
         assert line is not None
         assert line.details == ("did a", "branch is yours")
 
+    def test_every_word_of_it_is_known(self):
+        # Whoever asks for lines of one word is told which words there are.
+        said = {word for word, _ in story_run._RESTS.values()}
+        for module in (story_module, story_run):
+            said |= set(re.findall(r'Line\(\s*"([A-Z0-9 ]+)"', inspect.getsource(module)))
+        assert said == set(WORDS)
+
     def test_no_event_but_these_is_silent(self):
         world = ran(A)
         silent = {
@@ -436,9 +466,9 @@ Summary 2 tasks: 2 completed
   $0.03 of $20.00 · tokens 0 in, 0 out
 Branch windlass/p/integration: 2 merges on main@#
   main itself has not moved
-Next windlass land p.md
-  git log --graph main..windlass/p/integration
-  windlass report p.md --open
+Next windlass land p.md           move main to these 2 merges
+  git log --graph main..windlass/p/integration  look at them
+  windlass report p.md --open  read how it went
 """)
 
     def test_of_a_run_that_failed(self):
@@ -449,19 +479,19 @@ Next windlass land p.md
             snapshot("""\
 ABANDONED a First · 1/1 turns · $0.01
   `test` fail
-  kept: .windlass/ws/a
+  kept: .windlass/ws/a · windlass log p:a
   reopen it: windlass retry p:a
 BLOCKED b Second · needs a
 Summary 2 tasks: 1 abandoned, 1 blocked
+  a abandoned
   1 turn, 1 returned · checks 1 fail
   $0.01 of $20.00 · tokens 0 in, 0 out
 Branch nothing was merged onto main@#
   main itself has not moved
-Next windlass resume p.md --retry
-  windlass log p.md
-  windlass run p.md --restart
-  windlass report p.md --open
-  a abandoned
+Next windlass resume p.md --retry  reopen a, and go on
+  windlass log p.md             see what happened
+  windlass run p.md --restart   begin anew
+  windlass report p.md --open   read how it went
 """)
         )
 
@@ -470,14 +500,14 @@ Next windlass resume p.md --retry
         assert end(world) == snapshot("""\
 NEEDS YOU b Second
   the agent failed 4 times in a row (stalled): silent
-  kept: .windlass/ws/b
+  kept: .windlass/ws/b · windlass log p:b
 Summary 2 tasks: 1 completed, 1 needs_human
+  b cannot go on without you
   2 turns, 0 returned · checks 1 pass
   $0.01 of $20.00 · tokens 0 in, 0 out
 Branch windlass/p/integration: 1 merge on main@#
   main itself has not moved
-Next windlass resume p.md
-  b cannot go on without you
+Next windlass resume p.md  go on where it was
 """)
 
     def test_of_a_run_that_waits_for_a_word(self):
@@ -485,26 +515,26 @@ Next windlass resume p.md
         told = end(world)
         assert "kept:" not in told, "there is no workspace yet"
         assert told.endswith("""\
-Next windlass approve p:a
-  windlass resume p.md
-  a cannot go on without you
+Next windlass approve p:a  let it start
+  windlass resume p.md  go on where it was
 """)
 
     def test_of_a_red_base(self):
         told = end(ran(A, rule=lambda _, files: len(files) > 5))
-        assert told.startswith("Summary 1 task: 1 pending\n")
+        why = "the base itself does not pass: `test` fails with exit code 1"
+        assert told.startswith(f"Summary 1 task: 1 pending\n  {why}\n")
         assert told.endswith("""\
 Branch nothing was merged onto main@#
   main itself has not moved
-Next windlass resume p.md --red-base go
-  or mend the base, then: windlass run p.md --restart
-  the base itself does not pass: `test` fails with exit code 1
+Next windlass resume p.md --red-base go  go on all the same
+  windlass run p.md --restart         once the base is mended
 """)
 
     def test_of_a_red_base_that_is_not_to_be_touched(self):
         settings = with_policy(Settings(checks=("test",)), red_base="stop")
         world = ran(A, rule=lambda _, files: len(files) > 5, settings=settings)
-        assert "Next windlass log p.md\n  windlass run p.md --restart\n" in end(world)
+        assert "Next windlass log p.md            see what happened\n" in end(world)
+        assert "  windlass run p.md --restart  begin anew\n" in end(world)
 
     def test_of_a_base_that_moved_meanwhile(self):
         moved = Ground(commit="0123456789abcdef")
@@ -514,13 +544,14 @@ Next windlass resume p.md --red-base go
 
     def test_of_a_limit(self):
         world = ran(A, plays={"a": failing(e.Failure.AUTH, "401")})
-        assert end(world).endswith("Next windlass resume p.md\n  auth: 401\n")
+        assert end(world).startswith("Summary 1 task: 1 failed\n  auth: 401\n")
+        assert end(world).endswith("Next windlass resume p.md  go on where it was\n")
 
     def test_of_a_stop(self):
         world = ran(A, inbox=MemoryInbox("stop"))
-        assert end(world).splitlines()[-2:] == snapshot(
-            ["Next windlass resume p.md", "  stopped by windlass stop"]
-        )
+        first, reason, *_, last = end(world).splitlines()
+        assert (first, reason) == ("Summary 1 task: 1 pending", "  stopped by windlass stop")
+        assert last == "Next windlass resume p.md  go on where it was"
 
     def test_of_a_run_without_checks_on_no_branch_resumed_and_partly_unknown(self):
         world = ran(A, settings=Settings())
@@ -545,9 +576,9 @@ Summary 1 task: 1 completed
 Branch windlass/p/integration: 1 merge on commit@#
   the branch could not follow
   the run began from a commit that no branch stood at
-Next git log --graph #..windlass/p/integration
-  git merge windlass/p/integration
-  windlass report p.md --open
+Next git log --graph #..windlass/p/integration  look at them
+  git merge windlass/p/integration  take this merge
+  windlass report p.md --open       read how it went
 """)
 
     def test_of_a_task_that_a_coach_would_not_let_pass(self):
@@ -571,7 +602,7 @@ Next git log --graph #..windlass/p/integration
         lines = closing(state, plan="p.md", workspaces="ws")
         assert lines[0].details[0] == "must_fix src/a.py:7"
         assert lines[0].took is not None
-        assert "tokens 10.0k in (90% cached), 0 out" in lines[1].details[1]
+        assert "tokens 10.0k in (90% cached), 0 out" in lines[1].details[2]
 
     def test_a_task_that_waits_for_nobody_needs_nothing(self):
         state = ran(A).state
@@ -581,13 +612,57 @@ Next git log --graph #..windlass/p/integration
         world = ran(A)
         state = msgspec.structs.replace(world.state, ended=e.RunEnd.ABANDONED)
         lines = closing(state, plan="p.md", workspaces="ws")
-        assert lines[-1] == Line("Next", "windlass run p.md")
+        assert lines[-1] == Line("Next", "windlass run p.md  begin a new run")
 
     def test_of_a_run_that_has_not_ended(self):
         world = ran(A)
         state = msgspec.structs.replace(world.state, ended=None, reason="")
         lines = closing(state, plan="p.md", workspaces="ws")
-        assert lines[-1] == Line("Next", "windlass resume p.md")
+        assert lines[-1] == Line("Next", "windlass resume p.md  go on where it was")
+
+    def test_of_a_run_that_a_person_stopped(self):
+        told = Told(*tasks(2)).opened().play("T-01").play("T-02")
+        told.tell(e.StopRequested(at=NOON, by="SIGINT")).left("T-01", why="stopped")
+        line = line_of(told.events[-3], told.now)
+        assert line == Line(
+            "STOPPED", "T-01 Part 1 of the whole · what it did so far is kept · no turn used"
+        )
+        told.left("T-02", why="stopped")
+        told.tell(e.RunEnded(at=NOON, status=e.RunEnd.STOPPED, reason="stopped by SIGINT"))
+        [summary, *_, last] = closing(told.now, plan="p.md", workspaces="w")
+        assert (summary.word, summary.text) == ("Summary", "2 tasks: 2 interrupted")
+        assert summary.details[0] == "stopped by SIGINT"
+        assert "SIGINT" not in str(last), "which is no command"
+        assert progress(told.now, 1).tasks["T-01"].status == "failed", "programs know that word"
+
+    def test_of_a_task_that_was_given_up_for_what_it_was_told(self):
+        told = Told(*tasks(1, max_turns=1)).opened().play("T-01").finish("T-01").checked("T-01")
+        told.tell(e.TurnReturned(at=NOON, task="T-01", cause="review", feedback="\nNot so.\nNo."))
+        told.tell(e.TaskAbandoned(at=NOON, task="T-01", reason="not approved after 1 turn"))
+        [line, *_] = closing(told.now, plan="p.md", workspaces="w")
+        assert line.details[:2] == ("Not so.", "kept: w/T-01 · windlass log p:T-01")
+
+    def test_of_a_repository_with_a_remote(self):
+        world = ran(A)
+        there = Ground(commit=world.state.base, has_remote=True)
+        [*_, line] = closing(world.state, plan="p.md", workspaces="w", ground=there)
+        assert line.details[0].split("  ")[0] == "windlass pr p.md"
+        landed = Ground(commit=world.state.tip, holds_tip=True, has_remote=True)
+        [*_, line] = closing(world.state, plan="p.md", workspaces="w", ground=landed)
+        assert "windlass pr" not in str(line)
+
+    def test_of_time_and_merges_that_nobody_is_to_blame_for(self):
+        told = Told(*tasks(2)).opened()
+        told.play("T-01").limited("T-01", NOON + 20 * MINUTE)
+        told.at += 5 * MINUTE
+        told.play("T-02").limited("T-02", NOON + 20 * MINUTE)
+        told.tell(e.RunEnded(at=NOON, status=e.RunEnd.STOPPED), after=5 * MINUTE)
+        told.resume(after=60 * MINUTE)
+        for id_ in ("T-01", "T-02"):
+            told.tell(e.PlayerStarted(at=NOON, task=id_, n=2, turn=1, start="c", onto="tip"))
+        lines = closing(told.now, plan="p.md", workspaces="w")
+        [summary] = [line for line in lines if line.word == "Summary"]
+        assert "10m00s waiting for claude quota · 2 merges repeated" in summary.details
 
 
 class TestOutcome:
@@ -774,11 +849,12 @@ class TestProgress:
         assert waits == [(e.Failure.USAGE_LIMIT, end)] * len(waits)
         assert waits
         assert told[-1].waits_until is None
-        lines = [line for line in story(world).splitlines() if line.startswith("WAIT")]
-        words = "WAIT a First · for the provider's usage limit to end · until"
-        assert [line[: len(words)] for line in lines] == [words]
-        assert f"{end:%Y-%m-%d %H:%M:%S}Z, in 4" in lines[0], "the day is said"
+        lines = story(world).splitlines()
+        assert "LIMIT claude quota until 2026-01-03 00:00Z; a waits, no turn spent" in lines
+        assert not [line for line in lines if line.startswith(("FAILED", "WAIT"))]
         assert "1 turn " in story(world), "and no turn was used"
+        waited = [x for x in closing(world.state, plan="p", workspaces="w") if x.word == "Summary"]
+        assert "48h00m00s waiting for claude quota" in waited[0].details
 
     def test_time_is_that_of_the_events(self):
         world = ran(A)

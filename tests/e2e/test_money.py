@@ -58,7 +58,8 @@ def test_the_budget_holds_over_restarts(stage):  # B6
     play = stage(plans.files(ONE), book)
     code, _, err = play.run("run", "plan.md", "--max-cost", "3")
     assert code == 6, err
-    assert "budget" in err
+    assert "the budget of $3.00 is used up" in err
+    assert "provider" not in err, "whose account has money enough"
     first = billed(play.seen)
     assert 3.0 <= first <= 4.1, "under the budget plus one request"
     code, _, err = play.run("resume", "--max-cost", "3")

@@ -47,7 +47,7 @@ def test_feedback_reaches_the_next_player_and_is_mended(stage):  # G6 G10
     )
     code, _, err = play.run("run", "plan.md")
     assert code == 0, err
-    assert "RETURNED  a Write a.txt · turn 1 · review" in err
+    assert "RETURNED  a Write a.txt · turn 1/5 · 1 must_fix" in err
     assert play.git("show", "windlass/plan/integration:a.txt") == "by a, all of it\n"
     refs = play.git("for-each-ref", "--format=%(refname)", "refs/windlass/plan/")
     assert "/task/a/1/verdict-1" in refs

@@ -150,7 +150,7 @@ def test_a_check_sends_work_back_with_its_output(stage):  # G6 B2
     play = stage(FILES, sample_book())
     code, _, err = play.run("run", "plan.md", "--agents", "2")
     assert code == 0, err
-    assert "RETURNED  1.3 Format a table · turn 1 · checks" in err
+    assert "RETURNED  1.3 Format a table · turn 1/5 · checks" in err
     status = json.loads(play.run("status", "plan", "--json")[1])
     assert status["tasks"]["1.3"]["turns"] == 2
     assert status["metrics"]["checks"]["fail"] == 1

@@ -70,6 +70,7 @@ def test_beyond_the_budget_nothing_is_sent_not_even_after_a_restart():
     world, spender = spending(requests=20)
     world.go()
     assert world.state.ended is e.RunEnd.LIMIT
+    assert world.state.reason == "the budget of $10.00 is used up", "and no agent's word for it"
     assert world.state.spent_usd == 10.0
     world.go()
     assert world.state.ended is e.RunEnd.LIMIT
@@ -105,7 +106,7 @@ def test_tokens_have_a_budget_too_where_one_is_set():
     assert spender.sent == 3, "ten each: the one that crosses the line is the last"
     assert "25 tokens" in world.state.reason
     [*_, line] = closing(world.state, plan="p.md", workspaces="w")
-    assert line.text == "windlass resume p.md --max-tokens 50"
+    assert line.text == "windlass resume p.md --max-tokens 50  go on with more"
     world.go(settings=Settings(checks=("test",)))
     assert world.state.ended is e.RunEnd.COMPLETED
 
@@ -114,4 +115,4 @@ def test_the_end_says_how_to_go_on_beyond_the_budget():
     world, _ = spending(requests=12)
     world.go()
     [*_, line] = closing(world.state, plan="p.md", workspaces="w")
-    assert line.text == "windlass resume p.md --max-cost 20"
+    assert line.text == "windlass resume p.md --max-cost 20  go on with more"

@@ -43,14 +43,15 @@ def test_a_task_takes_what_it_took_and_a_new_one_what_its_like_took():  # B3
 
 
 def test_reviews_are_work_too():
-    task = ran().tasks["a"]
+    state = ran()
+    task = state.tasks["a"]
     review = replace(
         task.last.coachings[0],
         started_at=task.last.started_at,
         finished_at=task.last.started_at + timedelta(seconds=7),
     )
     attempt = replace(task.last, finished_at=None, coachings=(review,))
-    assert seconds(replace(task, attempts=(attempt,))) == 7
+    assert seconds(state, replace(task, attempts=(attempt,))) == 7
 
 
 def test_what_has_no_estimate_counts_as_much_as_the_others():

@@ -9,7 +9,7 @@ from windlass.plan import Stage, Task
 from windlass.settings import Settings
 from windlass.state import apply
 from windlass.testing.memory import Files, MemoryInbox
-from windlass.views.closing import next_steps
+from windlass.views.steps import next_steps
 from windlass.views.story import line_of
 from worlds import NOON, World, plan_of, writes
 
@@ -116,7 +116,8 @@ def test_what_conflicts_with_the_base_is_put_to_a_person():
     assert world.repository.branches["main"] == mine
     assert world.state.ended is e.RunEnd.NEEDS_HUMAN
     assert "CONFLICT" in words(world)
-    assert next_steps(world.state, plan="plan.md", ground=None) == [
+    steps = next_steps(world.state, plan="plan.md", ground=None)
+    assert [step.command for step in steps] == [
         "git merge windlass/p/integration",
         "windlass land plan.md",
     ]
@@ -131,7 +132,7 @@ def test_a_branch_that_was_put_back_gets_nothing_again_unasked():  # G7
     assert world.state.ended is e.RunEnd.NEEDS_HUMAN
     assert "it was put back behind" in world.state.reason
     steps = next_steps(world.state, plan="plan.md", ground=None)
-    assert steps == ["windlass land plan.md --yes"]
+    assert [step.command for step in steps] == ["windlass land plan.md --yes"]
 
 
 def test_a_dirty_checkout_keeps_the_branch_where_it_is():
@@ -152,7 +153,8 @@ def test_a_branch_that_is_gone_or_never_was_is_said():
     del world.repository.branches["main"]
     land(world)
     assert "the branch is gone" in world.state.reason
-    assert next_steps(world.state, plan="plan.md", ground=None) == [
+    steps = next_steps(world.state, plan="plan.md", ground=None)
+    assert [step.command for step in steps] == [
         "git branch main windlass/p/integration",
         "git merge windlass/p/integration",
     ]
@@ -166,7 +168,7 @@ def test_a_branch_that_is_gone_or_never_was_is_said():
     world.go()
     assert "no branch stood at" in world.state.reason
     *_, last = next_steps(world.state, plan="plan.md", ground=None)
-    assert last == "git merge windlass/p/integration"
+    assert last.command == "git merge windlass/p/integration"
 
 
 def test_what_is_merged_of_an_unfinished_run_lands_and_the_run_stays_as_it_was():

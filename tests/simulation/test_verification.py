@@ -11,7 +11,7 @@ from windlass.scheduler.people import spoken
 from windlass.settings import Settings
 from windlass.state import Phase
 from windlass.testing.memory import Files, Play
-from windlass.views.closing import next_steps
+from windlass.views.steps import next_steps
 from windlass.views.story import line_of
 from worlds import World, plan_of, with_policy, writes
 
@@ -252,7 +252,8 @@ def test_what_did_not_verify_lands_only_at_a_word_for_it():  # S6 G7
     assert world.repository.branches["main"] == world.state.base
     assert world.state.ended is e.RunEnd.NEEDS_HUMAN
     assert world.state.reason == "main was not moved: stage 2 did not verify"
-    assert next_steps(world.state, plan="p.md", ground=None) == [
+    steps = next_steps(world.state, plan="p.md", ground=None)
+    assert [step.command for step in steps] == [
         "windlass approve p:2",
         "windlass retry p:2",
         "windlass land p.md --yes",

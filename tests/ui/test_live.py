@@ -121,6 +121,19 @@ def test_nothing_an_agent_says_moves_the_cursor():
     assert watched.terminal.text.count("─ p ─ r1 ─") == 1
 
 
+def test_what_agents_say_is_folded_beside_the_words():
+    watched = Watched(verbose=True)
+    watched.play(ran(A, B), second_player)
+    long = "Running: python -m pytest -q tests/test_sessions.py tests/test_passwords.py --no-header"
+    watched.screen.activity(Activity(task="b", kind="tool", text=long))
+    watched.screen.paint()
+    lines = watched.terminal.text.splitlines()
+    at = next(n for n, line in enumerate(lines) if "Running" in line)
+    assert max(map(len, lines)) <= 80
+    assert lines[at].startswith(" " * 24 + "b → Running:")
+    assert lines[at + 1].startswith(" " * 24 + "tests/")
+
+
 def test_nothing_is_written_where_nothing_has_changed():
     watched = Watched()
     watched.play(ran(A, B), second_player)

@@ -20,7 +20,10 @@ from windlass.cli.wiring.project import CREDENTIALS
 from windlass.errors import WindlassError
 from windlass.secrets import Redactor
 from windlass.settings import Settings
+from windlass.ui.sheet import room
+from windlass.views.columns import columns, hanging, padded
 from windlass.views.outcome import is_finished, run_status
+from windlass.views.steps import resuming
 from windlass.views.words import one_line, plural
 
 _OTHER_VARIABLES = ("WINDLASS_DEBUG", "WINDLASS_BOX")
@@ -60,9 +63,10 @@ def command(as_json: bool, repo: Path) -> int:  # noqa: FBT001
     """
     environment = dict(os.environ)
     diagnosis = diagnose(repo.resolve(), environment)
-    text = _machine_readable(diagnosis) if as_json else "\n".join(told(diagnosis))
     # A setting may quote what a variable keeps secret.
-    click.echo(Redactor(environment).text(text))
+    redact = Redactor(environment).text
+    lines = told(diagnosis, width=room(), redact=redact)
+    click.echo(redact(_machine_readable(diagnosis)) if as_json else "\n".join(lines))
     return 0 if diagnosis.usable else 2
 
 
@@ -232,7 +236,11 @@ def _plan(project: Project, plan_id: str) -> Finding:
     if is_finished(state):
         return Finding(area="plans", name=plan_id, said=said)
     return Finding(
-        area="plans", name=plan_id, level="warn", said=said, cure=f"windlass resume {plan_id}"
+        area="plans",
+        name=plan_id,
+        level="warn",
+        said=said,
+        cure=resuming(state, plan_id).command,
     )
 
 
@@ -270,19 +278,29 @@ def _machine_readable(diagnosis: Diagnosis) -> str:
     return msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode()
 
 
-def told(diagnosis: Diagnosis) -> Iterator[str]:
-    """What was found, for people."""
+def told(
+    diagnosis: Diagnosis, *, width: int | None = None, redact: Callable[[str], str] = str
+) -> Iterator[str]:
+    """What was found, for people, in so many columns where that is known.
+
+    Secrets go before a line is folded: half of one could not be told from any word.
+    """
+    names = max((columns(finding.name) for finding in diagnosis.findings), default=0)
+    keys = max((len(value.key) for value in diagnosis.settings), default=0)
     for area in ("machine", "repository", "plans", "settings"):
         found = [finding for finding in diagnosis.findings if finding.area == area]
         if found or area == "settings":
             yield area.capitalize()
         for finding in found:
-            yield f"  {finding.level:<4}  {finding.name:<10}  {one_line(finding.said, 300)}"
+            head = f"  {finding.level:<4}  {padded(finding.name, names)}  "
+            yield from hanging(head, one_line(redact(finding.said), 300), width)
             if finding.cure:
-                yield f"  {'':4}  {'':10}  {one_line(finding.cure, 300)}"
+                cure = one_line(redact(finding.cure), 300)
+                yield from hanging(" " * columns(head), cure, width)
     for value in diagnosis.settings:
         shown = one_line(msgspec.json.encode(value.value).decode(), 60)
-        yield f"  {value.key:<22} {shown:<22} {value.source}  ({value.bounds})"
+        said = f"{shown:<22} {value.source}  ({value.bounds})"
+        yield from hanging(f"  {value.key:<{keys}} ", redact(said), width)
     bad = sum(finding.level == "bad" for finding in diagnosis.findings)
     yield ""
     yield f"{plural(bad, 'thing')} to mend first." if bad else "A run can be started."

@@ -1,6 +1,7 @@
 """`windlass history [PLAN]`."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,9 +12,13 @@ from windlass.cli.options import json_option, repo_option
 from windlass.cli.wiring import Project
 from windlass.errors import JournalError
 from windlass.state import runs
+from windlass.ui.sheet import room
 from windlass.views.columns import columns, fitted, padded
 from windlass.views.past import Past, past
 from windlass.views.words import duration, money, one_line, plural
+
+_LONGEST = 30
+"""Columns of a plan's name at most."""
 
 
 @click.command("history", short_help="Show the runs that there were")
@@ -40,11 +45,11 @@ def command(plan: str | None, as_json: bool, repo: Path) -> int:  # noqa: FBT001
         raise never_run(project)
     found.sort(key=lambda each: each.started_at, reverse=True)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        told = msgspec.json.encode({"schema": 1, "runs": found})
+        click.echo(msgspec.json.format(told, indent=2))
         return 0
-    wide = min(30, max(columns(each.plan) for each in found))
-    for each in found:
-        click.echo(_line(each, wide))
+    for line in _lines(found, room()):
+        click.echo(line)
     return 0
 
 
@@ -57,11 +62,32 @@ def _runs(project: Project, plan_id: str) -> list[Past]:
     return shown
 
 
-def _line(each: Past, wide: int) -> str:
-    name = padded(fitted(each.plan, wide), wide)
-    done = f"{each.completed}/{each.tasks} done"
+def _lines(found: list[Past], width: int | None) -> Iterator[str]:
+    """A line for each, its columns as wide as what is in them; its figures below where need be."""
+    names = [_name(each) for each in found]
+    figures = [_figures(each) for each in found]
+    broad = [max(map(columns, column)) for column in zip(*names, strict=True)]
+    wide = [max(map(len, column)) for column in zip(*figures, strict=True)]
+    for name, figure in zip(names, figures, strict=True):
+        first = "  ".join(padded(part, to) for part, to in zip(name, broad, strict=True))
+        rest = "  ".join(f"{part:>{to}}" for part, to in zip(figure, wide, strict=True))
+        whole = f"{first}  {rest}"
+        if width is None or columns(whole) <= width:
+            yield whole
+        else:
+            yield first.rstrip()
+            yield f"{'':{broad[0]}}  {rest}"
+
+
+def _name(each: Past) -> tuple[str, ...]:
+    started = f"{each.started_at:%Y-%m-%d %H:%MZ}"
+    return started, fitted(each.plan, _LONGEST), each.run[:8], each.status
+
+
+def _figures(each: Past) -> tuple[str, ...]:
     return (
-        f"{each.started_at:%Y-%m-%d %H:%MZ}  {name}  {each.run[:8]}  {each.status:<11}"
-        f"  {done:>10}  {plural(each.turns, 'turn'):>9}  {duration(each.elapsed_seconds):>9}"
-        f"  {money(each.cost_usd, known=each.cost_known):>8}"
+        f"{each.completed}/{each.tasks} done",
+        plural(each.turns, "turn"),
+        duration(each.elapsed_seconds),
+        money(each.cost_usd, known=each.cost_known),
     )

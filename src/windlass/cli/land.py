@@ -16,9 +16,9 @@ from windlass.dialects import continue_here_path, writes
 from windlass.errors import BadInput
 from windlass.events.model import LandRequested, RunEnd
 from windlass.state import RunState
-from windlass.views.landing import cure
 from windlass.views.outcome import EXIT_CODES
 from windlass.views.progress import integration_branch
+from windlass.views.steps import cure
 from windlass.views.words import one_line, plural
 
 

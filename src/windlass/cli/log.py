@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import click
@@ -18,9 +19,10 @@ from windlass.cli.wiring import Project, now
 from windlass.errors import BadInput, WindlassError
 from windlass.events.model import Entry, Event, RunStarted
 from windlass.state import RunState, apply
+from windlass.ui.sheet import put
 from windlass.views.lines import Line
-from windlass.views.story import line_of
-from windlass.views.words import duration
+from windlass.views.story import WORDS, line_of
+from windlass.views.words import duration, one_line
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -75,11 +77,12 @@ def command(
         if task not in known:
             listed = ", ".join(sorted(known))
             raise BadInput(f"plan {plan_id!r} has no task {task!r}", hint=f"it has {listed}")
+    _refuse_unknown(kinds)
     starts = [x.seq for x in entries if isinstance(x.event, RunStarted)]
     wanted = _Wanted(
         tasks=tasks,
         turns=turns,
-        kinds=tuple(kind.lower().replace("_", " ") for kind in kinds),
+        kinds=tuple(map(_plainly, kinds)),
         since=_moment(since),
         after=0 if every or not starts else starts[-1] - 1,
     )
@@ -97,6 +100,21 @@ def command(
         state = apply(state, entry.event)
         show(entry, state)
     return 0
+
+
+_FACTS = tuple(sorted(each.__name__ for each in get_args(Event)))
+
+
+def _plainly(kind: str) -> str:
+    return kind.lower().replace("_", " ")
+
+
+def _refuse_unknown(kinds: tuple[str, ...]) -> None:
+    known = {*map(_plainly, WORDS), *map(_plainly, _FACTS)}
+    for kind in kinds:
+        if _plainly(kind) not in known:
+            words = f"the words of the log: {', '.join(WORDS)}; or a fact: {', '.join(_FACTS)}"
+            raise BadInput(f"nothing is called {one_line(kind, 60)!r} in a log", hint=words)
 
 
 class _Wanted(Struct, frozen=True, kw_only=True):
@@ -184,6 +202,6 @@ def _show(entry: Entry, line: Line | None, *, as_json: bool) -> None:
     if line is None:
         return
     took = f" · {duration(line.took)}" if line.took is not None else ""
-    click.echo(f"{entry.event.at:%Y-%m-%d %H:%M:%S}Z  {line.word:>9}  {line.text}{took}")
+    put(f"{entry.event.at:%Y-%m-%d %H:%M:%S}Z  {line.word:>9}  ", f"{line.text}{took}")
     for detail in line.details:
-        click.echo(f"{'':20}  {'':>9}  {detail}")
+        put(f"{'':20}  {'':>9}  ", detail)

@@ -9,14 +9,14 @@ import click
 from windlass.cli.finding import last_run, to_land
 from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project
-from windlass.cli.wiring.publishing import Wanted, has_remote, publish, refuse_unready, title_for
+from windlass.cli.wiring.publishing import Wanted, publish, refuse_unready, title_for
 from windlass.errors import BadInput, WindlassError
 from windlass.events.model import RunEnd
 from windlass.state import RunState
-from windlass.views.closing import landed_at
 from windlass.views.outcome import EXIT_CODES
 from windlass.views.progress import integration_branch
 from windlass.views.pull_request import Draft, body_of
+from windlass.views.steps import landed_at
 from windlass.views.words import one_line
 
 
@@ -67,7 +67,7 @@ def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
     try:
         if wish is None:
             question = "Create PR for this milestone?"
-            wish = has_remote(project) and click.confirm(question, default=True, err=True)
+            wish = project.has_remote() and click.confirm(question, default=True, err=True)
         if not wish:
             return 0
         # What a run prints is its own: JSON lines, perhaps.

@@ -19,15 +19,20 @@ from windlass.cli.wiring import Project, newest, now
 from windlass.errors import BadInput, JournalError
 from windlass.plan import names
 from windlass.state import RunState
-from windlass.views.closing import next_steps, what_it_needs
+from windlass.ui.sheet import put, room
+from windlass.views.closing import what_it_needs
 from windlass.views.columns import fitted
 from windlass.views.progress import Progress, TaskProgress, progress
+from windlass.views.steps import listed, next_steps
 from windlass.views.tree import stage_line
 from windlass.views.waiting import wait_line
 from windlass.views.words import duration, money, one_line, plural
 
-_TITLE = 34
-"""Columns that are left for a task's title where a terminal has eighty."""
+_STATUS = 12
+_USUAL = 80
+"""Columns of a line where nobody says how many there are."""
+_SHORTEST = 16
+"""Columns that a title has at least."""
 
 
 @click.command("status", short_help="Show how a run stands")
@@ -42,7 +47,10 @@ def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  #
     shows, until the run ends or you leave it with Ctrl-C, which it does not notice.
     """
     project = Project(repo.resolve(), dict(os.environ))
-    if watch and not as_json:
+    if watch and as_json:
+        hint = "for a program: windlass log --follow --json"
+        raise BadInput("--watch shows a run to people, and --json to programs", hint=hint)
+    if watch:
         plan = _watched(project, plan)
     plans = [plan_id_of(project, plan)] if plan is not None else project.plans()
     if not plans:
@@ -112,40 +120,50 @@ def _people(project: Project, seen: _Seen) -> None:
     if status == "in_progress":
         status = f"running (PID {pid})" if pid else "interrupted; `windlass resume` goes on"
     metrics = told.metrics
-    click.echo(
+    put(
+        "",
         f"{told.plan} · run {told.run} · {status} · {metrics.completed}/{metrics.tasks} done"
         f" · {duration(metrics.elapsed_seconds)}"
-        f" · {money(metrics.cost_usd, known=metrics.cost_known)}"
+        f" · {money(metrics.cost_usd, known=metrics.cost_known)}",
     )
-    if told.reason:
-        click.echo(f"  {one_line(told.reason, 200)}")
-    if seen.note:
-        click.echo(f"  {seen.note}")
-    for line in _rows(told, state):
-        click.echo(names.told(f"  {line}".rstrip()))
-    click.echo(f"  branch {told.integration} on {told.base_branch or told.base[:10]}")
+    for line in (one_line(told.reason, 200), seen.note):
+        if line:
+            put("  ", line)
+    for head, text in _rows(told, state):
+        put(names.told(f"  {head}"), names.told(text))
+    put("  branch ", f"{told.integration} on {told.base_branch or told.base[:10]}")
     if state is not None and pid is None:
-        for step in next_steps(state, plan=told.plan, ground=project.ground(state)):
-            click.echo(names.told(f"  next   {step}"))
+        steps = next_steps(state, plan=told.plan, ground=project.ground(state))
+        for line in listed(steps):
+            put("  next   ", names.told(line))
     click.echo("")
 
 
-def _rows(told: Progress, state: RunState | None) -> Iterator[str]:
-    """The tasks, below their stages where there are any."""
+def _rows(told: Progress, state: RunState | None) -> Iterator[tuple[str, str]]:
+    """The tasks, below their stages where there are any; what of a row may be folded is apart."""
+    ids = max((len(id_) for id_ in told.tasks), default=0)
+    turns = max((len(_turns(task)) for task in told.tasks.values()), default=0)
+    commits = 10 if any(task.merged for task in told.tasks.values()) else 0
+    head = 2 + _STATUS + 1 + sum(width + 2 for width in (ids, turns, commits) if width)
+    title_room = max(_SHORTEST, (room() or _USUAL) - head)
     stages = {} if state is None else {id_: state.specs[id_].stage for id_ in told.tasks}
     before: str | None = None
     for task_id, task in told.tasks.items():
         stage = stages.get(task_id)
         if state is not None and stage and stage != before:
-            yield stage_line(state, stage)
+            yield "", stage_line(state, stage)
         before = stage
-        turns = plural(task.turns, "turn") if task.turns else ""
-        commit = (task.merged or "")[:10]
-        title = fitted(state.specs[task_id].title, _TITLE) if state is not None else ""
-        yield f"{task.status:<12} {task_id:<10} {turns:<8} {commit:<10} {_waiting(task) or title}"
+        title = fitted(state.specs[task_id].title, title_room) if state is not None else ""
+        parts = ((task_id, ids), (_turns(task), turns), ((task.merged or "")[:10], commits))
+        row = "".join(f"{part:<{width}}  " for part, width in parts if width)
+        yield f"{task.status:<{_STATUS}} {row}", _waiting(task) or title
         if state is not None:
             needed = what_it_needs(state.tasks[task_id], state)
-            yield from (f"{'':<12} {line}" for line in needed)
+            yield from ((f"{'':<{_STATUS}} ", line) for line in needed)
+
+
+def _turns(task: TaskProgress) -> str:
+    return plural(task.turns, "turn") if task.turns else ""
 
 
 def _waiting(task: TaskProgress) -> str:

@@ -16,6 +16,7 @@ from windlass.dialects.state_json import Stamp, rendered, utc
 from windlass.events.values import RunEnd
 from windlass.plan import Plan
 from windlass.state import Attempt, Phase, RunState, TaskState
+from windlass.state.stretches import run_seconds
 
 BRANCH = "work"
 """The one branch of every workspace."""
@@ -205,7 +206,7 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
             failed_tasks=_failed(words),
             total_attempts=sum(entry.attempts for entry in entries.values()),
             total_commits=sum(len(entry.commits) for entry in entries.values()),
-            elapsed_time_seconds=int((state.at - state.started_at).total_seconds()),
+            elapsed_time_seconds=int(run_seconds(state)),
         ),
         windlass=Stamp(run=state.run, seq=seq),
     )

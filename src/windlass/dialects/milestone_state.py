@@ -12,6 +12,7 @@ from windlass.dialects.dialect import Projection, Redact
 from windlass.dialects.state_json import Stamp, rendered
 from windlass.plan import Plan
 from windlass.state import Phase, RunState, TaskState
+from windlass.state.stretches import worked
 
 
 class TaskResult(Struct, frozen=True, kw_only=True):
@@ -63,7 +64,7 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
         current_task_index=len(completed),
         completed_tasks=completed,
         failed_tasks=tuple(t.id for t in begun if t.phase is Phase.ABANDONED),
-        task_results={task.id: _result(task) for task in begun if _has_result(task)},
+        task_results={task.id: _result(state, task) for task in begun if _has_result(task)},
         e2e_status=_e2e_status(scenario) if scenario is not None else None,
         task_attempt_counts={task.id: task.last.turn for task in begun},
         task_errors={task.id: errors for task in begun if (errors := _errors(task))},
@@ -112,12 +113,12 @@ def _has_result(task: TaskState) -> bool:
     return task.status in {"completed", "abandoned", "needs_human"}
 
 
-def _result(task: TaskState) -> TaskResult:
+def _result(state: RunState, task: TaskState) -> TaskResult:
     ended = task.merged_at or task.last.finished_at or task.last.started_at
     return TaskResult(
         task_id=task.id,
         status="failed" if task.phase is Phase.ABANDONED else task.status,
-        duration_seconds=round((ended - task.attempts[0].started_at).total_seconds(), 3),
+        duration_seconds=round(worked(state, task.attempts[0].started_at, ended), 3),
         tokens_used=task.spent.tokens,
         cost_usd=round(task.cost_usd, 6),
         output=task.last.summary,

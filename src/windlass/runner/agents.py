@@ -6,11 +6,11 @@ from msgspec.structs import replace
 from windlass.errors import SetupFailed
 from windlass.events import model as e
 from windlass.events.review import PlayerAnswer, Review
-from windlass.ports import Brief, Report
+from windlass.ports import Brief, Report, Watch
 from windlass.runner.briefs import coach_prompt, player_prompt, review_base
 from windlass.runner.surroundings import Ports
-from windlass.scheduler.quota import coach_model, player_model
 from windlass.state import RunState
+from windlass.state.quota import coach_model, player_model
 
 _TAKEN_AWAY = "its workspace was taken away while it worked"
 
@@ -41,7 +41,7 @@ class Agents:
             model=player_model(state, intent.task),
             answer=PlayerAnswer,
         )
-        report = await self._ports.agent.work(brief, workspace, self._ports.watch)
+        report = await self._ports.agent.work(brief, workspace, self._watch(brief))
         if report.failure is None and not await repository.stands(intent.task, intent.start):
             report = replace(report, failure=e.Failure.ENVIRONMENT, message=_TAKEN_AWAY)
         if report.failure is not None:
@@ -76,7 +76,7 @@ class Agents:
                     model=coach_model(state),
                     answer=Review,
                 )
-                report = await self._ports.agent.work(brief, place.path, self._ports.watch)
+                report = await self._ports.agent.work(brief, place.path, self._watch(brief))
                 touched = await place.touched()
         except SetupFailed as failure:
             return self._coach_failed(intent, _unfit(failure))
@@ -88,6 +88,10 @@ class Agents:
         text = msgspec.json.encode(report.answer).decode()
         await repository.keep(intent.task, intent.n, f"verdict-{intent.k}", text)
         return self._answered(intent, report.answer, report.usage, brief.model, touched)
+
+    def _watch(self, brief: Brief) -> Watch:
+        """Say whose chatter it is: who looks on may read it when the next agent is at work."""
+        return lambda heard: self._ports.watch(replace(heard, role=brief.role, n=brief.n))
 
     async def _answered_before(self, intent: e.CoachStarted, state: RunState) -> e.Event | None:
         """The answer that an earlier process pinned and had no time to record: it is paid for."""

@@ -13,8 +13,9 @@ from windlass.events.model import CheckResult, CoachStarted, PlayerStarted
 from windlass.plan import Task
 from windlass.plan.judges import judges
 from windlass.plan.names import told
-from windlass.scheduler.evidence import criteria, task_checks
+from windlass.scheduler.evidence import criteria
 from windlass.state import Attempt, RunState, TaskState
+from windlass.state.demands import task_checks
 from windlass.views.quotation import DATA, quoted
 
 GUIDES = ("CLAUDE.md", "AGENTS.md")

@@ -11,7 +11,7 @@ from typing import assert_never
 from windlass.events import model as e
 from windlass.scheduler import barriers, evidence, failures, gate, stages
 from windlass.scheduler.gate import Judgement
-from windlass.state import Phase, RunPhase, RunState
+from windlass.state import Phase, RunPhase, RunState, demands
 from windlass.state.budget import used_up
 from windlass.state.model import stands_in_the_way
 from windlass.state.transitions import HELPLESS, UNDER_WAY
@@ -42,7 +42,7 @@ def baseline(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Look at the base before anything is spent; go no further on a red one unless told to."""
     if state.phase is RunPhase.CHECKING_BASE:
         return ()
-    checks = evidence.project_checks(state)
+    checks = demands.project_checks(state)
     if state.phase is RunPhase.NEW:
         return (e.BaselineStarted(at=at, commit=state.base, checks=checks),)
     status = e.RunEnd.NEEDS_HUMAN
@@ -140,13 +140,15 @@ def _word(result: e.CheckResult) -> str:
 
 
 def _limit(state: RunState) -> str | None:
-    """Why no agent can work for now, if so."""
+    """Why no agent can work for now, if so; what the run itself may spend comes first."""
+    if (spent := used_up(state)) is not None:
+        return spent
     for task in state.live:
         if task.failed is None:
             continue
         if (reason := failures.reason_to_pause(task, task.failed)) is not None:
             return reason
-    return used_up(state)
+    return None
 
 
 def _stops_on_failure(state: RunState) -> bool:

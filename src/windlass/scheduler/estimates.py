@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from windlass.plan import Plan
 from windlass.state import Phase, RunState, TaskState
+from windlass.state.stretches import worked
 
 
 def learnt(past: Sequence[RunState], plan: Plan) -> dict[str, float]:
@@ -19,7 +20,7 @@ def learnt(past: Sequence[RunState], plan: Plan) -> dict[str, float]:
     for state in past:
         for task in state.tasks.values():
             if task.phase is Phase.MERGED and task.attempts:
-                own[task.id] = seconds(task)
+                own[task.id] = seconds(state, task)
                 alike[state.specs[task.id].complexity].append(own[task.id])
     if not own:
         return {}
@@ -30,12 +31,11 @@ def learnt(past: Sequence[RunState], plan: Plan) -> dict[str, float]:
     }
 
 
-def seconds(task: TaskState) -> float:
+def seconds(state: RunState, task: TaskState) -> float:
     """How long agents worked on a task."""
     spans = ((a.started_at, a.finished_at) for a in task.attempts)
     reviews = ((c.started_at, c.finished_at) for a in task.attempts for c in a.coachings)
-    worked = (end - begin for begin, end in (*spans, *reviews) if end is not None)
-    return sum(span.total_seconds() for span in worked)
+    return sum(worked(state, begin, end) for begin, end in (*spans, *reviews) if end is not None)
 
 
 def _mean(values: Iterable[float]) -> float:

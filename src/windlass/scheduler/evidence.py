@@ -7,6 +7,7 @@ from msgspec import Struct
 from windlass.plan import Task
 from windlass.scheduler import gate, stages
 from windlass.state import RunState, TaskState
+from windlass.state.demands import distinct, project_checks
 
 
 class Demand(Struct, frozen=True, kw_only=True):
@@ -15,16 +16,6 @@ class Demand(Struct, frozen=True, kw_only=True):
     checks: tuple[str, ...]
     skippable: frozenset[str]
     """Those of them that may collect nothing."""
-
-
-def project_checks(state: RunState) -> tuple[str, ...]:
-    """What must hold of every tree, the base's included."""
-    return _distinct((*state.settings.checks, *state.plan.checks))
-
-
-def task_checks(state: RunState, task_id: str) -> tuple[str, ...]:
-    """What must hold of a task's own snapshot."""
-    return _distinct((*project_checks(state), *state.specs[task_id].checks))
 
 
 def merge_demand(state: RunState, tasks: Sequence[TaskState]) -> Demand:
@@ -49,7 +40,7 @@ def _demand(
     common = project_checks(state)
     incoming = [(spec, (*common, *spec.checks)) for spec in own]
     asked = [*incoming, *((spec, spec.checks) for spec in others)]
-    checks = _distinct((*common, *(check for _, own in asked for check in own), *more))
+    checks = distinct((*common, *(check for _, own in asked for check in own), *more))
     if state.settings.policy.absent == "skip":
         return Demand(checks=checks, skippable=frozenset(checks))
     needed = {check for spec, own in asked if not spec.skip_absent for check in own}
@@ -111,7 +102,3 @@ def _verdict(
             skippable=demand.skippable, doubted=doubted, flaky=state.settings.policy.flaky
         ),
     )
-
-
-def _distinct(checks: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(checks))

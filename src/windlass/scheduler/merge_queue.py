@@ -15,8 +15,8 @@ from typing import assert_never
 from windlass.events import model as e
 from windlass.scheduler import evidence
 from windlass.scheduler.gate import Judgement, Verdict
-from windlass.scheduler.slots import free_slots
 from windlass.state import Phase, RunState, TaskState
+from windlass.state.slots import free_slots
 from windlass.state.transitions import IN_MERGE
 
 _CONFLICT = (

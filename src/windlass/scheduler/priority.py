@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from windlass.events import model as e
-from windlass.scheduler import ending, failures, quota, retry, reviews, stages, turns
-from windlass.state import Phase, RunState, TaskState
+from windlass.scheduler import ending, failures, retry, reviews, stages, turns
+from windlass.state import Phase, RunState, TaskState, quota
 from windlass.state.transitions import WITH_AGENT
 
 MEETING = 0.5
@@ -43,7 +43,7 @@ def _ready(state: RunState, free: int) -> list[TaskState]:
 
 def _unlimited(state: RunState, waiting: list[TaskState]) -> list[TaskState]:
     """The tasks whose next agent would not run into a usage limit."""
-    limited = quota.limited_models(state)
+    limited = quota.limits(state)
     return [t for t in waiting if _model(state, t) not in limited] if limited else waiting
 
 

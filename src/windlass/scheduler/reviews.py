@@ -6,7 +6,7 @@ from typing import assert_never
 from windlass.events import model as e
 from windlass.scheduler import evidence, failures, gate
 from windlass.scheduler.gate import Judgement
-from windlass.state import Phase, RunState, TaskState
+from windlass.state import Phase, RunState, TaskState, demands
 
 
 def start(task: TaskState, at: datetime) -> e.CoachStarted:
@@ -30,7 +30,7 @@ def step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
 
 def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
     attempt, coaching = task.last, task.last.coachings[-1]
-    checked = bool(evidence.task_checks(state, task.id))
+    checked = bool(demands.task_checks(state, task.id))
     # A review of any other commit is none, however it came here.
     review = coaching.review if coaching.commit == attempt.commit else None
     verdict = gate.judge_review(

@@ -6,7 +6,7 @@ from windlass.events import model as e
 from windlass.events.review import Review, TestResults
 from windlass.scheduler import evidence, gate, turns
 from windlass.scheduler.gate import Judgement
-from windlass.state import Phase, RunState, apply
+from windlass.state import Phase, RunState, apply, demands
 from windlass.state.remains import Kept, Made, Remains
 from windlass.state.transitions import TASK_TRANSITIONS
 
@@ -237,7 +237,7 @@ class Telling:
             verdict = gate.judge_review(
                 review,
                 criteria=len(evidence.criteria(self.state, id_)),
-                checked=bool(evidence.task_checks(self.state, id_)),
+                checked=bool(demands.task_checks(self.state, id_)),
             )
             reason = verdict.reason if verdict.judgement is Judgement.RETURN else ""
             self._answered(id_, at)
@@ -278,7 +278,7 @@ class Telling:
     def _approved(self, id_: str, at: datetime) -> None:
         self._answered(id_, at)
         commit = self.state.tasks[id_].last.commit or ""
-        checked = bool(evidence.task_checks(self.state, id_))
+        checked = bool(demands.task_checks(self.state, id_))
         self.tell(e.TaskApproved(at=at, task=id_, commit=commit, checked=checked))
 
     def _answered(self, id_: str, at: datetime) -> None:

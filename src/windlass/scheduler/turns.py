@@ -8,8 +8,8 @@ from windlass.events import model as e
 from windlass.plan import same_meaning
 from windlass.scheduler import evidence, failures, retry, reviews
 from windlass.scheduler.gate import Judgement
-from windlass.scheduler.slots import free_slots
 from windlass.state import Phase, RunState, TaskState
+from windlass.state.slots import free_slots
 
 MAX_ROUNDS = 3
 """Rounds a task may spend on conflicts and red merges before a person is asked."""

@@ -15,6 +15,7 @@ from windlass.state.landing import land_changes
 from windlass.state.layered import having
 from windlass.state.model import Phases, Reopening, RunState, TaskState
 from windlass.state.stages import looked_at_again, stage_changes
+from windlass.state.stretches import rests_since, with_pause
 from windlass.state.task_fold import as_before_reset, interrupted, task_changes
 from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
 from windlass.state.trials import tried_again
@@ -139,8 +140,11 @@ def _looked(state: RunState, event: _Looks) -> RunState:
 
 def _resumed(state: RunState, event: e.RunResumed) -> RunState:
     """Nothing is under way any more; every phase that had an effect goes back to before it."""
-    known = state.metered
-    tasks = {id_: interrupted(task, event, known=known) for id_, task in state.tasks.items()}
+    rested, known = rests_since(state), state.metered
+    tasks = {
+        id_: interrupted(task, event, rested=rested, known=known)
+        for id_, task in state.tasks.items()
+    }
     after = replace(
         state,
         at=event.at,
@@ -160,6 +164,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         reason="",
         ended_at=None,
         reopening=None,
+        pauses=with_pause(state, event.at),
         resumes=state.resumes + 1,
         base_moved_to=event.base_moved_to,
     )

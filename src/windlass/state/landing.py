@@ -1,5 +1,6 @@
 """What the facts of a landing change: how far the base branch is on its way to the tip."""
 
+from datetime import datetime
 from typing import Any, TypeAlias, assert_never
 
 from msgspec.structs import replace
@@ -8,6 +9,7 @@ from windlass.errors import IllegalEvent
 from windlass.events import model as e
 from windlass.state.doubts import forgiven
 from windlass.state.model import Landing, RunState
+from windlass.state.stretches import with_pause
 from windlass.state.transitions import RUN_TRANSITIONS, RunPhase
 
 _Steps: TypeAlias = (
@@ -25,7 +27,7 @@ def land_changes(state: RunState, event: e.LandEvent) -> dict[str, Any]:
     """The fields of the run that the fact sets."""
     if isinstance(event, e.LandRequested):
         asked = replace(_asked(state), anyway=event.anyway)
-        return {"landing": asked, "tip_runs": 0, **_roused(state)}
+        return {"landing": asked, "tip_runs": 0, **_roused(state, event.at)}
     if state.landing is None:
         raise IllegalEvent(f"{type(event).__name__} came, and nobody had asked to land")
     if isinstance(event, e.BaseMergeStarted):
@@ -34,7 +36,7 @@ def land_changes(state: RunState, event: e.LandEvent) -> dict[str, Any]:
     return {"landing": _gone_on(state.landing, event)}
 
 
-def _roused(state: RunState) -> dict[str, Any]:
+def _roused(state: RunState, at: datetime) -> dict[str, Any]:
     """A run that rests goes on for this alone: nothing is under way, and nobody stops it any more.
 
     What did not pass when it was last tried is asked again: asking once more says it is mended.
@@ -44,6 +46,7 @@ def _roused(state: RunState) -> dict[str, Any]:
     tried = state.landing.tree if state.landing is not None else None
     return {
         "ended": None,
+        "pauses": with_pause(state, at),
         "stopping": None,
         "phase": RUN_TRANSITIONS[state.phase].get(e.RunResumed, state.phase),
         "evidence": forgiven(state.evidence, (state.tip_tree, tried)),

@@ -24,12 +24,14 @@ __all__ = [
     "Attempt",
     "Coaching",
     "Landing",
+    "Pause",
     "Phase",
     "Reopening",
     "RunPhase",
     "RunState",
     "StageLook",
     "TaskState",
+    "Wait",
     "stands_in_the_way",
 ]
 
@@ -53,6 +55,14 @@ class Coaching(Struct, frozen=True, kw_only=True):
     retry_at: datetime | None = None
     jitter: float = 0.0
     touched: tuple[str, ...] = ()
+
+
+class Wait(Struct, frozen=True):
+    """A time in which a task waited for a provider's usage limit to end."""
+
+    since: datetime
+    until: datetime | None = None
+    """None while it waits."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -109,6 +119,8 @@ class TaskState(Struct, frozen=True, kw_only=True):
     merged_before: int = 0
     """How many tasks were merged when this one started."""
     wait_until: datetime | None = None
+    limit_waits: tuple[Wait, ...] = ()
+    """When it waited for a usage limit."""
     question: str | None = None
     released: bool = False
     """A person let it start, complex as it is."""
@@ -135,6 +147,7 @@ class TaskState(Struct, frozen=True, kw_only=True):
     merge_before: str | None = None
     """The merge it had when it was to be done once more with its stage; it may stand."""
     merged_at: datetime | None = None
+    abandoned_at: datetime | None = None
     merged_as: Task | None = None
     """What it asked for when it was last merged, even if it is to be done once more."""
     first_turn: int = 1
@@ -176,6 +189,13 @@ class TaskState(Struct, frozen=True, kw_only=True):
     def may_be_in_tip(self) -> bool:
         """Whether its work is in the tip, or on its way there with nobody to say how far."""
         return self.phase is Phase.MERGED or self.moving_as is not None
+
+    @property
+    def settled_at(self) -> datetime | None:
+        """When it was merged or given up, if it is."""
+        if self.phase is Phase.ABANDONED:
+            return self.abandoned_at
+        return self.merged_at if self.phase is Phase.MERGED else None
 
     @property
     def cost_usd(self) -> float:
@@ -251,6 +271,13 @@ class Reopening(Struct, frozen=True, kw_only=True):
     """What is to be done once more."""
 
 
+class Pause(Struct, frozen=True, kw_only=True):
+    """A time in which nobody hauled the run."""
+
+    since: datetime
+    until: datetime
+
+
 class RunState(Struct, frozen=True, kw_only=True):
     """Everything that is true of a run."""
 
@@ -306,6 +333,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     ended_at: datetime | None = None
     reopening: Reopening | None = None
     """What it goes back to where a person takes back what they said to a run that had ended."""
+    pauses: tuple[Pause, ...] = ()
+    """When nobody hauled it; `state.stretches` counts without them."""
     resumes: int = 0
     notes: tuple[str, ...] = ()
     """What people should know at the end."""

@@ -1,6 +1,7 @@
 """What a fact changes in one task. The phase is the table's to say; all else is said here."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, assert_never
 
@@ -8,7 +9,7 @@ from msgspec.structs import replace
 
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
-from windlass.state.model import Attempt, Coaching, RunState, TaskState
+from windlass.state.model import Attempt, Coaching, RunState, TaskState, Wait
 from windlass.state.transitions import HELPLESS, REVISED, TASK_TRANSITIONS, WITH_AGENT, Phase
 
 _COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
@@ -20,10 +21,16 @@ _NO_CANDIDATE: Mapping[str, None] = MappingProxyType(
 """What is known of a merge before any is built."""
 
 
-def interrupted(task: TaskState, event: e.RunResumed, *, known: bool) -> TaskState:
-    """The task once nothing is under way any more; `known` says whether its cost still is."""
+def interrupted(
+    task: TaskState, event: e.RunResumed, *, rested: datetime, known: bool
+) -> TaskState:
+    """The task once nothing is under way any more, since the run came to rest at that moment.
+
+    `known` says whether what it cost still is.
+    """
     to = TASK_TRANSITIONS[task.phase].get(e.RunResumed, task.phase)
     changes: dict[str, Any] = {"failures": {}, "check_runs": 0}
+    changes["limit_waits"] = waited(task, rested)
     if to is not task.phase and task.phase in HELPLESS:
         changes |= _helped(task)
     if task.phase in WITH_AGENT:
@@ -46,6 +53,11 @@ def interrupted(task: TaskState, event: e.RunResumed, *, known: bool) -> TaskSta
         )
         changes["attempts"] = _amended(task, coachings=(*task.last.coachings[:-1], lost))
     return replace(task, phase=to, **changes)
+
+
+def waited(task: TaskState, until: datetime) -> tuple[Wait, ...]:
+    """Its waits for a usage limit, of which none goes on beyond that moment."""
+    return tuple(Wait(each.since, each.until or until) for each in task.limit_waits)
 
 
 def _helped(task: TaskState) -> dict[str, Any]:
@@ -135,13 +147,15 @@ def _later_changes(  # noqa: C901  one arm a fact
 ) -> dict[str, Any]:
     match event:
         case e.WaitStarted():
-            return {"wait_until": event.until}
+            waits = (*task.limit_waits, Wait(event.at))
+            limited = {"limit_waits": waits} if event.failure is e.Failure.USAGE_LIMIT else {}
+            return {"wait_until": event.until, **limited}
         case e.TimerFired():
-            return {"wait_until": None}
+            return {"wait_until": None, "limit_waits": waited(task, event.at)}
         case e.HelpNeeded():
             return {"question": event.question}
         case e.TaskAbandoned():
-            return {"question": event.reason}
+            return {"question": event.reason, "abandoned_at": event.at}
         case e.MergeStarted():
             return {
                 **_NO_CANDIDATE,

@@ -104,7 +104,8 @@ class LiveScreen:
         self._sights = heard(self._sights, activity)
         if self._verbose:
             arrow = "→" if activity.kind == "tool" else "·"
-            self._put(f"{'':{_INDENT}}{activity.task} {arrow} {one_line(activity.text, 500)}")
+            for each in self._folded(f"{activity.task} {arrow} {one_line(activity.text, 500)}"):
+                self._put(f"{'':{_INDENT}}{each}")
         self._changed.set()
 
     def say(self, word: str, text: str) -> None:

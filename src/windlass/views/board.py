@@ -12,12 +12,14 @@ from msgspec import Struct
 from windlass.events.model import Failure, Usage
 from windlass.state import Phase, RunPhase, RunState, TaskState
 from windlass.state.reach import blocked
+from windlass.state.stretches import worked
 from windlass.state.transitions import HELPLESS, IN_MERGE, WITH_AGENT
 from windlass.views.columns import ascii_only, columns, cut, fitted, padded
+from windlass.views.lines import must_fix
 from windlass.views.progress import turns_allowed
 from windlass.views.sights import WHOLE, Sight, Sights, under_way
 from windlass.views.tree import stage_name
-from windlass.views.waiting import waits_for
+from windlass.views.waiting import held_by_limit, idle, moment, waits_for
 from windlass.views.words import clock, duration, one_line, plural, tokens
 
 MOST_ROWS = 16
@@ -39,15 +41,15 @@ _WORDS = {
     Phase.PINNING: ("work", "saving"),
     Phase.FAILED: ("back", "failed"),
     Phase.WAITING: ("wait", "waits"),
-    Phase.SAVED: ("work", "saved"),
+    Phase.SAVED: ("wait", "waits"),
     Phase.REFUSED: ("back", "refused"),
     Phase.CHECKING: ("work", "checks"),
-    Phase.CHECKED: ("work", "checked"),
+    Phase.CHECKED: ("wait", "waits"),
     Phase.REVIEWING: ("work", "Coach"),
     Phase.REVIEWED: ("work", "gate"),
     Phase.UNREVIEWED: ("back", "failed"),
     Phase.WAITING_FOR_COACH: ("wait", "waits"),
-    Phase.RETURNED: ("back", "queued"),
+    Phase.RETURNED: ("wait", "waits"),
     Phase.APPROVED: ("merge", "approved"),
     Phase.CONFLICTED: ("merge", "conflict"),
     Phase.TAKEN: ("you", "taken"),
@@ -104,8 +106,8 @@ def heartbeat(state: RunState, sights: Sights, now: datetime) -> str:
     """The same in one line, for a log that has been silent for a while."""
     at_work = [_about(state, task, sights.get(task.id), now) for task in _ordered(state)]
     whole = sights.get(WHOLE)
-    told = [f"{_whole_name(state)} {clock(_since(whole, now))}"] if whole is not None else []
-    told += [f"{id_} {word} {clock(spent)}" for _, id_, _, word, spent, _, _ in at_work[:_SOME_IDS]]
+    told = [f"{_whole_name(state)} {clock(_since(state, whole, now))}"] if whole is not None else []
+    told += [f"{each.id} {each.word} {clock(each.seconds)}" for each in at_work[:_SOME_IDS]]
     more = [f"+{len(at_work) - _SOME_IDS} more"] if len(at_work) > _SOME_IDS else []
     return " · ".join([*_sums(state, now), *told, *more])
 
@@ -129,7 +131,7 @@ def _ruled(parts: Sequence[str]) -> str:
 def _sums(state: RunState, now: datetime) -> list[str]:
     # What was paid: a request under way counts at its worst, and would make the sum jump.
     spent = f"{_cents(state.spent)} of ${state.settings.max_cost:.2f}"
-    elapsed = clock((now - state.started_at).total_seconds())
+    elapsed = clock(worked(state, state.started_at, now))
     return [f"{state.index.merged}/{len(state.tasks)} done", elapsed, spent]
 
 
@@ -148,18 +150,38 @@ def _kind(task: TaskState) -> str:
     return "merge" if task.phase in IN_MERGE else _WORDS[task.phase][0]
 
 
-_About = tuple[str, str, str, str, float, TaskState | None, str]
-"""Kind, id, title, word, seconds, the task, and what it does."""
+class _About(Struct, frozen=True, kw_only=True):
+    """What a row says."""
+
+    kind: str
+    id: str
+    title: str = ""
+    word: str
+    seconds: float
+    task: TaskState | None = None
+    """None where it is the run as a whole."""
+    detail: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.id} {fitted(self.title, 60)}".rstrip()
 
 
 def _about(state: RunState, task: TaskState, sight: Sight | None, now: datetime) -> _About:
-    kind, (word, detail) = _kind(task), _doing(state, task, sight, now)
-    title = state.specs[task.id].title
-    return kind, task.id, title, word, _since(sight, now), task, detail
+    word, detail = _doing(state, task, sight, now)
+    return _About(
+        kind=_kind(task),
+        id=task.id,
+        title=state.specs[task.id].title,
+        word=word,
+        seconds=_since(state, sight, now),
+        task=task,
+        detail=detail,
+    )
 
 
-def _since(sight: Sight | None, now: datetime) -> float:
-    return max(0.0, (now - sight.since).total_seconds()) if sight is not None else 0.0
+def _since(state: RunState, sight: Sight | None, now: datetime) -> float:
+    return worked(state, sight.since, now) if sight is not None else 0.0
 
 
 def _doing(state: RunState, task: TaskState, sight: Sight | None, now: datetime) -> tuple[str, str]:
@@ -175,11 +197,14 @@ def _doing(state: RunState, task: TaskState, sight: Sight | None, now: datetime)
     if (failure := waits_for(task)) is not None:
         word = "limit" if failure is Failure.USAGE_LIMIT else word
         return word, _waiting(failure, task.wait_until or now, now)
-    if task.phase is Phase.RETURNED:
-        return word, _to_answer(task)
+    if (idles := idle(state, task)) is not None:
+        what = f"until {moment(idles.until, now)}" if idles.until is not None else idles.text
+        answers = _to_answer(task) if task.phase is Phase.RETURNED else ""
+        word = "limit" if idles.why == "limit" else word
+        return word, " · ".join(part for part in (what, answers) if part)
     if task.phase in WITH_AGENT:
         return word, doing or "starting"
-    return word, doing or (task.last.message if task.attempts else "")
+    return word, doing or (task.failed.message if task.failed is not None else "")
 
 
 def _merging(task: TaskState) -> str:
@@ -194,17 +219,14 @@ def _queued(state: RunState, task: TaskState) -> str:
 
 
 def _waiting(failure: Failure, until: datetime, now: datetime) -> str:
-    day = "" if until.date() == now.date() else f"{until:%Y-%m-%d} "
     left = clock(max(0.0, (until - now).total_seconds()))
     cause = "usage limit" if failure is Failure.USAGE_LIMIT else failure.value
-    return f"until {day}{until:%H:%M}Z, in {left} ({cause})"
+    return f"until {moment(until, now)}, in {left} ({cause})"
 
 
 def _to_answer(task: TaskState) -> str:
-    reviews = [c.review for a in task.attempts[-1:] for c in a.coachings if c.review is not None]
-    found = sum(i.severity == "must_fix" for r in reviews[-1:] for i in r.issues)
-    if found:
-        return f"{found} must_fix to answer"
+    if found := must_fix(task):
+        return f"{len(found)} must_fix to answer"
     said = next((line for line in (task.feedback or "").splitlines() if line.strip()), "")
     return one_line(said, 200)
 
@@ -213,17 +235,18 @@ def _tasks(state: RunState, sights: Sights, now: datetime, width: int, room: int
     about = [_about(state, task, sights.get(task.id), now) for task in _ordered(state)]
     whole = sights.get(WHOLE)
     if whole is not None:
-        name = _whole_name(state)
-        about.insert(0, ("work", name, "", "checks", _since(whole, now), None, whole.doing))
+        seconds, name = _since(state, whole, now), _whole_name(state)
+        row = _About(kind="work", id=name, word="checks", seconds=seconds, detail=whole.doing)
+        about.insert(0, row)
     if len(about) > room:
         about, left = about[: max(0, room - 1)], len(about) - max(0, room - 1)
     else:
         left = 0
-    names = [f"{id_} {fitted(title, 60)}".rstrip() for _, id_, title, *_ in about]
-    details = max((len(detail) for *_, detail in about), default=0)
-    room_for = _Widths(width, max(map(columns, names), default=0), details)
-    for name, each in zip(names, about, strict=True):
-        yield _fitting(_task(state, name, each, room_for), width)
+    names = max((columns(each.name) for each in about), default=0)
+    details = max((columns(each.detail) for each in about), default=0)
+    widths = _Widths(width, names, details)
+    for each in about:
+        yield _fitting(_task(state, each, widths), width)
     if left and room > 0:
         yield _fitting(Row((("dim", f"   +{left} more"),)), width)
 
@@ -245,22 +268,22 @@ class _Widths:
         self.detail = max(0, left - self.name)
 
 
-def _task(state: RunState, name: str, about: _About, widths: _Widths) -> Row:
-    kind, _, _, word, seconds, task, detail = about
+def _task(state: RunState, about: _About, widths: _Widths) -> Row:
     turn = spent = used = ""
-    if task is not None:
+    if (task := about.task) is not None:
         turn = f"{max(1, task.turn)}/{turns_allowed(state, task)}"
         spent, used = _cents(task.spent), tokens(task.spent.tokens)
-    elapsed = f"{clock(seconds):>{widths.elapsed}}" if widths.elapsed else ""
+    elapsed = f"{clock(about.seconds):>{widths.elapsed}}" if widths.elapsed else ""
+    detail = fitted(about.detail, widths.detail)
     pieces = [
-        (kind, f" {_MARKS[kind]} "),
-        ("", padded(cut(name, widths.name), widths.name)),
+        (about.kind, f" {_MARKS[about.kind]} "),
+        ("", padded(cut(about.name, widths.name), widths.name)),
         ("dim", f" {turn:>4} "),
-        (kind, f"{word:<{_WORD_WIDTH}}"),
+        (about.kind, f"{about.word:<{_WORD_WIDTH}}"),
         ("", elapsed),
         ("dim", f"{used:>{widths.tokens}}" if widths.tokens else ""),
         ("", f"{spent:>{widths.cost}}" if widths.cost else ""),
-        ("dim", f"  {fitted(detail, widths.detail)}" if widths.detail and detail else ""),
+        ("dim", f"  {detail}" if detail else ""),
     ]
     return Row(tuple(piece for piece in pieces if piece[1]))
 
@@ -290,7 +313,9 @@ def _rest(state: RunState) -> Row | None:
     begun = state.index.merged + len(under_way(state)) + len(state.index.abandoned)
     waiting = len(state.tasks) - begun - free - len(lost)
     told = [f"{waiting} waiting for dependencies"] if waiting > 0 else []
-    told += [f"{free} ready to start"] if free else []
+    held = held_by_limit(state)
+    told += [f"{held} waiting for the limit"] if held else []
+    told += [f"{free - held} ready to start"] if free > held else []
     if state.index.abandoned:
         told.append(f"{len(state.index.abandoned)} abandoned ({_ids(state.index.abandoned)})")
     told += [f"{len(lost)} blocked"] if lost else []

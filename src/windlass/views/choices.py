@@ -8,6 +8,7 @@ from msgspec import Struct
 from windlass.events.model import RunEnd
 from windlass.state import RunState
 from windlass.views.outcome import run_status
+from windlass.views.steps import resuming
 from windlass.views.tree import failed_stage, position, stage_name, tree, unverified_stage
 from windlass.views.words import plural
 
@@ -58,7 +59,7 @@ def how_to_go_on(state: RunState, plan: str) -> str:
     first, *_ = offered = choices(state)
     anew = f"`windlass run {plan} --restart` begins anew"
     if first.name == "resume":
-        return f"go on with `windlass resume {plan}`; {anew}"
+        return f"go on with `{resuming(state, plan).command}`; {anew}"
     ways = [f"`windlass resume {plan} --{each.name}`" for each in offered if each.words]
     without = f"--yes goes on without {_listed(state.index.abandoned)}"
     return f"say how: {' or '.join(ways)}; {without}; {anew}"

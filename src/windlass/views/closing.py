@@ -1,35 +1,30 @@
 """The end of a run, worst first, and always the next command."""
 
 import shlex
-from itertools import islice
-
-from msgspec import Struct
 
 from windlass.events.model import Outcome, RunEnd
 from windlass.state import Phase, RunState, TaskState
-from windlass.state.budget import used_up
 from windlass.state.reach import blocked
+from windlass.state.stretches import limit_seconds, task_seconds
 from windlass.state.transitions import HELPLESS
 from windlass.views.continue_here import commits_done
 from windlass.views.cost import run_cost, task_cost
-from windlass.views.landing import cure
-from windlass.views.lines import UNCHECKED, Line, harmless, is_unchecked, not_passed
-from windlass.views.outcome import task_statuses
+from windlass.views.lines import (
+    UNCHECKED,
+    Line,
+    harmless,
+    is_unchecked,
+    must_fix,
+    not_passed,
+    quoted,
+)
+from windlass.views.outcome import counts, task_statuses
 from windlass.views.progress import integration_branch, progress, turns_allowed, turns_used
-from windlass.views.tree import failed_stage, position, stage_name, unverified_stage
-from windlass.views.words import money, one_line, plural, tokens
+from windlass.views.steps import Ground, Step, landed_at, listed, next_steps, ways_to_help
+from windlass.views.tree import position, stage_name, unverified_stage
+from windlass.views.words import duration, money, one_line, plural, tokens
 
-_SOME_WORDS = 3
 _WORST = ("ABANDONED", "STAGE", "NEEDS YOU", "BLOCKED", "STALE")
-
-
-class Ground(Struct, frozen=True, kw_only=True):
-    """Where the branch stands now that the run began from; only git can say."""
-
-    commit: str | None
-    """None where the branch is gone."""
-    holds_tip: bool = False
-    """Whether all that was merged is in it."""
 
 
 def closing(
@@ -42,15 +37,15 @@ def closing(
 ) -> list[Line]:
     """The last lines; `plan` is how to name the plan on the command line."""
     steps = next_steps(state, plan=plan, ground=ground)
-    why = (one_line(state.reason, 400),) if state.reason else ()
-    over = state.ended in {RunEnd.COMPLETED, RunEnd.FAILED}
-    tells = (f"windlass report {plan} --open",) if over else ()
+    if state.ended in {RunEnd.COMPLETED, RunEnd.FAILED}:
+        steps.append(Step(f"windlass report {plan} --open", "read how it went"))
+    first, *more = listed(steps)
     lines = [
         *troubles(state, workspaces),
         *_rests(state, continue_here),
         _summary(state),
         branch_line(state, ground),
-        Line("Next", steps[0], (*steps[1:], *tells, *why)),
+        Line("Next", first, tuple(more)),
     ]
     return [harmless(line) for line in lines]
 
@@ -65,7 +60,8 @@ def _troubles(state: RunState, workspaces: str) -> list[Line]:
     words = task_statuses(state)
     for task in state.tasks.values():
         name = f"{task.id} {one_line(state.specs[task.id].title, 60)}"
-        kept = (f"kept: {workspaces}/{task.id}",) if task.attempts else ()
+        log = f"windlass log {state.plan.id}:{task.id}"
+        kept = (f"kept: {workspaces}/{task.id} · {log}",) if task.attempts else ()
         if task.phase is Phase.ABANDONED:
             lines.append(_abandoned(state, task, name, kept))
         elif task.phase in HELPLESS:
@@ -84,18 +80,16 @@ def _abandoned(state: RunState, task: TaskState, name: str, kept: tuple[str, ...
     cost = task_cost(task)
     spent = money(cost.usd, known=cost.known)
     told = f"{name} · {turns_used(task)}/{turns_allowed(state, task)} turns · {spent}"
-    why = " · ".join((*not_passed(task.last.results)[:2], *_must_fix(task)[:2]))
+    failed = (*not_passed(task.last.results)[:2], *_must_fix(task)[:2])
+    # Where neither says why, what it was sent back with does.
+    why = " · ".join(failed or quoted(task.feedback or "")[:1])
     again = f"reopen it: windlass retry {state.plan.id}:{task.id}"
-    took = ((task.last.finished_at or state.at) - task.attempts[0].started_at).total_seconds()
-    return Line("ABANDONED", told, (*((why,) if why else ()), *kept, again), took)
+    details = (*((why,) if why else ()), *kept, again)
+    return Line("ABANDONED", told, details, task_seconds(state, task))
 
 
 def _must_fix(task: TaskState) -> list[str]:
-    """What the last Coach that looked at the last attempt would not let pass."""
-    reviews = [each.review for each in task.last.coachings if each.review is not None]
-    issues = [issue for review in reviews[-1:] for issue in review.issues]
-    found = [issue for issue in issues if issue.severity == "must_fix"]
-    return [f"must_fix {one_line(issue.file or issue.description, 60)}" for issue in found]
+    return [f"must_fix {one_line(each.file or each.description, 60)}" for each in must_fix(task)]
 
 
 def _stage_trouble(state: RunState) -> list[Line]:
@@ -125,7 +119,7 @@ def what_it_needs(task: TaskState, state: RunState) -> tuple[str, ...]:
     """What a task waits for that a person must give, and the commands that give it, if any."""
     if task.phase not in HELPLESS:
         return ()
-    return (one_line(asks(task), 160), *_how_to_help(task, state))
+    return (one_line(asks(task), 160), *(step.command for step in ways_to_help(task, state)))
 
 
 def asks(task: TaskState) -> str:
@@ -133,31 +127,20 @@ def asks(task: TaskState) -> str:
     return f"{task.last.by} works on it" if task.phase is Phase.TAKEN else task.question or ""
 
 
-def _how_to_help(task: TaskState, state: RunState) -> tuple[str, ...]:
-    where = f"{state.plan.id}:{task.id}"
-    if task.phase is Phase.HELP_TO_START:
-        return (f"windlass approve {where}",)
-    if task.phase is Phase.ASKED:
-        return (f'windlass answer {where} "…"',)
-    if task.phase is Phase.TAKEN:
-        return (f"windlass give {where}",)
-    return ()
-
-
 def _summary(state: RunState) -> Line:
-    words = task_statuses(state)
-    counted = {word: list(words.values()).count(word) for word in dict.fromkeys(words.values())}
-    told = ", ".join(f"{count} {word}" for word, count in counted.items())
     metrics = progress(state, 0).metrics
     cost = run_cost(state)
     checks = " ".join(f"{metrics.checks[o]} {o}" for o in Outcome if metrics.checks[o])
     read, written = cost.input_tokens + cost.cached_tokens, tokens(cost.output_tokens)
     cached = f" ({round(100 * cost.cached_tokens / read)}% cached)" if cost.cached_tokens else ""
     spent = f"{money(cost.usd, known=cost.known)} of {money(state.settings.max_cost)}"
+    why = [one_line(state.reason, 400)] if state.reason else []
     details = [
+        *why,
         f"{plural(metrics.turns, 'turn')}, {metrics.returned} returned · checks {checks or 'none'}",
         f"{spent} · tokens {tokens(read)} in{cached}, {written} out",
     ]
+    details += _repeated(state)
     if not cost.known:
         details.append("+ what agents that were killed had spent is not known")
     if is_unchecked(state):
@@ -165,8 +148,17 @@ def _summary(state: RunState) -> Line:
     details += _flaky(state)
     if state.resumes:
         details.append(f"resumed {plural(state.resumes, 'time')}")
-    text, took = f"{plural(len(words), 'task')}: {told}", metrics.elapsed_seconds
-    return Line("Summary", text, tuple(details), took)
+    return Line("Summary", counts(state), tuple(details), metrics.elapsed_seconds)
+
+
+def _repeated(state: RunState) -> list[str]:
+    """What took time that no task was at fault for."""
+    waited = limit_seconds(state)
+    limit = f"{duration(waited)} waiting for {state.settings.agent.name} quota" if waited else ""
+    rounds = sum(each.onto is not None for task in state.all_tasks for each in task.attempts)
+    merged = f"{plural(rounds, 'merge')} repeated" if rounds else ""
+    told = " · ".join(part for part in (limit, merged) if part)
+    return [told] if told else []
 
 
 def _flaky(state: RunState) -> list[str]:
@@ -202,70 +194,3 @@ def _base_line(state: RunState, ground: Ground | None) -> tuple[str, ...]:
     if ground.holds_tip:
         return (f"{where}, which holds all of it",)
     return (f"{where}, which these merges do not hold yet; `windlass land` merges with it",)
-
-
-def landed_at(state: RunState) -> str | None:
-    """Where the base branch was moved to, if it was."""
-    return state.landing.landed if state.landing is not None else None
-
-
-def _more(state: RunState) -> str:
-    """The option that lets a run go on whose budget is used up."""
-    if state.spent_usd >= state.settings.max_cost:
-        return f"--max-cost {2 * state.settings.max_cost:g}"
-    return f"--max-tokens {2 * (state.settings.max_tokens or 0)}"
-
-
-def next_steps(state: RunState, *, plan: str, ground: Ground | None) -> list[str]:
-    """The commands that make sense now, the usual one first, each with what it does."""
-    match state.ended:
-        case RunEnd.COMPLETED:
-            return _take_it(state, plan, ground) or [f"windlass clean {plan}"]
-        case RunEnd.FAILED:
-            anew = f"windlass run {plan} --restart"
-            return [*_mend(state, plan), f"windlass log {plan}", anew]
-        case RunEnd.ABORTED:
-            return [
-                f"windlass run {plan}",
-                *_take_it(state, plan, ground),
-                f"windlass clean {plan}",
-            ]
-        case RunEnd.ABANDONED:
-            return [f"windlass run {plan}"]
-        case RunEnd.NEEDS_HUMAN if state.red_base and not state.merged:
-            mended = f"or mend the base, then: windlass run {plan} --restart"
-            return [f"windlass resume {plan} --red-base go", mended]
-        case RunEnd.NEEDS_HUMAN:
-            return _help(state, plan)
-        case RunEnd.LIMIT:
-            more = f" {_more(state)}" if used_up(state) is not None else ""
-            return [f"windlass resume {plan}{more}"]
-        case _:
-            return [f"windlass resume {plan}"]
-
-
-def _take_it(state: RunState, plan: str, ground: Ground | None) -> list[str]:
-    """How the user's branch gets what was merged, unless it has it, or there is nothing."""
-    branch = integration_branch(state)
-    has_it = landed_at(state) is not None or (ground is not None and ground.holds_tip)
-    if has_it or not state.merges:
-        return []
-    look = f"git log --graph {state.base_branch or state.base[:10]}..{branch}"
-    return [f"windlass land {plan}", look] if state.base_branch else [look, f"git merge {branch}"]
-
-
-def _mend(state: RunState, plan: str) -> list[str]:
-    again = [f"windlass resume {plan} --retry"] if state.index.abandoned else []
-    stage = [f"windlass resume {plan} --retry-stage"] if failed_stage(state) is not None else []
-    return [*again, *stage]
-
-
-def _help(state: RunState, plan: str) -> list[str]:
-    if state.landing is not None and state.landing.refused:
-        return list(cure(state, plan).commands)
-    if unverified_stage(state) is not None:
-        ways = ("--retry-stage", "--go-on")
-        return [*(f"windlass resume {plan} {way}" for way in ways), f"windlass abort {plan}"]
-    # What waits for a word is not helped by going on alone.
-    words = (word for task in state.live for word in _how_to_help(task, state))
-    return [*islice(words, _SOME_WORDS), f"windlass resume {plan}"]

@@ -7,6 +7,8 @@ from windlass.views.words import one_line
 
 _WIDE = frozenset({"W", "F"})
 _MARKS = frozenset({"Mn", "Me"})
+_NARROWEST = 16
+"""Columns that a text is folded into at least."""
 _STAND_INS = {"─": "-", "●": "*", "↩": "<", "◷": "o", "⇡": "^", "·": "-", "…": "~", "→": ">"}
 
 
@@ -57,6 +59,15 @@ def folded(line: str, width: int) -> list[str]:
             lines.append("")
         lines[-1] = rest
     return lines
+
+
+def hanging(head: str, line: str, width: int | None) -> list[str]:
+    """A line behind what it begins with; where it is too wide it goes on below, as far in."""
+    indent = columns(head)
+    if width is None or indent + columns(line) <= width:
+        return [(head + line).rstrip()]
+    first, *more = folded(line, max(_NARROWEST, width - indent))
+    return [(head + first).rstrip(), *(f"{'':{indent}}{each}".rstrip() for each in more)]
 
 
 def ascii_only(line: str) -> str:

@@ -4,8 +4,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.events import model as e
+from windlass.events.review import Issue
 from windlass.plan.names import told
-from windlass.state import RunState
+from windlass.state import RunState, TaskState
 from windlass.views.words import one_line, plural
 
 WIDTH = 100
@@ -51,6 +52,12 @@ def not_passed(results: tuple[e.CheckResult, ...]) -> tuple[str, ...]:
         for r in results
         if r.outcome is not e.Outcome.PASS
     )
+
+
+def must_fix(task: TaskState) -> tuple[Issue, ...]:
+    """What the last Coach that looked at the last attempt would not let pass."""
+    reviews = [each.review for each in task.last.coachings if each.review is not None]
+    return tuple(i for review in reviews[-1:] for i in review.issues if i.severity == "must_fix")
 
 
 def quoted(text: str) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 Law: each process tells of the facts that it recorded itself, and remembers what came before. So a
 run that is resumed counts on from nothing, as after any restart of a program, and no task, token
 or dollar is counted by two processes. What was paid comes from the ledger, as `windlass costs` has
-it, and how long a task took from its spans: while nobody hauled the run, nobody worked on it.
+it, and how long a task took from `state.stretches`: while nobody hauled the run, nobody worked.
 """
+
+from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +14,7 @@ from msgspec.structs import replace
 from windlass.events import model as e
 from windlass.ports import Attributes, Instrument, Measured, Span
 from windlass.state import RunState
+from windlass.state.stretches import worked
 from windlass.views import telemetry_names as n
 from windlass.views.bills import Bill, Ledger
 from windlass.views.tracing import Context, Tracing
@@ -34,8 +37,8 @@ class Measuring:
         self._plan = plan
         self._tracing = Tracing(parent, contents=contents)
         self._ledger = Ledger(plan)
-        self._worked: dict[str, float] = {}
-        """For how many seconds earlier stretches worked on each task that is not settled."""
+        self._begun: dict[str, datetime] = {}
+        """When each task that is not settled was begun."""
 
     def working(self, task: str, role: str) -> Context | None:
         """Where an agent of that role works now."""
@@ -51,7 +54,7 @@ class Measuring:
             *self._beginnings(event),
             *(one for bill in bills for one in self._of_bill(bill, state)),
             *self._of_task(event),
-            *self._durations(spans),
+            *self._durations(spans, state),
         ]
         return Told(tuple(spans), tuple(measured))
 
@@ -66,7 +69,7 @@ class Measuring:
         match event:
             case e.RunStarted() | e.RunResumed():
                 if isinstance(event, e.RunStarted):
-                    self._worked.clear()
+                    self._begun.clear()
                 none = [self._count(word, 0) for word in _COUNTED]
                 none += [self._lasted(word, 0) for word in _SETTLED]
             case e.SpendReserved():
@@ -103,16 +106,15 @@ class Measuring:
             case _:
                 return []
 
-    def _durations(self, spans: list[Span]) -> list[Measured]:
+    def _durations(self, spans: list[Span], state: RunState) -> list[Measured]:
         found: list[Measured] = []
         for span in spans:
             if span.name == n.TASK:
                 id_, status = str(span.attributes[n.TASK_ID]), str(span.attributes[n.TASK_STATUS])
-                worked = self._worked.pop(id_, 0.0) + (span.end - span.start).total_seconds()
+                begun = self._begun.setdefault(id_, span.start)
                 if status in _SETTLED:
-                    found.append(self._lasted(status, worked))
-                else:
-                    self._worked[id_] = worked
+                    found.append(self._lasted(status, worked(state, begun, span.end)))
+                    del self._begun[id_]
         return found
 
     def _count(self, status: str, value: int) -> Measured:

@@ -9,11 +9,12 @@ from windlass.events import model as e
 from windlass.events.values import Failure, RunEnd
 from windlass.ports import Notice, NoticeKind
 from windlass.state import RunState
+from windlass.state.stretches import run_seconds
 from windlass.state.transitions import HELPLESS
 from windlass.views.cost import run_cost
-from windlass.views.outcome import task_statuses
+from windlass.views.outcome import counts
 from windlass.views.waiting import wait_line, waits_for
-from windlass.views.words import duration, money, plural
+from windlass.views.words import duration, money
 
 _LONG = 2000
 """Of what an agent asks; more than any desktop shows."""
@@ -59,12 +60,9 @@ def _with_reason(event: e.RunEnded, state: RunState) -> str:
 
 
 def _counts(state: RunState) -> str:
-    words = list(task_statuses(state).values())
-    counted = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
     cost = run_cost(state)
-    took = duration((state.at - state.started_at).total_seconds())
-    told = f"{plural(len(words), 'task')}: {counted}"
-    return f"{told} · {took} · {money(cost.usd, known=cost.known)}"
+    took = duration(run_seconds(state))
+    return f"{counts(state)} · {took} · {money(cost.usd, known=cost.known)}"
 
 
 def _how(state: RunState, task: str) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from windlass.events.model import RunEnd
-from windlass.state import RunState
+from windlass.events.model import Failure, RunEnd
+from windlass.state import RunState, TaskState
 from windlass.state.reach import blocked
+from windlass.views.words import plural
 
 EXIT_CODES: Mapping[RunEnd, int] = MappingProxyType(
     {
@@ -43,6 +44,25 @@ def run_status(state: RunState) -> str:
 def is_finished(state: RunState) -> bool:
     """Whether there is nothing left to resume."""
     return state.ended is RunEnd.COMPLETED or state.given_up
+
+
+def counts(state: RunState) -> str:
+    """`3 tasks: 2 completed, 1 interrupted`."""
+    words = list(words_for_people(state).values())
+    told = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+    return f"{plural(len(words), 'task')}: {told}"
+
+
+def words_for_people(state: RunState) -> dict[str, str]:
+    """The status words as people count them: what a stop cut short has not failed."""
+    return {
+        id_: "interrupted" if _was_cut_short(state.tasks[id_]) else word
+        for id_, word in task_statuses(state).items()
+    }
+
+
+def _was_cut_short(task: TaskState) -> bool:
+    return task.failed is not None and task.failed.failure is Failure.INTERRUPTED
 
 
 def task_statuses(state: RunState) -> dict[str, str]:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from windlass.events.model import Failure, Outcome
 from windlass.state import RunState, TaskState
+from windlass.state.stretches import run_seconds
 from windlass.views.cost import run_cost, task_cost
 from windlass.views.outcome import run_status, task_statuses
 from windlass.views.waiting import waits_for
@@ -136,10 +137,5 @@ def _metrics(state: RunState) -> Metrics:
         output_tokens=cost.output_tokens,
         cached_tokens=cost.cached_tokens,
         resumes=state.resumes,
-        elapsed_seconds=round((_until(state) - state.started_at).total_seconds(), 3),
+        elapsed_seconds=round(run_seconds(state), 3),
     )
-
-
-def _until(state: RunState) -> datetime:
-    """A run that is over takes no longer for what is told of it later: what a draft cost."""
-    return state.ended_at if state.ended is not None and state.ended_at is not None else state.at

@@ -16,6 +16,7 @@ from windlass.state import Phase, RunState, TaskState
 from windlass.views.words import one_line
 
 _LONG = 200
+_ROLES = {Phase.PLAYING: "player", Phase.REVIEWING: "coach"}
 _AT_REST = frozenset({Phase.PENDING, Phase.MERGED, Phase.ABANDONED})
 
 
@@ -77,9 +78,20 @@ def heard(before: Sights, activity: Activity) -> dict[str, Sight]:
     """How it looks once an agent has said or done something."""
     sight = before.get(activity.task)
     line = one_line(activity.text, _LONG)
-    if sight is None or not line or activity.kind in {"start", "end"}:
+    if (
+        sight is None
+        or not line
+        or activity.kind in {"start", "end"}
+        or not _is_of(sight, activity)
+    ):
         return dict(before)
     return {**before, activity.task: replace(sight, doing=line)}
+
+
+def _is_of(sight: Sight, activity: Activity) -> bool:
+    """Whether it is the agent's that works there now: who looks on reads facts first."""
+    role = _ROLES.get(sight.phase)
+    return role is not None and activity.role in {"", role} and activity.n in {0, sight.attempt}
 
 
 def _commands(checks: tuple[str, ...]) -> str:

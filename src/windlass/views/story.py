@@ -4,19 +4,39 @@ from windlass.events import model as e
 from windlass.events.review import Review
 from windlass.state import RunState
 from windlass.state.reach import blocked
+from windlass.state.stretches import task_seconds, turn_seconds
 from windlass.views.cost import task_cost
-from windlass.views.lines import WIDTH, Line, flaky, harmless, not_passed, quoted, tally
+from windlass.views.lines import (
+    WIDTH,
+    Line,
+    flaky,
+    harmless,
+    must_fix,
+    not_passed,
+    quoted,
+    tally,
+)
 from windlass.views.progress import turns_allowed
 from windlass.views.story_run import of_run
-from windlass.views.waiting import wait_line
+from windlass.views.waiting import moment, wait_line
 from windlass.views.words import money, one_line, plural, tokens
+
+# fmt: off
+WORDS = (
+    "ABANDONED", "ABORT", "ADOPTED", "AGAIN", "ANSWER", "BASE", "CHECKS", "COACH", "CONFLICT",
+    "DONE", "E2E", "FAILED", "GIVEN", "GO", "LAND", "LANDED", "LIMIT", "NEEDS YOU", "NOT MOVED",
+    "PAUSE", "PLAN", "PLAYER", "RECOVERED", "RESET", "RESUME", "RETURNED", "STAGE", "START", "STOP",
+    "STOPPED", "TAKEN", "VERIFY", "WAIT",
+)
+# fmt: on
+"""Every word that a line of the story may begin with."""
 
 
 def line_of(event: e.Event, state: RunState) -> Line | None:
     """What to say of an event, given the state it led to; None where there is nothing to say."""
     if isinstance(event, e.BatchEvent):
         return None
-    tellers = (_of_work, _of_review, _of_people, _of_merge)
+    tellers = (_of_work, _of_trouble, _of_review, _of_people, _of_merge)
     if isinstance(event, e.RunEvent):
         line = of_run(event, state)
     else:
@@ -24,7 +44,7 @@ def line_of(event: e.Event, state: RunState) -> Line | None:
     return None if line is None else harmless(line)
 
 
-def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901  one arm a fact
+def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:
     name = _name(event.task, state)
     match event:
         case e.TipTaken():
@@ -33,11 +53,6 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901 
             again = " · settling a conflict" if event.onto is not None else ""
             limit = turns_allowed(state, state.tasks[event.task])
             return Line("PLAYER", f"{name} · turn {event.turn}/{limit}{again}")
-        case e.PlayerFailed():
-            why = one_line(event.message, WIDTH)
-            return Line("FAILED", f"{name} · {event.failure} · no turn used", (why,) if why else ())
-        case e.WaitStarted():
-            return Line("WAIT", f"{name} · {wait_line(event.failure, event.until, event.at)}")
         case e.ChecksStarted():
             return Line(
                 "CHECKS", f"{name} · {plural(len(event.checks), 'check')} on {event.commit[:10]}"
@@ -47,14 +62,52 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901 
             details = (*not_passed(event.results), *named)
             return Line("CHECKS", f"{name} · {tally(event.results)}", details)
         case e.TurnReturned():
-            told = f"{name} · turn {state.tasks[event.task].last.turn} · {event.cause}"
-            return Line("RETURNED", told, quoted(event.feedback), _took(event.task, state))
+            return _returned(event, state)
         case e.HelpNeeded():
             return Line("NEEDS YOU", name, quoted(event.question))
         case e.TaskAbandoned():
-            return Line("ABANDONED", name, _abandoned(event, state), _took(event.task, state))
+            took = task_seconds(state, state.tasks[event.task])
+            return Line("ABANDONED", name, _abandoned(event, state), took)
         case _:
             return None
+
+
+def _of_trouble(event: e.TaskEvent, state: RunState) -> Line | None:
+    match event:
+        case e.PlayerFailed() | e.CoachFailed():
+            return _failed(event, state)
+        case e.WaitStarted() if event.until > event.at:
+            return _waits(event, state)
+        case _:  # what was waited for when the run was stopped may be over
+            return None
+
+
+def _failed(event: e.PlayerFailed | e.CoachFailed, state: RunState) -> Line | None:
+    name = _name(event.task, state)
+    if event.failure is e.Failure.USAGE_LIMIT:
+        return None  # the wait that follows tells of it
+    if event.failure is e.Failure.INTERRUPTED:
+        return Line("STOPPED", f"{name} · what it did so far is kept · no turn used")
+    who = "the Coach, " if isinstance(event, e.CoachFailed) else ""
+    why = one_line(event.message, WIDTH)
+    return Line("FAILED", f"{name} · {who}{event.failure} · no turn used", (why,) if why else ())
+
+
+def _waits(event: e.WaitStarted, state: RunState) -> Line:
+    if event.failure is not e.Failure.USAGE_LIMIT:
+        name = _name(event.task, state)
+        return Line("WAIT", f"{name} · {wait_line(event.failure, event.until, event.at)}")
+    until = f"{state.settings.agent.name} quota until {moment(event.until, event.at)}"
+    return Line("LIMIT", f"{until}; {event.task} waits, no turn spent")
+
+
+def _returned(event: e.TurnReturned, state: RunState) -> Line:
+    task = state.tasks[event.task]
+    turn = f"turn {task.last.turn}/{turns_allowed(state, task)}"
+    found = len(must_fix(task)) if event.cause == "review" else 0
+    why = f"{found} must_fix" if found else event.cause.replace("_", " ")
+    told = f"{_name(event.task, state)} · {turn} · {why}"
+    return Line("RETURNED", told, quoted(event.feedback), turn_seconds(state, task))
 
 
 def _of_review(event: e.TaskEvent, state: RunState) -> Line | None:
@@ -67,9 +120,6 @@ def _of_review(event: e.TaskEvent, state: RunState) -> Line | None:
             criteria = len(state.specs[event.task].acceptance_criteria) or 1
             said = _review(event.review, criteria)
             return Line("COACH", f"{name} · {said}", _trespass(event.touched))
-        case e.CoachFailed():
-            why = one_line(event.message, WIDTH)
-            return Line("FAILED", f"{name} · the Coach, {event.failure} · no turn used", (why,))
         case _:
             return None
 
@@ -120,7 +170,7 @@ def _of_merge(event: e.TaskEvent, state: RunState) -> Line | None:
         case e.MergeStands():
             return Line("DONE", f"{name} · nothing was to change; {event.commit[:10]} stands")
         case e.TaskMerged():
-            bill, took = _bill(event.task, state), _took(event.task, state)
+            bill, took = _bill(event.task, state), task_seconds(state, state.tasks[event.task])
             return Line("DONE", f"{name} · {bill}", _summary(event, state), took)
         case _:
             return None
@@ -135,11 +185,6 @@ def _bill(task_id: str, state: RunState) -> str:
     cost = task_cost(task)
     turns, used = plural(task.last.turn, "turn"), f"{tokens(cost.tokens)} tokens"
     return f"{turns} · {used} · {money(cost.usd, known=cost.known)}"
-
-
-def _took(task_id: str, state: RunState) -> float:
-    """Seconds since its first Player began."""
-    return (state.at - state.tasks[task_id].attempts[0].started_at).total_seconds()
 
 
 def _summary(event: e.TaskMerged, state: RunState) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """An agent that never holds the key: it gets a token for the meter, and the meter alone counts.
 
 What the agent says it has cost is left out, for every request it made is in the journal already.
-What the provider said when it refused is put in: its program does not pass on until when to wait,
-and takes an account's usage limit for a passing trouble, since it does not know of the account.
+What was said when a request was refused is put in: its program does not pass on until when to wait,
+takes an account's usage limit for a passing trouble, since it does not know of the account, and the
+end of the run's own budget for an account without money.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +40,9 @@ class MeteredAgent:
 
 
 def informed(report: Report, refusal: Refusal | None) -> Report:
-    """The report with what the provider's last refusal says of when to go on."""
+    """The report with what the last refusal says of the cause, and of when to go on."""
+    if refusal is not None and refusal.is_ours and report.failure is Failure.BUDGET:
+        return replace(report, message="the run's own budget is used up")
     if refusal is None or report.failure not in {Failure.USAGE_LIMIT, Failure.TRANSIENT}:
         return report
     if refusal.is_limit and report.failure is Failure.TRANSIENT:

@@ -21,12 +21,14 @@ _EXTRA = f"{_LIMITS}unified-overage-reset"
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """What a provider said with an answer that means: not now."""
+    """Why a request was not granted: what a provider said with an answer that means: not now."""
 
-    until: datetime | None
+    until: datetime | None = None
     """When to ask again, if it said so."""
-    is_limit: bool
+    is_limit: bool = False
     """Whether it said that a usage limit of the account is reached."""
+    is_ours: bool = False
+    """Whether the provider was never asked, because the run's own budget is used up."""
 
 
 def read_refusal(status: int, headers: Mapping[str, str], now: datetime) -> Refusal:

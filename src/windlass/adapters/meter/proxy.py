@@ -73,7 +73,7 @@ class _Agent(Struct, frozen=True, kw_only=True):
     under_way: dict["_Body", int] = {}
     """Bytes of each request that is not answered yet."""
     refusals: dict[str, Refusal] = {}
-    """By model, the last one latest: what the provider refused and has not granted since."""
+    """By model, the last one latest: what was refused and has not been granted since."""
 
     def note(self, model: str, status: int, headers: Mapping[str, str]) -> None:
         """Take in how a request of it was answered."""
@@ -83,9 +83,14 @@ class _Agent(Struct, frozen=True, kw_only=True):
         if status in REFUSED:
             self.refusals[model] = read_refusal(status, headers, SystemClock().now())
 
+    def refuse(self, model: str) -> None:
+        """Take in that a request of it was not passed on, for the run may spend no more."""
+        self.refusals.pop(model, None)
+        self.refusals[model] = Refusal(is_ours=True)
+
     @property
     def refusal(self) -> Refusal | None:
-        """The last word of the provider, where it was a refusal."""
+        """The last word that it was given, where that was a refusal."""
         return next(reversed(self.refusals.values()), None)
 
 
@@ -126,7 +131,7 @@ class Meter:
         return Admission(url=self.url, token=token)
 
     def dismiss(self, token: str) -> Refusal | None:
-        """Let its agent ask nothing more; what the provider last refused it, if it did."""
+        """Let its agent ask nothing more; what it was last refused, if it was."""
         agent = self._agents.pop(token, None)
         return agent and agent.refusal
 
@@ -158,6 +163,7 @@ class Meter:
         if asked is not None:
             held = self._ledger.reserve(agent.task, agent.role, asked.model, tally.bound)
             if held is None:
+                agent.refuse(asked.model)
                 return _problem(402, "billing_error", "the run's budget is used up")
         model = asked.model if asked else None
         return _Passage(self._client, self._web, self._ledger, forward, tally, held, agent, model)

@@ -13,16 +13,17 @@ import msgspec
 from windlass.cli.wiring import Project
 from windlass.errors import BadInput
 from windlass.events.model import Entry, RunStarted
-from windlass.scheduler.evidence import task_checks
 from windlass.state import Attempt, RunState, apply
+from windlass.state.demands import task_checks
 from windlass.state.stages import barriers
 from windlass.state.transitions import HELPLESS
 from windlass.views.bills import bills, totals, whole
-from windlass.views.closing import asks, next_steps
+from windlass.views.closing import asks
 from windlass.views.lines import Line
 from windlass.views.outcome import is_finished, task_statuses
 from windlass.views.progress import progress
 from windlass.views.scrubbing import scrubbed
+from windlass.views.steps import next_steps
 from windlass.views.story import line_of
 from windlass.views.tree import unverified_stage
 from windlass.views.words import one_line
@@ -189,7 +190,7 @@ class Looking:
             "live": pid is not None,
             "finished": is_finished(state),
             "needs": _needs(state),
-            "next_commands": steps,
+            "next_commands": [step.command for step in steps],
         }
 
     def _state(self, plan_id: str) -> RunState:

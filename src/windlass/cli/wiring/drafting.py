@@ -21,9 +21,9 @@ from windlass.errors import BadInput
 from windlass.events import model as e
 from windlass.ports import Brief, Report
 from windlass.runner.drafts import draft_prompt
-from windlass.scheduler.quota import coach_model
 from windlass.state import RunState, apply
 from windlass.state.budget import used_up
+from windlass.state.quota import coach_model
 from windlass.views.pull_request import Draft
 
 ROLE = "pull request"

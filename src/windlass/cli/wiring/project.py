@@ -37,8 +37,8 @@ from windlass.ports import Activity, Changes, Journal, Message
 from windlass.secrets import Redactor
 from windlass.settings import WALLED, Level, Settings
 from windlass.state import RunState, fold
-from windlass.views.closing import Ground
 from windlass.views.progress import Progress
+from windlass.views.steps import Ground
 
 __all__ = ["CREDENTIALS", "Base", "Project"]
 
@@ -168,8 +168,12 @@ class Project:
         with suppress(WindlassError):
             now = self.stands(state.base_branch)
             holds = now is not None and inspect.why_not_in(self.user_git, now, state.tip) is None
-            return Ground(commit=now, holds_tip=holds)
+            return Ground(commit=now, holds_tip=holds, has_remote=self.has_remote())
         return None
+
+    def has_remote(self) -> bool:
+        """Whether there is any place to push to."""
+        return bool(self.git("remote").strip())
 
     def full_name(self, commit: str) -> str:
         """The whole hash of a commit that is there."""

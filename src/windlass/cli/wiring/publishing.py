@@ -72,11 +72,6 @@ class _Way(Struct, frozen=True, kw_only=True):
         return f"{self.remote.place.owner}:{self.head}" if fork else self.head
 
 
-def has_remote(project: Project) -> bool:
-    """Whether there is any place to push to."""
-    return bool(project.git("remote").strip())
-
-
 def words(
     project: Project, state: RunState, wanted: Wanted, draft: Draft | None, there: str | None
 ) -> Words:

@@ -5,19 +5,20 @@ knows how long its agents went on, so their bars end with the last thing that wa
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from windlass.events import model as e
-from windlass.state import Phase, RunState, apply
+from windlass.state import Phase, RunState, TaskState, apply
+from windlass.state.quota import limits
 from windlass.state.transitions import HELPLESS, IN_MERGE
 from windlass.views.report.model import Bar, Checked, Gap, Kind
 from windlass.views.sights import under_way
-from windlass.views.waiting import waits_for
+from windlass.views.waiting import idle, waits_for
 
 _SHORT = 0.2
 """Seconds of waiting for an agent or a merge that are not worth a bar."""
-_PAUSE = 1.0
-"""Seconds between two processes that are not worth a gap."""
+_PAUSE = timedelta(seconds=1)
+"""The time between two processes that is not worth a gap."""
 
 _KINDS: Mapping[Phase, tuple[Kind, str]] = {
     Phase.PLAYING: ("player", "Player"),
@@ -25,10 +26,7 @@ _KINDS: Mapping[Phase, tuple[Kind, str]] = {
     Phase.REVIEWING: ("coach", "Coach"),
     Phase.WAITING: ("wait", "waits"),
     Phase.WAITING_FOR_COACH: ("wait", "waits"),
-    Phase.RETURNED: ("queue", "waits for an agent"),
-    Phase.SAVED: ("queue", "waits for checks"),
-    Phase.CHECKED: ("queue", "waits for a Coach"),
-    Phase.UNREVIEWED: ("queue", "waits for a Coach"),
+    Phase.UNREVIEWED: ("queue", "waits for an agent"),
     Phase.APPROVED: ("queue", "waits to be merged"),
     **dict.fromkeys((*IN_MERGE, Phase.CONFLICTED), ("merge", "merging")),
     **dict.fromkeys(HELPLESS, ("person", "waits for a person")),
@@ -65,6 +63,8 @@ class Course:
             end = max(now or state.at, state.at) if state.ended is None else state.at
             self.at = end
             self._close_all(end)
+            away = ((each.since, each.until) for each in state.pauses)
+            self.gaps = [Gap(*each) for each in away if each[1] - each[0] > _PAUSE]
 
     def _see(self, event: e.Event, before: RunState | None, state: RunState) -> None:
         if isinstance(event, e.RunStarted):
@@ -74,6 +74,9 @@ class Course:
         if isinstance(event, e.TaskEvent):
             self._note(event, before)
             self._look(event.task, event, state)
+            if limits(before).keys() != limits(state).keys():
+                for task in under_way(state):  # one limit holds for all that use the model
+                    self._look(task.id, event, state)
         elif isinstance(event, e.BatchEvent):
             for task in event.tasks:
                 self._look(task, event, state)
@@ -86,8 +89,6 @@ class Course:
         match event:
             case e.RunResumed():
                 self._close_all(before.at, lost=before.ended is None)
-                if (event.at - before.at).total_seconds() > _PAUSE:
-                    self.gaps.append(Gap(before.at, event.at))
             case e.RunEnded():
                 self._close_all(event.at)
                 return
@@ -163,15 +164,11 @@ class Course:
     def _look(self, id_: str, event: e.Event, state: RunState) -> None:
         """Begin another bar where the task has begun something else."""
         task = state.tasks[id_]
-        kind, what = _KINDS.get(task.phase, (None, ""))
+        kind, what = _doing(state, task)
         anchor = f"{id_}/{task.last.n}" if task.attempts else ""
         bar = self._open.get(id_)
-        if bar is not None and (bar.kind, bar.anchor) == (kind, anchor):
+        if bar is not None and (bar.kind, bar.what, bar.anchor) == (kind, what, anchor):
             return
-        if task.phase is Phase.TAKEN:
-            what = f"{task.last.by} works on it"
-        if (failure := waits_for(task)) is not None:
-            what = f"waits: {failure.replace('_', ' ')}"
         self._close(id_, event.at)
         if kind is not None:
             new = Bar(kind=kind, start=event.at, end=event.at, what=what, anchor=anchor)
@@ -191,6 +188,18 @@ class Course:
         if self._looking is not None:
             self.whole.append(_ended(self._looking, at, bad=lost))
             self._looking = None
+
+
+def _doing(state: RunState, task: TaskState) -> tuple[Kind | None, str]:
+    """The kind of bar it has now, and what it says."""
+    if (idles := idle(state, task)) is not None:
+        return "wait" if idles.why == "limit" else "queue", f"waits {idles.text}"
+    kind, what = _KINDS.get(task.phase, (None, ""))
+    if task.phase is Phase.TAKEN:
+        what = f"{task.last.by} works on it"
+    if (failure := waits_for(task)) is not None:
+        what = f"waits: {failure.replace('_', ' ')}"
+    return kind, what
 
 
 def _ended(bar: Bar, at: datetime, *, bad: bool) -> Bar:

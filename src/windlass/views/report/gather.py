@@ -15,15 +15,17 @@ from windlass.plan import critical_lengths, critical_path
 from windlass.ports import Change, Changes
 from windlass.state import Attempt, Phase, RunState, TaskState
 from windlass.state.reach import blocked
+from windlass.state.stretches import rests_since, worked
 from windlass.state.transitions import HELPLESS
 from windlass.views.bills import Total, bills, total, totals, whole
-from windlass.views.closing import Ground, asks, branch_line, next_steps, troubles
+from windlass.views.closing import asks, branch_line, troubles
 from windlass.views.cost import run_cost
 from windlass.views.lines import UNCHECKED, is_unchecked
-from windlass.views.outcome import run_status, task_statuses
+from windlass.views.outcome import run_status, words_for_people
 from windlass.views.progress import progress, turns_allowed, turns_used
 from windlass.views.report.course import Course
 from windlass.views.report.model import Bar, Report, Round, TaskReport
+from windlass.views.steps import Ground, next_steps
 
 _NO_CHANGES: Changes = {}
 
@@ -59,10 +61,11 @@ def report_of(
     events = [entry.event for entry in own]
     paid = bills(state.plan.id, events)
     by_task = {key.partition(":")[2]: each for key, each in totals(paid, "task").items()}
-    words = task_statuses(state)
+    words = words_for_people(state)
     bars = [bar for each in course.bars.values() for bar in each]
     status = run_status(state)
     tasks = tuple(_tasks(state, course, changes, by_task, words))
+    steps = [] if live else next_steps(state, plan=plan, ground=ground)
     return Report(
         plan=state.plan,
         run=state.run,
@@ -72,6 +75,7 @@ def report_of(
         seq=own[-1].seq,
         at=at,
         started_at=state.started_at,
+        elapsed=worked(state, state.started_at, at if state.ended is None else rests_since(state)),
         live=live,
         metrics=progress(state, own[-1].seq).metrics,
         statuses=Counter(words.values()),
@@ -83,7 +87,7 @@ def report_of(
         gaps=tuple(course.gaps),
         troubles=tuple(troubles(state, workspaces)),
         branch=branch_line(state, ground),
-        next=() if live else tuple(next_steps(state, plan=plan, ground=ground)),
+        next=tuple(step.command for step in steps),
         notes=(*((UNCHECKED,) if is_unchecked(state) else ()),),
         whole=tuple(course.whole),
         looks=tuple(course.looks),
@@ -123,7 +127,7 @@ def _tasks(
             turns=turns_used(task),
             allowed=turns_allowed(state, task),
             bars=tuple(_anchored(bar, anchors) for bar in bars),
-            seconds=_seconds(task, bars, course),
+            seconds=_seconds(state, task, bars),
             cost=_cost(task, costs),
             merged=task.merge_commit,
             changes=changes.get(pair) if pair is not None else None,
@@ -224,13 +228,12 @@ def _anchored(bar: Bar, anchors: dict[str, str]) -> Bar:
     )
 
 
-def _seconds(task: TaskState, bars: Sequence[Bar], course: Course) -> float:
+def _seconds(state: RunState, task: TaskState, bars: Sequence[Bar]) -> float:
     if not bars or not task.attempts:
         return 0.0
     start = task.attempts[0].started_at
     end = max(bars[-1].end, start)
-    away = sum((g.end - g.start).total_seconds() for g in course.gaps if start <= g.start < end)
-    return (end - start).total_seconds() - away
+    return worked(state, start, end)
 
 
 def _together(bars: Iterable[Bar], kind: str) -> float:

@@ -112,6 +112,8 @@ class Report(Struct, frozen=True, kw_only=True):
     at: datetime
     """The moment it speaks of."""
     started_at: datetime
+    elapsed: float
+    """Seconds in which somebody ran it."""
     live: bool
     metrics: Metrics
     statuses: Mapping[str, int]
@@ -135,11 +137,6 @@ class Report(Struct, frozen=True, kw_only=True):
     """What was seen then: of what, what the checks said, and what else was amiss."""
     critical: tuple[str, ...]
     tasks: tuple[TaskReport, ...]
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds from the beginning to now, or to the end."""
-        return (self.at - self.started_at).total_seconds()
 
     @property
     def unattended(self) -> float:

@@ -1,8 +1,9 @@
 """A provider's usage limit holds for a model, whoever asks: while one agent waits, none asks."""
 
-from windlass.events.model import Failure
-from windlass.state import RunState, TaskState
-from windlass.state.model import Coaching
+from datetime import datetime
+
+from windlass.events.values import Failure
+from windlass.state.model import Coaching, RunState, TaskState
 
 
 def player_model(state: RunState, task_id: str) -> str:
@@ -15,10 +16,14 @@ def coach_model(state: RunState) -> str:
     return state.settings.coach_model or state.settings.model
 
 
-def limited_models(state: RunState) -> frozenset[str]:
-    """The models whose usage limit some task waits for."""
-    waits = (_waits_for(state, task) for task in state.live)
-    return frozenset(model for model in waits if model is not None)
+def limits(state: RunState) -> dict[str, datetime | None]:
+    """The models whose usage limit some task waits for, each with the end of it, where known."""
+    found: dict[str, datetime | None] = {}
+    for task in state.live:
+        if (model := _waits_for(state, task)) is not None:
+            ends = [end for end in (found.get(model), task.wait_until) if end is not None]
+            found[model] = max(ends, default=None)
+    return found
 
 
 def _waits_for(state: RunState, task: TaskState) -> str | None:

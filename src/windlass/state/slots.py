@@ -3,7 +3,8 @@
 The merge comes first. What waits for it are tasks that are done, and those that begin with them.
 """
 
-from windlass.state import Phase, RunState
+from windlass.state.model import RunState
+from windlass.state.transitions import Phase
 
 _CHECKING = frozenset({Phase.CHECKING, Phase.CHECKING_MERGE})
 

@@ -1,0 +1,173 @@
+"""Runs that are told fact by fact, for what is shown of them."""
+
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from windlass.events import model as e
+from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.plan import Stage, Task
+from windlass.ports import Activity
+from windlass.settings import Settings
+from windlass.state import RunState, apply
+from windlass.views.board import Row, Screen, board
+from windlass.views.sights import Sights, heard, seen
+from worlds import NOON, plan_of
+
+MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
+
+
+class Told:
+    """A run that is told fact by fact."""
+
+    def __init__(self, *tasks: Task, stages: tuple[str, ...] = (), **settings: object) -> None:
+        plan = replace(plan_of(*tasks), stages=tuple(Stage(name=name) for name in stages))
+        self.at = NOON
+        self.state: RunState | None = None
+        self.sights: Sights = {}
+        self.history: list[tuple[e.Event, RunState]] = []
+        self.tell(
+            e.RunStarted(
+                at=self.at,
+                run="7f3a21bc",
+                plan=plan,
+                settings=Settings(checks=("pytest -q",), **settings),  # pyright: ignore[reportArgumentType]
+                base="b" * 40,
+                base_branch="main",
+                sandbox="none",
+                version="0",
+            )
+        )
+
+    @property
+    def now(self) -> RunState:
+        assert self.state is not None
+        return self.state
+
+    def tell(self, *events: e.Event, after: timedelta = timedelta()) -> "Told":
+        self.at += after
+        for event in events:
+            stamped = replace(event, at=self.at)
+            self.state = apply(self.state, stamped)
+            self.sights = seen(self.sights, stamped, self.state)
+            self.history.append((stamped, self.state))
+        return self
+
+    @property
+    def events(self) -> list[e.Event]:
+        return [event for event, _ in self.history]
+
+    def resume(self, after: timedelta = timedelta()) -> "Told":
+        settings, sandbox = self.now.settings, self.now.sandbox
+        return self.tell(e.RunResumed(at=NOON, settings=settings, sandbox=sandbox), after=after)
+
+    def hear(self, task: str, text: str, kind: str = "tool", **whose: object) -> "Told":
+        activity = Activity(task=task, kind=kind, text=text, **whose)  # pyright: ignore[reportArgumentType]
+        self.sights = heard(self.sights, activity)
+        return self
+
+    def opened(self) -> "Told":
+        return self.tell(
+            e.BaselineStarted(at=NOON, commit="b", checks=()),
+            e.BaselineFinished(at=NOON, commit="b", results=()),
+        )
+
+    def play(self, task: str, n: int = 1, turn: int | None = None) -> "Told":
+        return self.tell(e.PlayerStarted(at=NOON, task=task, n=n, turn=turn or n, start="b" * 40))
+
+    def left(
+        self, task: str, n: int = 1, failure: e.Failure = e.Failure.INTERRUPTED, why: str = ""
+    ) -> "Told":
+        usage = e.Usage(known=False)
+        return self.tell(
+            e.PlayerFailed(at=NOON, task=task, n=n, failure=failure, message=why, usage=usage),
+            e.SnapshotStarted(at=NOON, task=task, n=n, kind="partial"),
+            e.SnapshotTaken(
+                at=NOON, task=task, n=n, kind="partial", commit="c", tree="c", changed=False
+            ),
+        )
+
+    def limited(self, task: str, until: datetime, n: int = 1) -> "Told":
+        limit = e.Failure.USAGE_LIMIT
+        self.left(task, n, limit)
+        return self.tell(e.WaitStarted(at=NOON, task=task, until=until, failure=limit))
+
+    def back(self, task: str, feedback: str = "The tests are red.") -> "Told":
+        return self.tell(e.TurnReturned(at=NOON, task=task, cause="checks", feedback=feedback))
+
+    def finish(self, task: str, n: int = 1, usd: float = 0.0) -> "Told":
+        usage = e.Usage(cost_usd=usd, input_tokens=1200)
+        commit = f"{task}{n}"
+        return self.tell(
+            e.PlayerFinished(at=NOON, task=task, n=n, summary="s", usage=usage),
+            e.SnapshotStarted(at=NOON, task=task, n=n, kind="snapshot"),
+            e.SnapshotTaken(
+                at=NOON, task=task, n=n, kind="snapshot", commit=commit, tree=commit, changed=True
+            ),
+        )
+
+    def check(self, task: str, *checks: str, n: int = 1) -> "Told":
+        commit = f"{task}{n}"
+        return self.tell(
+            e.ChecksStarted(at=NOON, task=task, commit=commit, tree=commit, checks=checks)
+        )
+
+    def checked(self, task: str, n: int = 1) -> "Told":
+        commit = f"{task}{n}"
+        result = e.CheckResult(command="pytest -q", outcome=e.Outcome.PASS)
+        return self.check(task, "pytest -q", n=n).tell(
+            e.ChecksFinished(at=NOON, task=task, commit=commit, tree=commit, results=(result,))
+        )
+
+    def coach(self, task: str, n: int = 1) -> "Told":
+        return self.tell(e.CoachStarted(at=NOON, task=task, n=n, k=1, commit=f"{task}{n}"))
+
+    def answer(self, task: str, *issues: Issue, n: int = 1) -> "Told":
+        review = Review(
+            decision="feedback" if issues else "approve",
+            summary="",
+            test_results=TestResults(passed=True),
+            evidence=(CriterionEvidence(criterion=1, met=True, evidence="seen"),),
+            issues=issues,
+        )
+        usage, commit = e.Usage(), f"{task}{n}"
+        return self.tell(
+            e.CoachAnswered(at=NOON, task=task, n=n, k=1, commit=commit, review=review, usage=usage)
+        )
+
+    def approve(self, task: str) -> "Told":
+        return self.play(task).approved(task)
+
+    def approved(self, task: str, n: int = 1) -> "Told":
+        self.finish(task, n).checked(task, n).coach(task, n).answer(task, n=n)
+        return self.tell(e.TaskApproved(at=NOON, task=task, commit=f"{task}{n}", checked=True))
+
+    def merge(self, task: str, number: int, n: int = 1) -> "Told":
+        commit = f"{task}{n}"
+        return self.tell(
+            e.MergeStarted(at=NOON, task=task, candidate=number, commit=commit, onto=self.now.tip)
+        )
+
+    def merged(self, task: str, number: int, n: int = 1) -> "Told":
+        made = f"m{number}"
+        return self.merge(task, number, n).tell(
+            e.MergeBuilt(at=NOON, task=task, candidate=number, commit=made, tree=made),
+            e.TipMoveStarted(at=NOON, tasks=(task,), commit=made, tip=self.now.tip),
+            e.TaskMerged(at=NOON, task=task, candidate=number, commit=made, tip=made),
+        )
+
+    def rows(self, width: int = 80, height: int = 24, *, plain: bool = False) -> list[Row]:
+        screen = Screen(columns=width, rows=height, ascii=plain)
+        return board(self.now, self.sights, self.at, screen)
+
+    def shown(self, width: int = 80, height: int = 24, *, plain: bool = False) -> str:
+        rows = self.rows(width, height, plain=plain)
+        return "\n".join(row.text.rstrip() for row in rows) + "\n"
+
+
+def tasks(count: int, **more: object) -> tuple[Task, ...]:
+    return tuple(
+        Task(id=f"T-{n:02d}", title=f"Part {n} of the whole", **more)  # pyright: ignore[reportArgumentType]
+        for n in range(1, count + 1)
+    )
