@@ -13,6 +13,7 @@ from simulation.anything import Anything, holds, seen
 from windlass.events import model as e
 from windlass.scheduler import decide, evidence
 from windlass.state import Phase, RunState, TaskState, apply
+from windlass.state.demands import task_checks
 from windlass.state.transitions import HELPLESS
 from windlass.views.closing import closing
 from windlass.views.cost import run_cost
@@ -236,8 +237,8 @@ class Auditor:
         assert verdict.commit == event.commit == task.last.commit
         assert verdict.review is not None
         assert verdict.review.summary == state.specs[task.id].text
-        self.passes(event.commit, evidence.task_checks(state, task.id))
-        self.proves(event.commit, evidence.task_checks(state, task.id))
+        self.passes(event.commit, task_checks(state, task.id))
+        self.proves(event.commit, task_checks(state, task.id))
 
     def built(self, task: TaskState) -> None:
         """What is merged is what was approved, and nothing beside it."""
