@@ -95,6 +95,7 @@ FILES = {
     ),
     "device": mine("mknod null c 1 3; mknod disk b 8 0; cat disk"),
     "huge": Script("truncate -s 60M big", "refused", "big has"),
+    "huge-rules": Script("truncate -s 2M .gitignore", "refused", ".gitignore is too large"),
     "many": mine("i=0; while [ $i -lt 300 ]; do echo $i > f$i; i=$((i+1)); done"),
     "deep": mine("mkdir -p $(printf 'd/%.0s' $(seq 200)); echo x > $(printf 'd/%.0s' $(seq 200))x"),
     "no-utf8": mine(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from repositories import NOBODY, Run, User, author, held, write
+from windlass.adapters.git.snares import MOST_RULES
 from windlass.errors import GitFailed
 from windlass.ports import Refused
 from windlass.settings import WorkspaceSettings
@@ -376,6 +377,49 @@ class TestRefusals:
         )
         nested.rename(workspace / "node_modules")
         assert not (await run.save("1.1")).changed
+
+    @pytest.mark.parametrize("name", [".gitignore", "src/.gitattributes", "new/.GitIgnore"])
+    async def test_rules_that_git_could_not_hold(self, user: User, name: str):
+        """It would run out of memory, in every process that takes the run up again."""
+        run = await Run(user).open()
+        theirs = await run.play("1.2", {"README": "theirs\n"})
+        workspace = await run.repository.prepare("1.1", 1, run.base, None)
+        write(
+            workspace, {name: "", "out/.gitignore": b"x" * (MOST_RULES + 1), ".gitignore": "out\n"}
+        )
+        os.truncate(workspace / name, 2**35)
+        assert await refused(run) == (
+            f"{name} is too large: git's rules, with those in folders above, may have 1,048,576 "
+            "bytes; shorten or remove it"
+        )
+        await run.repository.prepare("1.1", 2, run.base, theirs.commit)  # where git writes files
+        write(workspace, {".gitignore": "out\n", name: "out\n"})
+        made = await run.save("1.1", n=2, parents=(run.base, theirs.commit))
+        assert user.files(made.commit)["README"] == "theirs\n"
+
+    async def test_rules_count_with_those_above_and_not_with_those_beside(self, user: User):
+        run, workspace = await prepared(user)
+        half = b"x" * (MOST_RULES // 2)
+        write(workspace, {f"{folder}/.gitignore": half for folder in ("a", "b", "c", "a/d/e")})
+        assert (await run.save("1.1")).changed
+        write(workspace, {"a/d/e/f/.gitattributes": "y\n"})
+        assert (await refused(run)).startswith("a/d/e/f/.gitattributes is too large")
+
+    async def test_a_workspace_that_git_cannot_look_at(
+        self, user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Whatever it is: the next process would fail over it as well, and the next Player not."""
+        shim, real = tmp_path / "bin/git", shutil.which("git")
+        bomb = 'test ! -e bomb || { echo "fatal: it is too much" >&2; exit 128; }'
+        lines = ("#!/bin/sh", f'case "$*" in *--others*) {bomb};; esac', f'exec {real} "$@"', "")
+        write(tmp_path, {"bin/git": "\n".join(lines)})
+        shim.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+        run, workspace = await prepared(user)
+        write(workspace, {"bomb": "b\n", "real": "r\n"})
+        assert await refused(run) == "git cannot commit this: it is too much; remove or rename it"
+        (workspace / "bomb").unlink()
+        assert user.files((await run.save("1.1")).commit) == {**BASE, "real": "r\n"}
 
     async def test_a_link_that_git_would_follow(self, user: User, tmp_path: Path):
         os.mkfifo(tmp_path / "pipe")

@@ -9,6 +9,7 @@ import pytest
 from repositories import User
 from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.snares import MOST_RULES
 from windlass.errors import RepositoryError
 
 BASE = {"README": "hello\n", "src/a": "a\n"}
@@ -189,6 +190,16 @@ class TestBase:
         user.commit({path: "x\n"})
         said = refused(inspect.base, git(user), None)
         assert said.startswith(f"the repository tracks {path!r}, where Windlass keeps its own; ")
+
+    def test_rules_that_no_snapshot_could_be_taken_with(self, user: User):
+        half = "x" * (MOST_RULES // 2)
+        user.commit({".gitignore": half, "src/.gitattributes": "", "a/.gitignore": half, "b": half})
+        assert inspect.base(git(user), None).warnings == ()
+        user.commit({"a/b/.gitignore": "y\n"})
+        said = refused(inspect.base, git(user), None)
+        assert said.startswith(
+            ".gitattributes, .gitignore, .gitmodules in 'a/b' and above have more"
+        )
 
     @pytest.mark.parametrize("colour", ["auto", "always"])
     @pytest.mark.parametrize("path", [".gitattributes", "deep/down/.gitattributes"])

@@ -4,14 +4,16 @@ Everything that would go wrong later is refused here, with one clear line, and n
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from windlass.adapters.git.git import MINIMUM, Output, ask
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.names import OWN, folded
+from windlass.adapters.git.snares import MOST_RULES, RULES
 from windlass.adapters.git.store import HELD_SETTINGS, Origin
 from windlass.errors import GitFailed, RepositoryError
 from windlass.settings import WorkspaceSettings
@@ -152,6 +154,7 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     entries = git.ask("ls-tree", "-r", "-z", "--full-tree", commit).fields
     _refuse_submodules(entries)
     _refuse_own(entries)
+    _refuse_endless_rules(git, entries)
     _refuse_filters(git, commit, [entry.partition("\t")[2] for entry in entries])
     status = git.ask(
         "status",
@@ -255,6 +258,24 @@ def _refuse_own(entries: list[str]) -> None:
             raise RepositoryError(
                 f"the repository tracks {path!r}, where Windlass keeps its own",
                 hint=f"take it out: git rm -r --cached {'/'.join(path.split('/')[:2])!r}; commit",
+            )
+
+
+def _refuse_endless_rules(git: UserGit, entries: list[str]) -> None:
+    """Rules of a size at which no snapshot would be taken, whatever a Player does."""
+    split = [entry.partition("\t") for entry in entries]
+    rules = {path: told.split()[2] for told, _, path in split if path.rpartition("/")[2] in RULES}
+    asked = "".join(f"{blob}\n" for blob in rules.values())
+    sizes = git.ask("cat-file", "--batch-check=%(objectsize)", stdin=asked).text.split()
+    by_folder: Counter[PurePosixPath] = Counter()
+    for path, size in zip(rules, map(int, sizes), strict=True):
+        by_folder[PurePosixPath(path).parent] += size
+    for folder in by_folder:
+        if sum(by_folder[way] for way in (folder, *folder.parents)) > MOST_RULES:
+            raise RepositoryError(
+                f"{', '.join(sorted(RULES))} in {str(folder)!r} and above have more than "
+                f"{MOST_RULES:,} bytes",
+                hint="Windlass takes no more, for git holds all of it for every file; shorten them",
             )
 
 

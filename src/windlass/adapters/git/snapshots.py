@@ -17,7 +17,7 @@ from windlass.adapters.git.git import Output
 from windlass.adapters.git.handwork import Handwork, Handworks
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.messages import message
-from windlass.adapters.git.snares import first_met, snares
+from windlass.adapters.git.snares import MOST_RULES, first_met, snares
 from windlass.adapters.git.store import Store, printable_line
 from windlass.errors import GitFailed
 from windlass.plan.judges import judges
@@ -33,6 +33,8 @@ _SNARED: Mapping[str, str] = {
     "closed": _UNREADABLE,
     "no file": "is no file that git could read; remove it",
     "repository": "makes a repository inside the repository; remove that .git",
+    "too large": f"is too large: git's rules, with those in folders above, may have {MOST_RULES:,} "
+    "bytes; shorten or remove it",
 }
 
 
@@ -147,14 +149,15 @@ class Snapshots:
         self, workspace: Path, index: Path, parents: tuple[str, ...]
     ) -> str | Refused:
         """All that the workspace holds but by-products, as a tree."""
-        reason = await self._snared(workspace, index)
-        reason = reason or self._refusal(workspace, await self._touched(workspace, index))
-        if reason is not None:
+        if (reason := await self._snared(workspace, index)) is not None:
             return _refused(reason)
         try:
+            touched = await self._touched(workspace, index)
+            if (reason := self._refusal(workspace, touched)) is not None:
+                return _refused(reason)
             await self._look(workspace, index, "add", "--all")
         except GitFailed as failure:
-            return await self._refused_by_git(failure)
+            return await self._refused_by_git(failure, index)
         tree = (await self._store.trees("write-tree", index=index)).text
         if (reason := await self._trespass(tree, parents)) is None:
             return tree
@@ -230,12 +233,16 @@ class Snapshots:
                 return f"{path} {_UNREADABLE}"
         return None
 
-    async def _refused_by_git(self, failure: GitFailed) -> Refused:
-        """A path that git itself does not take; raises where git can take nothing at all."""
+    async def _refused_by_git(self, failure: GitFailed, index: Path) -> Refused:
+        """What git itself does not take; raises where git can take nothing at all.
+
+        The next process would meet the same workspace: only its Player can get the run further.
+        """
+        await self._store.trees("ls-files", "-z", index=index)
         await self._store.trees("hash-object", "-w", "--stdin", stdin=secrets.token_hex(16))
         lines = failure.stderr.splitlines()
         said = [line[7:] for line in lines if line.startswith(("error: ", "fatal: "))]
-        why = said[0] if said else str(failure)
+        why = said[0] if said else failure.stderr.strip() or str(failure)
         return _refused(f"git cannot commit this: {why}; remove or rename it")
 
 

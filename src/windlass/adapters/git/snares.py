@@ -1,8 +1,9 @@
 """What an agent can leave in a folder that stops or misleads every git that looks at it.
 
 A pipe that is called as one of git's own files makes git wait until somebody writes to it, which is
-for ever; a `.git` inside leads it wherever that says, to a pipe as well; and of a folder that it
-may not open, git only warns, and goes on as if it were empty.
+for ever; a `.git` inside leads it wherever that says, to a pipe as well; what it reads of rules it
+holds in memory, many times as large, with those of all folders above; and of a folder that it may
+not open, git only warns, and goes on as if it were empty.
 
 Law: every folder is looked into, whatever it is called. Which ones git passes by is for git to say,
 for a tree can have it look anywhere; and git is asked of a folder only once all above it are clear.
@@ -11,16 +12,25 @@ for a tree can have it look anywhere; and git is asked of a folder only once all
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path, PurePath
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from windlass.adapters.git.names import folded
+
+RULES = frozenset({".gitattributes", ".gitignore", ".gitmodules"})
+"""Files that git reads wherever it goes."""
+
+MOST_RULES = 2**20
+"""Bytes that these may have in a folder and all above it."""
+
+
+Kind: TypeAlias = Literal["closed", "no file", "repository", "too large"]
 
 
 class Snare(NamedTuple):
     """One of them, by its path in the folder that was looked into."""
 
     path: PurePath
-    kind: Literal["closed", "no file", "repository"]
+    kind: Kind
 
     @property
     def place(self) -> PurePath:
@@ -31,21 +41,24 @@ class Snare(NamedTuple):
 def snares(folder: Path) -> Iterator[Snare]:
     """All of them, but for what is in the folder's own `.git`."""
     # Strings, for a Path an entry is slow in a large tree.
-    top, folders = str(folder), [""]
+    top, folders = str(folder), [("", 0)]
     while folders:
-        inner = folders.pop()
+        inner, size = folders.pop()
         if not os.access(f"{top}/{inner}", os.R_OK | os.X_OK):
             yield Snare(PurePath(inner), "closed")
             continue
+        below: list[str] = []
         with os.scandir(f"{top}/{inner}") as entries:
             for entry in entries:
-                if (gits := _gits(entry.name)) == ".git":
-                    if inner:
-                        yield Snare(PurePath(inner, entry.name), "repository")
-                elif entry.is_dir(follow_symlinks=False):
-                    folders.append(f"{inner}/{entry.name}" if inner else entry.name)
-                elif gits and _stops_git(entry, gits):
-                    yield Snare(PurePath(inner, entry.name), "no file")
+                name = _gits(entry.name)
+                if name != ".git" and entry.is_dir(follow_symlinks=False):
+                    below.append(f"{inner}/{entry.name}" if inner else entry.name)
+                elif name:
+                    if name in RULES:
+                        size += entry.stat(follow_symlinks=False).st_size
+                    if (kind := _kind(entry, name, size)) and (inner or kind != "repository"):
+                        yield Snare(PurePath(inner, entry.name), kind)
+        folders += [(name, size) for name in below]
 
 
 async def first_met(
@@ -74,7 +87,7 @@ def disarm(folder: Path) -> None:
         if snare.kind == "closed":
             path.chmod(0o700)
             disarm(path)
-        elif snare.kind == "no file":
+        elif snare.kind != "repository":
             path.unlink()
 
 
@@ -91,7 +104,12 @@ def _gits(name: str) -> str:
     return plain if (plain := folded(name)).startswith(".git") else ""
 
 
-def _stops_git(entry: os.DirEntry[str], name: str) -> bool:
+def _kind(entry: os.DirEntry[str], name: str, size: int) -> Kind | None:
+    """What it is to git; `size` is that of all rules up to this one."""
+    if name == ".git":
+        return "repository"
     if entry.is_symlink():
-        return name == ".gitmodules"  # the one that git follows, to wherever it leads
-    return not entry.is_file()
+        return "no file" if name == ".gitmodules" else None  # which git follows, wherever it leads
+    if not entry.is_file():
+        return "no file"
+    return "too large" if name in RULES and size > MOST_RULES else None
