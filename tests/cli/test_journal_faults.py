@@ -44,10 +44,31 @@ def test_a_newer_journal_is_refused_and_status_still_shows_the_run(stage):
     code, _, err = stage.tell("resume", "plan")
     assert code == 2
     assert "newer" in err
+    assert "upgrade windlass" in err
+    assert "`windlass recover PLAN --force`" in err
     code, out, _ = stage.tell("status", "plan")
     assert code == 0
     assert "2/3 done" in out
     assert "from state.json" in out
+
+
+def test_a_version_that_only_a_flipped_bit_made_newer_is_recovered_from(stage):
+    db = sqlite3.connect(stage.journal)
+    db.execute("PRAGMA user_version = 257")
+    db.close()
+    damaged = stage.journal.read_bytes()
+    code, _, err = stage.tell("recover", "plan")
+    assert code == 2, "unasked, what a newer Windlass may have written is not thrown away"
+    assert "--force" in err
+    assert stage.journal.read_bytes() == damaged
+    code, out, err = stage.tell("recover", "plan", "--force")
+    assert code == 0, err
+    assert "version 257" in out
+    assert stage.journal.with_name("journal.db.damaged-1").read_bytes() == damaged
+    code, out, err = stage.tell("status", "plan")
+    assert code == 0, err
+    assert "2/3 done" in out
+    assert "from state.json" not in out
 
 
 def test_a_flipped_byte_is_reported_with_its_position(stage):

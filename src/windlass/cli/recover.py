@@ -13,7 +13,7 @@ from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project, now, started
 from windlass.cli.wiring.project import Base
 from windlass.cli.wiring.recovering import Recovering, plans_in_git, recovering, why_lost
-from windlass.errors import BadInput, PlanError
+from windlass.errors import BadInput, JournalTooNew, PlanError
 from windlass.events import model as e
 from windlass.scheduler.recovery import recovered
 from windlass.state import RunState, fold
@@ -25,7 +25,11 @@ from windlass.views.words import one_line, plural
 @click.command("recover", short_help="Rebuild a lost or damaged journal from git")
 @click.argument("plan", required=False)
 @click.option("--run", metavar="RUN", help="This run of the plan  [default: the newest]")
-@click.option("--force", is_flag=True, help="Also where the journal is good; it is kept aside")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also where the journal is good, or of a newer Windlass; it is kept aside",
+)
 @click.option("--dry-run", is_flag=True, help="Show what git has, and record nothing")
 @repo_option
 def command(plan: str | None, run: str | None, force: bool, dry_run: bool, repo: Path) -> int:  # noqa: FBT001
@@ -60,7 +64,12 @@ def command(plan: str | None, run: str | None, force: bool, dry_run: bool, repo:
 def _refuse_good(
     project: Project, plan_id: str, known: Mapping[str, Sequence[str]], *, asked: bool
 ) -> str | None:
-    why = why_lost(project, plan_id, known[plan_id])
+    try:
+        why = why_lost(project, plan_id, known[plan_id])
+    except JournalTooNew as error:
+        if not asked:
+            raise
+        why = error.message
     if why is None and not asked:
         raise BadInput(
             f"the journal of {plan_id!r} is good",

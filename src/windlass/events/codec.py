@@ -75,10 +75,11 @@ def chain(previous_hash: bytes, payload: bytes) -> bytes:
 
 
 def too_new(what: str, schema: int) -> JournalTooNew:
-    """The refusal of something written by a newer Windlass."""
+    """The refusal of something written by a newer Windlass; a flipped bit may say so as well."""
     return JournalTooNew(
         f"{what} is of version {schema} and this Windlass reads up to version {SCHEMA}",
-        hint="upgrade windlass",
+        hint="upgrade windlass; where no newer one was ever used here it is damaged, and"
+        " `windlass recover PLAN --force` rebuilds it from what git holds",
     )
 
 
