@@ -10,6 +10,7 @@ WindlassError
 ├── Interrupted             a run that could not go on, and can be resumed: exit 4
 ├── JournalError
 │   ├── JournalUnwritable   the disk takes no more of it: exit 4
+│   │   └── JournalGone     its file was deleted or replaced while a run wrote to it
 │   ├── JournalConflict     a second writer was there first
 │   ├── JournalDamaged      the record does not agree with itself, or with git: exit 3
 │   └── JournalTooNew       written by a newer Windlass
@@ -91,6 +92,13 @@ class JournalUnwritable(JournalError):
     """The journal is whole, and the disk takes no more of it."""
 
     exit_code = 4
+
+
+class JournalGone(JournalUnwritable):
+    """The journal's file is not there any more, or another is in its place."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint=RECOVER)
 
 
 class JournalConflict(JournalError):

@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from windlass.adapters.journal.sqlite import APPLICATION_ID, SqliteJournal
-from windlass.errors import JournalConflict, JournalDamaged, JournalError, JournalTooNew
+from windlass.errors import (
+    JournalConflict,
+    JournalDamaged,
+    JournalError,
+    JournalGone,
+    JournalTooNew,
+)
 from windlass.events import codec
 from windlass.events.model import Entry, Event, HelpNeeded
 from windlass.secrets import Redactor
@@ -104,6 +110,19 @@ def test_what_was_acknowledged_survives_the_writers_death(path: Path):  # B4
     assert len(entries) >= acknowledged
     with SqliteJournal.open(path, NOTHING) as journal:
         journal.append(asked("next"), expected=len(entries))
+
+
+@pytest.mark.parametrize("then", ["deleted", "replaced"])
+def test_a_writer_notices_that_its_file_was_deleted_or_replaced(path: Path, then: str):  # B4
+    with SqliteJournal.open(path, NOTHING) as journal:
+        journal.append(asked(0), expected=0)
+        copy = path.with_name("copy.db")
+        shutil.copyfile(path, copy)
+        path.unlink()
+        if then == "replaced":
+            copy.rename(path)
+        with pytest.raises(JournalGone, match="`windlass recover`"):
+            journal.append(asked(1), expected=1)
 
 
 def test_a_batch_is_one_transaction(path: Path):  # X7

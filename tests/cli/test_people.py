@@ -245,6 +245,19 @@ class TestTake:
         assert task in answer.err
         assert events(paused) == before
 
+    def test_nothing_is_recorded_where_git_lacks_what_the_journal_speaks_of(self, paused: Desk):
+        # B8 S7
+        tip = paused.git("rev-parse", "refs/windlass/plan/r1/tip").strip()
+        lost = paused.repo / ".git/objects" / tip[:2] / tip[2:]
+        lost.rename(paused.root / "lost")
+        before = events(paused)
+        answer = paused.call("take", "1.2")
+        assert answer.code == 2
+        assert f"git has lost {tip[:10]}" in answer.err
+        assert events(paused) == before
+        (paused.root / "lost").rename(lost)
+        assert paused.call("take", "1.2").code == 0
+
     def test_what_was_not_taken_cannot_be_given(self, paused: Desk):
         assert paused.call("give", "1.2").code == 2
 

@@ -168,6 +168,16 @@ def test_a_tip_that_was_deleted_or_put_back_is_said_and_put_again(stage: Lost):
     assert stage.git("rev-parse", tip).strip() == at
 
 
+def test_what_recover_wrote_is_nobodys_edit(stage: Lost):  # X10
+    stage.lose()
+    code, _, err = stage.tell("recover")
+    assert (code, err) == (0, "")
+    code, _, err = stage.tell("retry", "1.2")
+    assert code == 0, err
+    assert "was edited" not in err
+    assert not list(stage.repo.glob(".windlass/plans/plan/runs/*/*.edited-*"))
+
+
 def test_a_tip_that_was_put_back_under_a_good_journal_is_refused_and_recovered(stage: Lost):  # S7
     tip = "refs/windlass/plan/r1/tip"
     was = stage.git("rev-parse", tip).strip()

@@ -90,6 +90,27 @@ def test_a_workspace_that_is_deleted_is_made_anew_and_disturbs_nobody(stage):  #
     assert [told[task]["turns"] for task in tasks] == [1, 1]
 
 
+@pytest.mark.parametrize("lost", ["plans/plan/journal.db*", ""])
+def test_a_journal_that_is_deleted_ends_the_run_and_recover_takes_it_up(stage, lost):  # B4 X10
+    tasks = {"a": (), "b": ("a",)}
+    play = stage(plans.files(tasks), plans.book(tasks, b=slow("b", 3)))
+    with play.windlass("run", "plan.md") as process:
+        run = Listening(process)
+        eventually(lambda: play.conversations("b"), timeout=60)
+        home = play.repo / ".windlass"
+        subprocess.run(["rm", "-rf", *(home.glob(lost) if lost else (home,))], check=True)
+        code, said = run.end()
+    assert code == 4, said
+    assert "`windlass recover plan` takes the run up" in said
+    assert play.none_left()
+    code, _, err = play.run("recover")
+    assert code == 0, err
+    code, _, err = play.run("resume", "plan.md")
+    assert code == 0, err
+    assert play.merges() == ["a", "b"]
+    assert play.conversations("a") == 1, "what was merged is not paid for again"
+
+
 def test_a_pause_in_mid_turn_finishes_it_and_resume_pays_nothing_twice(stage):  # S9 S10 G10
     tasks = plans.SEQUENCE
     play = stage(plans.files(tasks), plans.book(tasks, **{"1.2": slow("1.2", 4)}))

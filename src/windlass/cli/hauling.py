@@ -43,6 +43,7 @@ from windlass.errors import (
     ConfigError,
     GitFailed,
     Interrupted,
+    JournalGone,
     JournalUnwritable,
     WindlassError,
 )
@@ -145,12 +146,24 @@ class _Hauling:
     def interrupted(self, error: Exception) -> Interrupted:
         """What a person is told when the world did not let the run go on: why, and the cure."""
         trouble = self._project.trouble(error)
+        if isinstance(error, JournalGone) or self._has_lost_its_journal():
+            what = error.message if isinstance(error, JournalGone) else trouble.what
+            cure = f"`windlass recover {self._plan.id}` takes the run up from what git holds of it"
+            return Interrupted(what, hint=f"{cure}, then `windlass resume {self._request.typed}`")
         begun = False
         with suppress(WindlassError, OSError):
             begun = newest(self._project.entries(self._plan.id)) is not None
         command = f"windlass {'resume' if begun else 'run'} {self._request.typed}"
         cure = f"{trouble.cure}, then go on with `{command}`; nothing recorded is lost"
         return Interrupted(trouble.what, hint=cure)
+
+    def _has_lost_its_journal(self) -> bool:
+        """Whether git knows of a run of the plan, and there is no journal that would."""
+        if self._project.folders(self._plan.id).journal.exists():
+            return False
+        with suppress(WindlassError, OSError):
+            return bool(plans_in_git(self._project).get(self._plan.id))
+        return False
 
     def _haul(self, journal: WritableJournal, before: RunState | None) -> RunState:
         """Haul it, and let whoever follows from outside come to the end of it."""

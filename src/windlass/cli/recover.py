@@ -54,7 +54,7 @@ def command(plan: str | None, run: str | None, force: bool, dry_run: bool, repo:
         _show(facts, known[plan_id], why)
         if dry_run:
             return 0
-        _, aside = place.record(facts, remains)
+        aside = place.record(facts, remains, lambda text: click.echo(text, err=True))
     if aside is not None:
         click.echo(f"The old journal is kept: {aside.relative_to(project.root)}")
     click.echo(f"Recorded. Go on with: windlass resume {plan_id}")

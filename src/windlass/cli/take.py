@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -15,7 +16,7 @@ from windlass.cli.wiring import Project, World, WritableJournal
 from windlass.cli.wiring.facts import refuse_short_journal
 from windlass.errors import BadInput, Unanswered
 from windlass.ports import Message
-from windlass.state import Phase, RunState
+from windlass.state import Phase, RunState, TaskState
 from windlass.views.outcome import task_statuses
 
 _LOOK_SECONDS = 0.1
@@ -52,26 +53,22 @@ def command(task: str, repo: Path) -> int:
     return 0
 
 
-def _take(
-    project: Project, journal: WritableJournal, before: RunState, message: Message
-) -> RunState:
+def _take(project: Project, journal: WritableJournal, before: RunState, message: Message) -> None:
     """Record it, then make the workspace; what is cut short between is made by the next `take`."""
     refuse_short_journal(project, before.plan.id, journal.last, before.run)
-    state = record(project, journal, before, message)
-    _lend(project, journal, before, state, message)
-    return state
+
+    def take() -> TaskState:
+        return record(project, journal, before, message).tasks[message.task]
+
+    _lend(project, journal, before, take)
 
 
 def _lend(
-    project: Project,
-    journal: WritableJournal,
-    before: RunState,
-    state: RunState,
-    message: Message,
+    project: Project, journal: WritableJournal, before: RunState, take: Callable[[], TaskState]
 ) -> None:
-    world = World(project, state.plan.id, state.run, state.settings, journal)
+    world = World(project, before.plan.id, before.run, before.settings, journal)
     forget_secrets()
-    anyio.run(world.lend, before, state.tasks[message.task])
+    anyio.run(world.lend, before, take)
 
 
 def _again(project: Project, state: RunState, message: Message) -> Path:
@@ -83,7 +80,7 @@ def _again(project: Project, state: RunState, message: Message) -> Path:
     workspace = project.lent(plan_id, state.run, message.task, attempt.n)
     if workspace is None:
         with project.holding(plan_id) as journal:
-            _lend(project, journal, state, state, message)
+            _lend(project, journal, state, lambda: state.tasks[message.task])
         workspace = _lent(project, plan_id, message.task)
     return workspace
 

@@ -3,7 +3,8 @@
 Rule 1: an append is one transaction, synced, and only onto the very end its writer knows of.
 Rule 2: nothing is given out before the whole journal was found to agree with itself, for the
 beginning of a damaged journal looks like a run that did less. Rule 3: a journal is born whole, so
-that an empty file is damage and nothing else. Rule 4: the redactor is the one door in.
+that an empty file is damage and nothing else. Rule 4: the redactor is the one door in. Rule 5: who
+writes makes sure that the file still has its name, or nobody could ever read it.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from windlass.errors import (
     JournalConflict,
     JournalDamaged,
     JournalError,
+    JournalGone,
     JournalTooNew,
     JournalUnwritable,
 )
@@ -85,6 +87,7 @@ class SqliteJournal:
         self._db = db
         self._redactor = redactor
         self._verified = _BEGINNING
+        self._file = _file_at(path)
         self._onlooker: Self | None = None
         """A reader beside the writer; while it is there the log beside the file stays."""
 
@@ -115,6 +118,12 @@ class SqliteJournal:
         cleaned = [self._redactor.event(event) for event in events]
         payloads = [codec.encode(event) for event in cleaned]
         with self._transaction():
+            # What is written to a file without a name is gone with the process that has it open.
+            if _file_at(self._path) != self._file:
+                raise JournalGone(
+                    f"the journal {str(self._path)!r} was deleted or replaced while it was written;"
+                    " nothing was appended"
+                )
             self._verify(self._verified)
             mark = self._verified
             if mark.seq != expected:
@@ -217,6 +226,15 @@ class SqliteJournal:
                 with contextlib.suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 raise
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file has that name now, if any."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -5,10 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
-import msgspec
 from msgspec.structs import replace
 
-from windlass.adapters.files import fsync_dir, remove_durably, write_durably
+from windlass.adapters.files import fsync_dir, remove_durably
 from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.reconcile import displaced_tip, forgotten_pin, remove_stale_locks
@@ -18,11 +17,11 @@ from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.lock import PlanLock
 from windlass.cli.wiring.facts import newest, told_until
 from windlass.cli.wiring.project import Project
+from windlass.cli.wiring.telling import Notice, tell
 from windlass.errors import BadInput, JournalDamaged
 from windlass.events import model as e
 from windlass.state import RunState, fold, runs
 from windlass.state.remains import Remains
-from windlass.views.progress import progress
 
 _BESIDE = ("", "-wal", "-shm")
 """The files that a journal is made of."""
@@ -89,8 +88,11 @@ class Recovering:
         """What git shows of a run."""
         return anyio.run(remains_of, self._store, Refs(self._plan_id, run))
 
-    def record(self, facts: Sequence[e.Event], remains: Remains) -> tuple[RunState, Path | None]:
-        """Put the facts into a journal of their own; the old one is kept under another name."""
+    def record(self, facts: Sequence[e.Event], remains: Remains, notice: Notice) -> Path | None:
+        """Put the facts into a journal of their own; the old one is kept under another name.
+
+        The state files tell of it as of every journal; `notice` hears of those that were edited.
+        """
         refs = Refs(self._plan_id, remains.run)
         remove_stale_locks(self._store, refs)
         anyio.run(self._put_tip, refs, remains.tip)
@@ -103,10 +105,8 @@ class Recovering:
         state = fold(entry.event for entry in entries)
         if state is None:
             raise BadInput("there is nothing to record")
-        state_file.parent.mkdir(parents=True, exist_ok=True)
-        told = msgspec.json.format(msgspec.json.encode(progress(state, len(entries))), indent=2)
-        write_durably(state_file, told + b"\n")
-        return state, aside
+        tell(self._project, state, len(entries), notice)
+        return aside
 
     async def _put_tip(self, refs: Refs, tip: str) -> None:
         now = (await self._store.pins(refs.tip)).get(refs.tip)

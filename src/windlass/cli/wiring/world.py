@@ -112,10 +112,15 @@ class World:
 
         What goes on beside it ends with it.
         """
-        found = await self._clear_up(first[0], before)
-        if isinstance(first[0], e.RunResumed):
+        began = first[0]
+        found = await self._clear_up(
+            before,
+            base=began.base if isinstance(began, e.RunStarted) else before.base if before else "",
+            reconciling=isinstance(began, e.RunResumed | e.LandRequested),
+        )
+        if isinstance(began, e.RunResumed):
             # What is told as verified is what was found in git just now, and nothing else.
-            first = (replace(first[0], found=found), *first[1:])
+            first = (replace(began, found=found), *first[1:])
         told = projections(self._project, self.refs.plan, self.refs.run, self._notice)
         chatter = ActivityLog(self._run_folder / "activity.jsonl", self._clock)
 
@@ -170,8 +175,13 @@ class World:
             self._store.close()
         raise AssertionError("a block that is left without an error has returned")
 
-    async def lend(self, before: RunState, taken: TaskState) -> None:
-        """Make the workspace of a task that a person has taken while nobody hauls its run."""
+    async def lend(self, before: RunState, take: Callable[[], TaskState]) -> None:
+        """Make the workspace of a task that a person takes while nobody hauls its run.
+
+        That they take it is recorded only where git has all that the journal speaks of.
+        """
+        await self._clear_up(before, base=before.base, reconciling=True)
+        taken = take()
         attempt = taken.last
         fact = e.TaskTaken(
             at=attempt.started_at,
@@ -182,7 +192,6 @@ class World:
             onto=attempt.onto,
             by=attempt.by or "",
         )
-        await self._clear_up(fact, before)
         try:
             await lend(self._repository, fact, taken)
         finally:
@@ -190,7 +199,7 @@ class World:
 
     async def catch_up(self, state: RunState, seq: int) -> None:
         """Do what a process had no time for that was killed just after it had ended the run."""
-        await self._clear_up(None, state)
+        await self._clear_up(state, base=state.base)
         tell(self._project, state, seq, self._notice)
         self._store.close()
 
@@ -217,7 +226,9 @@ class World:
             said={name: redact(text) for name, text in said_to_agents(self._project.root).items()},
         )
 
-    async def _clear_up(self, first: e.Event | None, before: RunState | None) -> tuple[str, ...]:
+    async def _clear_up(
+        self, before: RunState | None, *, base: str, reconciling: bool = False
+    ) -> tuple[str, ...]:
         """End and mend what an earlier process left, then open the repository for this run.
 
         The merged tasks are told whose commits git was seen to hold.
@@ -228,10 +239,9 @@ class World:
         remove_unfinished(self._run_folder)
         await remove(self._folders.throwaway)
         self._store.open(self._furnisher.exclude_text())
-        if before is not None and isinstance(first, e.RunResumed | e.LandRequested | e.TaskTaken):
+        if before is not None and reconciling:
             found = await reconcile(self._store, self.refs, before)
             await self._told.catch_up(facts_of_last_run(self._journal.read()))
-        base = first.base if isinstance(first, e.RunStarted) else before.base if before else ""
         await self._repository.open(base)
         for task_id in before.done if before is not None and before.run == self.refs.run else ():
             await self._repository.release(task_id)
