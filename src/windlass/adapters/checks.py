@@ -60,7 +60,7 @@ class CommandChecks:
 
     async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
         """A line for each of these files that cannot be parsed, as far as a parser is at hand."""
-        asked = syntax.parseable(paths)
+        asked = syntax.parseable(printable_line(path) for path in paths)
         if not asked:
             return ()
         said: list[str] = []

@@ -70,14 +70,16 @@ class Deliverables:
     async def _absent(self, tip: str, expected: Expected) -> list[str]:
         if not expected.files:
             return []
-        wanted = {path: path.rstrip("/") for path in expected.files}
+        wanted = {path: printable_line(path.rstrip("/")) for path in expected.files}
         folders = {str(f) for path in wanted.values() for f in PurePosixPath(path).parents}
         # A plan may as well name a folder.
         there = await self._store.listing(tip, folders.__contains__)
         absent = [path for path, plain in wanted.items() if plain not in there]
         ignored = await self._ignored(tip, absent) if absent else set[str]()
         return [
-            f"{expected.files[path]}: {path} is not there" for path in absent if path not in ignored
+            f"{expected.files[path]}: {printable_line(path)} is not there"
+            for path in absent
+            if path not in ignored
         ]
 
     async def _ignored(self, tip: str, paths: list[str]) -> set[str]:
