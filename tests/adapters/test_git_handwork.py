@@ -99,6 +99,18 @@ def test_a_person_commits_under_the_users_own_name(user: User) -> None:
     assert taken.user.git("log", "-1", "--format=%an", mine, cwd=taken.path) == 'Ann "the\\user" B'
 
 
+def test_what_a_person_committed_stays_where_it_was_set_aside(taken: Taken) -> None:
+    """Another run needs the place; what is only in that `.git` must not go with it."""
+    commit = taken.commit({"mine": "m\n"}, "By hand")
+
+    async def begin_anew() -> Path:
+        run = await Run(taken.user, run="r2").open()
+        await run.repository.prepare("1", 1, run.base, None)
+        return run.folders.kept / "1.r1"
+
+    assert taken.user.git("rev-parse", "HEAD", cwd=anyio.run(begin_anew)) == commit
+
+
 def test_packed_objects_and_refs_are_found(taken: Taken) -> None:
     first = taken.commit({"a": "1\n"}, "one")
     taken.commit({"b": "2\n" * 1000}, "two")

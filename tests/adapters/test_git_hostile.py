@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import pytest
@@ -16,7 +17,8 @@ import pytest
 from repositories import Run, User, author, write
 from windlass.adapters.git.git import Git
 from windlass.errors import GitFailed
-from windlass.ports import Conflict
+from windlass.ports import Conflict, Snapshot
+from windlass.settings import WorkspaceSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -189,6 +191,45 @@ async def test_nothing_of_a_workspace_is_executed(  # K0 G7
         "new.bin": "n\n",
         "src/b": "b\n",
     }
+    assert trap.sprung == []
+
+
+@pytest.mark.parametrize("kind", ["clone", "worktree"])
+@pytest.mark.parametrize("then", ["saved", "refused", "adopted", "set aside"])
+async def test_a_workspace_that_nobody_works_in_is_safe_to_look_at(
+    trap: Trap, kind: Literal["clone", "worktree"], then: str
+):
+    """A person goes there with a git of their own, whatever became of the task."""
+    user, settings = trap.user, WorkspaceSettings(kind=kind)
+    shutil.rmtree(user.repo / ".git/hooks")  # a linked worktree has the user's own
+    for name in ("core.fsmonitor", "core.pager", "diff.external"):
+        user.git("config", "--unset", name)
+    run = await Run(user, settings=settings).open()
+    workspace = await run.repository.prepare("1.1", 1, run.base, None)
+    write(workspace, {"new": "n\n"})
+    if then == "refused":
+        os.mkfifo(workspace / ".gitmodules")
+    if then == "adopted":  # by a process after one that was killed before it could tell
+        await run.save("1.1")
+        run = await Run(user, settings=settings).open()
+    (workspace / ".git").unlink() if kind == "worktree" else shutil.rmtree(workspace / ".git")
+    shutil.copytree(trap.elsewhere(), workspace / ".git")
+    user.git("config", "--unset", "core.worktree", cwd=workspace)
+    made = None
+    if then == "set aside":  # after a crash that nobody went on from
+        run = await Run(user, run="r2", settings=settings).open()
+        await run.repository.prepare("1.1", 1, run.base, None)
+        workspace = run.folders.kept / "1.1.r1"
+    else:
+        made = await run.repository.snapshot(author("1.1"), "snapshot", (run.base,))
+    trap.forget()
+    (workspace / ".gitmodules").unlink(missing_ok=True)
+    environment = {**user.environment, "GIT_CONFIG_GLOBAL": os.devnull}
+    for asked in ("status --porcelain", "log -p -1", "add --all", "stash", "checkout -q -b mine"):
+        argv = ["git", "-c", "user.name=p", "-c", "user.email=p", *asked.split()]
+        done = await anyio.run_process(argv, cwd=workspace, env=environment)
+        if asked.startswith("status"):
+            assert done.stdout == (b"" if isinstance(made, Snapshot) else b"?? new\n")
     assert trap.sprung == []
 
 

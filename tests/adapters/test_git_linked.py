@@ -172,7 +172,7 @@ async def test_another_runs_workspace_is_kept_as_a_worktree(user: User):
     workspace = await run.repository.prepare("1.1", 1, run.base, None)
     kept = run.folders.home / "kept" / "1.1.r1"
     assert worktrees(user).keys() == {str(workspace), str(kept)}
-    assert user.git("status", "--porcelain", cwd=kept) == "?? new"
+    assert user.git("status", "--porcelain", cwd=kept) == "A  new"
     assert user.git("status", "--porcelain", cwd=workspace) == ""
 
 

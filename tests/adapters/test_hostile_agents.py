@@ -10,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import subprocess
 from functools import partial
 from pathlib import Path, PurePath
 
@@ -283,6 +284,29 @@ def test_what_was_changed_of_the_project_is_shown_to_the_coach(scene: Scene):  #
     flagged = prompt.partition("judge the work")[2].partition("«end")[0]
     assert "plan.md" in flagged
     assert "windlass.toml" in flagged
+
+
+def test_what_is_left_to_a_person_runs_nothing_of_an_agents(scene: Scene):  # B5 K0
+    """A given up task's workspace is where people look first, with a git of their own."""
+    trap, hook = f"touch {scene.out}/owned", ".git/hooks/post-index-change"
+    lines = (
+        f"echo x > broken; git config core.fsmonitor '{trap}'; mkdir -p .git/hooks",
+        f"printf '#!/bin/sh\\n{trap}\\n' > {hook}; chmod +x {hook}",
+    )
+    scene.build(["a"])
+    scene.run({"a": "\n".join(lines)})
+    kept = scene.stage.repo / ".windlass/plans/plan/workspaces/a"
+    assert (kept / "broken").exists()
+    for asked in ("status", "diff", "add --all", "commit --allow-empty -m x"):
+        done = subprocess.run(
+            ["git", *asked.split()],
+            cwd=kept,
+            env=scene.stage.environment,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert not (scene.out / "owned").exists()
 
 
 @pytest.mark.parametrize(

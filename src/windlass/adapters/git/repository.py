@@ -42,6 +42,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     n: int
     start: str
     onto: str | None
+    by_person: bool = False
+    """Whether its `.git` is a person's, who may have commits there."""
 
 
 class GitRepository:
@@ -150,7 +152,7 @@ class GitRepository:
         # A file that the Player does not touch must not be found empty after a power loss, and be
         # committed so with what it left.
         await self._store.settle()
-        note = Prepared(run=self._refs.run, n=n, start=start, onto=onto)
+        note = Prepared(run=self._refs.run, n=n, start=start, onto=onto, by_person=by_person)
         write_durably(self._folders.prepared(task), msgspec.json.encode(note))
         return workspace
 
@@ -183,31 +185,27 @@ class GitRepository:
         self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
     ) -> Snapshot | Refused:
         """Commit what the workspace holds, or find the commit that a crash left unrecorded."""
-        ref = self._refs.attempt(author.task, author.n, kind)
+        ref, start = self._refs.attempt(author.task, author.n, kind), parents[0]
         pinned = self._found.pop(ref, None)
-        if pinned is not None:
-            adopted = await self._snapshots.adopt(pinned, parents, ref)
-            if adopted is not None:
-                await self._store.settle()
-                return adopted
-        workspace = self._folders.workspace(author.task)
-        start = parents[0]
-        nothing_new = Snapshot(commit=start, tree=await self._store.tree_of(start), changed=False)
-        # The Player never began here, or a person took the workspace away.
-        if not self._is_prepared(author.task, author.n) or not await self.stands(
-            author.task, start
-        ):
-            return nothing_new
-        try:
-            taken = await self._snapshots.take(
-                author, workspace, self._folders.index(author.task), parents, ref
-            )
-        except (GitFailed, OSError):
-            if await self.stands(author.task, start):
-                raise
-            return nothing_new  # taken away while it was looked at
+        made = pinned and await self._snapshots.adopt(pinned, parents, ref)
+        if self._is_prepared(author.task, author.n) and await self.stands(author.task, start):
+            workspace = self._folders.workspace(author.task)
+            index = self._folders.index(author.task)
+            try:
+                made = made or await self._snapshots.take(author, workspace, index, parents, ref)
+                if not author.by_person:
+                    # Nobody works there now, and whoever looks next may be a person with a git of
+                    # their own, which would run what the agent's configuration and hooks name.
+                    at = made.commit if isinstance(made, Snapshot) else start
+                    await self._checkouts.dress(workspace, at, index)
+            except (GitFailed, OSError):
+                if await self.stands(author.task, start):
+                    raise  # it was not just taken away while it was looked at
+        if not made:
+            # The Player never began here, or a person took the workspace away: nothing is new.
+            return Snapshot(commit=start, tree=await self._store.tree_of(start), changed=False)
         await self._store.settle()
-        return taken
+        return made
 
     async def merge(
         self, author: Authorship, candidate: int, commit: str, onto: str
@@ -361,6 +359,8 @@ class GitRepository:
         while aside.exists():
             aside = aside.with_name(f"{aside.name}+")
         self._ours.discard(task)
+        if noted is not None and not noted.by_person and index.is_file():
+            await self._checkouts.dress(workspace, noted.start, index)  # its Player may be dead
         workspace.rename(aside)
         await self._linked.move(workspace, aside)
         if (made := made_by_setup(index)).is_file():
