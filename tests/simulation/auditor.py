@@ -8,6 +8,7 @@ from simulation.anything import Anything, holds
 from windlass.events import model as e
 from windlass.scheduler import decide, evidence
 from windlass.state import Phase, RunState, apply
+from windlass.state.demands import task_checks
 from windlass.state.transitions import HELPLESS
 from windlass.views.closing import closing
 from windlass.views.cost import run_cost
@@ -112,7 +113,7 @@ class Auditor:
         assert verdict.commit == event.commit == task.last.commit
         assert verdict.review is not None
         assert verdict.review.summary == state.specs[task.id].text
-        self.passes(event.commit, evidence.task_checks(state, task.id))
+        self.passes(event.commit, task_checks(state, task.id))
 
     def merged(self, event: e.TaskMerged, before: RunState, state: RunState) -> None:
         repository, tip = self.world.repository, state.tip
