@@ -279,15 +279,15 @@ class TestPeople:
             "Settings",
             "A run can be started.",
         ]
-        assert "  ok    key         ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL set" in lines
-        assert "  ok    p           run r1 is completed, 2 of 2 tasks merged" in lines
-        assert "  agents                 3                      default  (≥ 1, ≤ 64)" in lines
+        assert "  ok    key       ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL set" in lines
+        assert "  ok    p         run r1 is completed, 2 of 2 tasks merged" in lines
+        assert "  agents                3                      default  (≥ 1, ≤ 64)" in lines
 
     def test_what_must_be_mended(self, desk: Desk):
         answer = desk.call("doctor", ANTHROPIC_API_KEY="")
         assert answer.code == 2
         assert (
-            "  bad   key         no key for the agent in the environment\n"
-            "                    set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none\n"
+            "  bad   key       no key for the agent in the environment\n"
+            "                  set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none\n"
         ) in answer.out
         assert answer.out.endswith("\n1 thing to mend first.\n")

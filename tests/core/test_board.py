@@ -15,7 +15,7 @@ from windlass.plan import Task
 from windlass.state import apply
 from windlass.state.transitions import HELPLESS, Phase
 from windlass.views.board import Screen, board, bracketed, heartbeat
-from windlass.views.columns import ascii_only, columns, cut, folded, padded
+from windlass.views.columns import ascii_only, columns, cut, folded, hanging, padded
 from windlass.views.sights import WHOLE, seen
 from windlass.views.words import clock
 from worlds import NOON, World, plan_of, writes
@@ -484,3 +484,12 @@ class TestHeard:
         assert "starting" in told.shown()
         told.hear("T-01", "Writing d.py", role="player", n=2)
         assert "Writing d.py" in told.shown()
+
+
+def test_what_does_not_fit_beside_its_beginning_goes_on_below_it():
+    assert hanging("12:00  ", "aa bb", None) == ["12:00  aa bb"]
+    assert hanging("12:00  ", "aa bb", 12) == ["12:00  aa bb"]
+    below = ["12:00  a text of some", "       words"]
+    assert hanging("12:00  ", "a text of some words", 24) == below
+    assert hanging("12:00  ", "a text of some words", 9) == below, "no narrower than is legible"
+    assert hanging("12:00  ", "", 80) == ["12:00"]

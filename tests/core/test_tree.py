@@ -295,6 +295,11 @@ class TestClosing:
         assert "Next windlass run p.md    begin a new run\nwindlass land p.md " in told
         assert "windlass clean p.md" in told
 
+    def test_of_a_stage_that_failed(self):  # S3
+        told = self.end(ran(G3=nothing).state)
+        assert "Next windlass resume p.md --retry        reopen G3, and go on\n" in told
+        assert "windlass resume p.md --retry-stage  do the stage once more\n" in told
+
     def test_of_a_stage_that_did_not_verify(self):  # S6
         told = self.end(ran(spec(*_promising())).state)
         assert "STAGE Wave 1 did not verify\n" in told

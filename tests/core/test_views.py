@@ -642,6 +642,13 @@ Next git log --graph #..windlass/p/integration  look at them
         [line, *_] = closing(told.now, plan="p.md", workspaces="w")
         assert line.details[:2] == ("Not so.", "kept: w/T-01 · windlass log p:T-01")
 
+    def test_of_a_task_that_a_person_works_on(self):
+        told = Told(*tasks(1)).opened()
+        told.tell(e.TaskTaken(at=NOON, task="T-01", n=1, turn=1, start="c", onto=None, by="Ada"))
+        told.tell(e.RunEnded(at=NOON, status=e.RunEnd.NEEDS_HUMAN))
+        [*_, line] = closing(told.now, plan="p.md", workspaces="w")
+        assert line.text == "windlass give p:T-01  hand it back"
+
     def test_of_a_repository_with_a_remote(self):
         world = ran(A)
         there = Ground(commit=world.state.base, has_remote=True)
