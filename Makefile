@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := src/windlass/plan/*,src/windlass/events/*,src/windlass/state/*,src/windlass/dialects/*,src/windlass/scheduler/*,src/windlass/views/*,src/windlass/settings.py,src/windlass/secrets.py,src/windlass/errors.py
+POINTS ?= 1100
+SEED ?= 0
 
 .PHONY: help setup demo test core check bench sweep docs site lock clean
 help: ## Say what there is to make
@@ -46,8 +48,8 @@ bench: setup ## Measure; each figure beside the floor it stands on
 	$(BIN)/python bench/journal.py
 	$(BIN)/python bench/thousand.py
 
-sweep: setup ## Run the long sweeps as a whole
-	$(BIN)/windlass selftest crash --points 1100
+sweep: setup ## Run the long sweeps as a whole (POINTS=all SEED=1 for others)
+	$(BIN)/windlass selftest crash --points $(POINTS) --seed $(SEED)
 	$(BIN)/python -m pytest -n auto -m sweep
 
 docs: setup ## Write the generated pages of the documentation anew

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,23 @@ def test_of_git_and_the_journal_what_they_said_is_quoted(tmp_path: Path):
     assert trouble(failed, [tmp_path]).what == failed.message
     stuck = JournalUnwritable("the journal cannot be used: disk I/O error", hint="resume")
     assert trouble(stuck, [tmp_path]).what == stuck.message
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (sqlite3.SQLITE_FULL, "the disk is full"),
+        (sqlite3.SQLITE_IOERR_FSYNC, "the disk cannot be read or written"),
+        (sqlite3.SQLITE_READONLY_DBMOVED, "the disk has become read-only"),
+    ],
+)
+def test_what_sqlite_met_has_a_name_though_the_disk_is_well_again(
+    tmp_path: Path, number: int, name: str
+):
+    stuck = JournalUnwritable("the journal cannot be used: no", hint="resume")
+    stuck.__cause__ = cause = sqlite3.OperationalError("no")
+    cause.sqlite_errorcode = number
+    assert trouble(stuck, [tmp_path]).what == f"{name} ({stuck.message})"
 
 
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap makes a disk that is read-only")

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from windlass.cli.rehearsals import series
 from windlass.cli.rehearsals.judge import INTEGRATION, Judge
 from windlass.cli.rehearsals.place import Place, Rehearsals
 from windlass.cli.rehearsals.series import KINDS, Share, Stand, quiet_folder
-from windlass.cli.rehearsals.sweep import Sweep, doubles, spread
+from windlass.cli.rehearsals.sweep import ERRORS, Finding, Sweep, doubles, misspoken, spread
+from windlass.cli.selftest import ALL, tally
 from windlass.testing.faults.shim import Mode
 from windlass.testing.faults.story import PLAN_ID, STATE_FILE
 
@@ -191,6 +193,50 @@ def test_the_judge_sees(judged: tuple[Place, Judge], fault: str):
     place, judge = judged
     SPOILT[fault](place)
     assert fault in " ".join(judge.faults(breaks=0))
+
+
+ON = "then go on with `windlass resume plan.md`"
+FULL, BROKEN = (
+    f"the disk is full: 'x'; make room, {ON}",
+    f"the disk cannot be read or written; {ON}",
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "mode", "wrong"),
+    [
+        (4, FULL, Mode.FAIL_ON, []),
+        (0, "", Mode.FAIL_ON, []),
+        (1, FULL, Mode.FAIL, ["a disk that fails gives 1, not 4"]),
+        (4, "the disk is full", Mode.FAIL, ["it does not say how to go on"]),
+        (4, f"mend that, {ON}", Mode.FAIL, ["it does not say that the disk is full"]),
+        (4, BROKEN, Mode.FAIL_ON, ["it does not say that the disk is full"]),
+        (4, f"`git add` failed with 128: no; {ON}", Mode.FAIL_ON, ["it does not say that the"]),
+        (4, f"`git add` failed with 128: no; {ON}", Mode.FAIL, []),
+        (4, BROKEN, Mode.FAIL, []),
+    ],
+)
+def test_the_judge_hears(code: int, said: str, mode: Mode, wrong: list[str]):
+    """A disk that fails is called by its own name, and what to do next is said."""
+    heard = list(misspoken(code, said, errno.ENOSPC, mode))
+    assert len(heard) == len(wrong)
+    assert all(word in fault for word, fault in zip(wrong, heard, strict=True))
+
+
+def test_held_and_broken_points_make_up_all_that_count():
+    held, missed = Finding(name="a", reached=True), Finding(name="b", reached=False)
+    broken = Finding(name="c", reached=True, faults=("x",))
+    unreached = Finding(name="d", reached=False, faults=("x",))
+    assert tally([held, held, missed, broken, unreached]) == (4, [broken, unreached])
+
+
+def test_every_call_can_be_asked_for():
+    assert spread(3400, ALL) == list(range(1, 3401))
+    assert [first for first, _ in doubles(3400, ALL // 2)] == list(range(1, 3401))
+    # Six seeds have every error at every call, that call alone and all from it on.
+    for i in range(6):
+        tried = {series.fault(i + seed) for seed in range(6)}
+        assert len(tried) == len(ERRORS) * 2
 
 
 def test_the_judge_sees_what_is_left_running(judged: tuple[Place, Judge], monkeypatch):

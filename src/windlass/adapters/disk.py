@@ -1,11 +1,13 @@
 """What ails a disk, in words for people, each with its cure.
 
-Law: the error's own number tells, and where there is none (git and SQLite say only that it did not
-work) a small file is written to see; what a program printed is quoted, and never searched.
+Law: the error's own number tells; where there is none (git says only that it did not work), or
+only SQLite's, a small file is written to see first. What a program printed is quoted, and never
+searched.
 """
 
 import errno
 import os
+import sqlite3
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +33,15 @@ _NAMES: Mapping[int, tuple[str, str]] = MappingProxyType(
 )
 """By the number of the error: what it is called, and what helps."""
 
+_SQLITE: Mapping[int, int] = MappingProxyType(
+    {
+        sqlite3.SQLITE_FULL: errno.ENOSPC,
+        sqlite3.SQLITE_IOERR: errno.EIO,
+        sqlite3.SQLITE_READONLY: errno.EROFS,
+    }
+)
+"""What its own numbers stand for; of several that make one up, the lowest byte tells the kind."""
+
 
 class Trouble(Struct, frozen=True):
     """What is wrong, and what helps."""
@@ -46,7 +57,15 @@ def trouble(error: Exception, folders: Iterable[Path]) -> Trouble:
     for folder in folders:
         if (found := _tried(folder)) is not None:
             return Trouble(f"{_named(found).what} ({_said(error)})", _named(found).cure)
+    if (number := _SQLITE.get(getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF)) is not None:
+        name, cure = _NAMES[number]  # it has passed by now, or the disk fails there and not here
+        return Trouble(f"{name} ({_said(error)})", cure)
     return Trouble(_said(error), "mend that")
+
+
+def name_of(number: int) -> str:
+    """What people are told that an error of that number is."""
+    return _NAMES[number][0]
 
 
 def _named(error: OSError) -> Trouble:

@@ -1,6 +1,5 @@
 """Series: so many points of one kind, shared out among places that work side by side."""
 
-import errno
 import os
 import queue
 import tempfile
@@ -15,11 +14,10 @@ from msgspec import Struct
 
 from windlass.cli.rehearsals.place import Rehearsals
 from windlass.cli.rehearsals.power import PowerLoss
-from windlass.cli.rehearsals.sweep import Finding, Sweep, doubles, spread
+from windlass.cli.rehearsals.sweep import ERRORS, Finding, Sweep, doubles, spread
 from windlass.testing.faults.disk import SURVIVALS
 from windlass.testing.faults.shim import Mode
 
-ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS)
 MODES = (Mode.FAIL, Mode.FAIL_ON)
 QUIET_MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made there
 """Where syncs cost nothing; that they are made in time is what is looked at, not how long."""
@@ -56,6 +54,11 @@ class Stand:
         """Whether the calls of git are seen too."""
         return self._rehearsals.sees_all
 
+    @property
+    def calls(self) -> int:
+        """How many calls of an unbroken run can be hit."""
+        return self._sweep.calls
+
     def killed(self, share: Share) -> Iterator[Finding]:
         """Killed at a point, and resumed."""
         for at in _part(spread(self._sweep.calls, share.count, share.seed), share):
@@ -75,11 +78,18 @@ class Stand:
             yield self._power.at(moment, SURVIVALS[i % len(SURVIVALS)], share.seed + i)
 
     def failing(self, share: Share) -> Iterator[Finding]:
-        """A full, a broken and a read-only disk, for one call or for all that follow."""
-        points = enumerate(spread(self._sweep.calls, share.count, share.seed))
+        """A full, a broken and a read-only disk, for one call or for all that follow.
+
+        Six seeds in a row have each of the six at each point, where all points are swept.
+        """
+        points = enumerate(spread(self._sweep.calls, share.count, share.seed), start=share.seed)
         for i, at in _part(list(points), share):
-            mode = MODES[i // len(ERRORS) % len(MODES)]
-            yield self._sweep.failed(at, ERRORS[i % len(ERRORS)], mode)
+            yield self._sweep.failed(at, *fault(i))
+
+
+def fault(i: int) -> tuple[int, Mode]:
+    """What happens to the disk at the i-th point: all there is in six points, or in six seeds."""
+    return ERRORS[i % len(ERRORS)], MODES[i // len(ERRORS) % len(MODES)]
 
 
 T = TypeVar("T")
@@ -125,6 +135,11 @@ class Stands:
     def sees_all(self) -> bool:
         """Whether the calls of git are seen too."""
         return all(stand.sees_all for stand in self._stands)
+
+    @property
+    def calls(self) -> int:
+        """How many calls of a run can be hit."""
+        return max(stand.calls for stand in self._stands)
 
     def sweep(self, kind: str, count: int, seed: int = 0) -> Iterator[Finding]:
         """All points of a series, as they are found."""

@@ -13,10 +13,14 @@ from msgspec import Struct
 
 from windlass.cli.rehearsals.judge import Judge
 from windlass.cli.rehearsals.place import Rehearsals
+from windlass.cli.wiring.rehearsal import name_of
 from windlass.testing.faults.shim import Hit, Mode
 
 RESUMES = 3
 """How many times one may have to say `windlass resume` after a fault that was cured."""
+
+ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS)
+"""How a disk fails."""
 
 PAUSED = 4
 """The exit code of a run that can be resumed."""
@@ -85,7 +89,7 @@ class Sweep:
         kind = "" if mode is Mode.FAIL else " and on"
         where = _short(hit.where, self._run.place.repo)
         name = f"{errno.errorcode[error]} at {at}{kind} {hit.what} {where}"
-        wrong = tuple(_misspoken(code, said)) if hit.fired else ()
+        wrong = tuple(misspoken(code, said, error, mode)) if hit.fired else ()
         # Also where it came to its end: its state files may be behind, and `resume` writes them.
         found = self.resumed(name, reached=hit.fired > 0, breaks=1)
         told = f"{found.said} | before: [{code}] {said}" if found.faults or wrong else ""
@@ -134,12 +138,21 @@ class Sweep:
         return self._run.place.said.read_text(encoding="utf-8", errors="replace")
 
 
-def _misspoken(code: int, said: str) -> Iterator[str]:
+def misspoken(code: int, said: str, error: int, mode: Mode) -> Iterator[str]:
     """What is wrong with how a run ended that could not write."""
     if code not in {0, PAUSED}:
         yield f"a disk that fails gives {code}, not {PAUSED}"
-    if code == PAUSED and not ("windlass resume plan.md" in said or "windlass run plan.md" in said):
+    if code != PAUSED:
+        return
+    if not ("windlass resume plan.md" in said or "windlass run plan.md" in said):
         yield "it does not say how to go on"
+    words = [name_of(error)]
+    if mode is Mode.FAIL:
+        # Whoever met it may have no number to tell, and by now the disk is well again: then it is
+        # the kind of trouble that SQLite has, or git's own words.
+        words += [name_of(number) for number in ERRORS] + [" failed with "]
+    if not any(word in said for word in words):
+        yield f"it does not say that {name_of(error)}"
 
 
 def _short(path: str, root: Path) -> str:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path, PurePath
 
 from windlass.adapters import processes
+from windlass.adapters.disk import name_of
 from windlass.adapters.leftovers import MARKER
 from windlass.adapters.sandbox import Box, Sandbox
 from windlass.cli.wiring.project import Project
@@ -11,6 +12,8 @@ from windlass.events.model import Failure
 from windlass.ports import Activity, Brief, Report, Watch
 from windlass.settings import Settings
 from windlass.testing.faults.story import COST, PLAN_ID, SCRIPT, reviewed
+
+__all__ = ["TinyAgent", "left_running", "name_of"]
 
 TIMEOUT = 60
 
