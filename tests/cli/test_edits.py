@@ -53,6 +53,17 @@ def test_what_is_stale_is_said_and_done_again_only_on_request(desk, done):
     assert told["status"] == "completed"
 
 
+def test_status_says_what_is_stale_and_the_command_for_it(desk, done):  # B7
+    assert "stale" not in desk.call("status", "plan").out
+    plan = desk.repo / "plan.md"
+    edited = plan.read_text().replace("1.1.txt is there", "1.1.txt says ONE")
+    plan.write_text(edited + "\n## Task 1.9: Write 1.9.txt\n\n- [ ] it is there\n")
+    quick_run(desk.repo, parts(**{"1.9": "nine\n"}))
+    told = desk.call("status", "plan").out
+    assert told.count("stale") == 1
+    assert "windlass retry plan:1.1" in told
+
+
 def test_without_an_edit_there_is_nothing_to_show(desk, done):
     code, out, _ = desk.call("plan", "plan.md", "--diff")
     assert (code, out) == (0, "The plan is as the last run knows it.\n")

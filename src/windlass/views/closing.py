@@ -68,12 +68,18 @@ def _troubles(state: RunState, workspaces: str) -> list[Line]:
             asked, *ways = what_it_needs(task, state)
             lines.append(Line("NEEDS YOU", name, (asked, *kept, *ways)))
         elif state.is_stale(task.id):
-            again = f"windlass retry {state.plan.id}:{task.id}"
-            told = "merged for what the plan said then; to have it done as it says now:"
-            lines.append(Line("STALE", name, (told, again)))
+            lines.append(Line("STALE", name, why_stale(state, task.id)[1:]))
         elif words[task.id] == "blocked":
             lines.append(Line("BLOCKED", f"{name} · needs {blocked(state)[task.id]}"))
     return lines + _stage_trouble(state)
+
+
+def why_stale(state: RunState, task_id: str) -> tuple[str, ...]:
+    """What is to be known of a task that was merged for what the plan said before; else nothing."""
+    if not state.is_stale(task_id):
+        return ()
+    told = "merged for what the plan said then; to have it done as it says now:"
+    return ("stale", told, f"windlass retry {state.plan.id}:{task_id}")
 
 
 def _abandoned(state: RunState, task: TaskState, name: str, kept: tuple[str, ...]) -> Line:
