@@ -392,6 +392,17 @@ class TestStages:
         assert unverified.call("land", "plan", "--yes").code == 0
         assert unverified.git("rev-parse", "main") != main
 
+    def test_a_stage_that_is_shown_can_be_named_where_none_waits_for_it(self, desk: Desk):  # S3
+        built(desk, STAGED)
+        parts = {"1.1": {"1.txt": "1"}, "2.1": {"2.txt": "2"}}
+        assert quick_run(desk.repo, ScriptedAgent(parts)).ended == "completed"
+        assert "Phase 1: Setup" in desk.call("status", "plan").out
+        answer = desk.call("retry", "Phase 1: Setup")
+        assert answer.code == 0, answer.err
+        reopened = [event for event in events(desk) if isinstance(event, e.TaskReopened)]
+        assert [event.task for event in reopened] == ["1.1"]
+        assert quick_run(desk.repo, ScriptedAgent(parts)).ended == "completed"
+
     def test_a_stage_is_done_once_more_and_told_why(self, unverified: Desk):  # S3 S6
         assert unverified.call("retry", "Phase 1: Setup").code == 0
         agent = ScriptedAgent({"1.1": {"bad.py": "def f(): ...\n"}, "2.1": {"2.txt": "2"}})

@@ -14,7 +14,6 @@ from windlass.dialects import load, refers_to
 from windlass.errors import BadInput, PlanError, WindlassError
 from windlass.plan import Plan
 from windlass.state import RunState
-from windlass.state.stages import barriers
 from windlass.views.outcome import is_finished, run_status
 from windlass.views.words import one_line
 
@@ -114,7 +113,7 @@ def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[Ru
     what = "task or stage" if stages else "task"
 
     def has(state: RunState, name: str) -> bool:
-        return name in state.tasks or (stages and name in barriers(state))
+        return name in state.tasks or (stages and name in state.index.stages)
 
     for plan, name in _split(project, typed):
         state = last_run(project, plan)

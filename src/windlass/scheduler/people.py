@@ -8,7 +8,6 @@ from windlass.events import model as e
 from windlass.ports import Message
 from windlass.scheduler import barriers, priority, stages
 from windlass.state import Phase, RunState, TaskState
-from windlass.state.stages import barriers as stage_names
 from windlass.state.transitions import TASK_TRANSITIONS
 
 Words: TypeAlias = tuple[e.Event, ...]
@@ -28,7 +27,7 @@ def spoken(message: Message, state: RunState, at: datetime) -> Words:
         fact = _TO_A_TASK[message.command](message, state, task, at)
         if fact is not None and type(fact) in TASK_TRANSITIONS[task.phase]:
             return (fact,)
-    if message.task in stage_names(state) and message.command in _TO_A_STAGE:
+    if message.task in state.index.stages and message.command in _TO_A_STAGE:
         return _TO_A_STAGE[message.command](message.task, state, at)
     return ()
 

@@ -15,7 +15,6 @@ from windlass.errors import BadInput
 from windlass.events.model import Entry, RunStarted
 from windlass.state import Attempt, RunState, apply
 from windlass.state.demands import task_checks
-from windlass.state.stages import barriers
 from windlass.state.transitions import HELPLESS
 from windlass.views.bills import bills, totals, whole
 from windlass.views.closing import asks
@@ -171,7 +170,7 @@ class Looking:
             state = self.project.last_run(plan_id)
             if state is None:
                 continue
-            if name in state.tasks or (stages and name in barriers(state)):
+            if name in state.tasks or (stages and name in state.index.stages):
                 found.append((state, name))
         if len(found) == 1:
             return found[0]
