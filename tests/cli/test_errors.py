@@ -376,12 +376,12 @@ class TestRuns:
     def test_status_without_any_run(self, desk: Desk):
         assert refused(desk, "status") == ("no plan was run here yet; start one: windlass run PLAN")
         assert refused(desk, "status", "plan.md", "--json") == (
-            "plan 'plan' was never run here; start it: windlass run PLAN"
+            "plan 'plan' was never run here; start it: windlass run plan.md"
         )
 
     def test_diff_of_an_unknown_task(self, desk: Desk):
         assert refused(desk, "diff", "9.9") == (
-            "no plan that was run here has a task '9.9'; `windlass status`"
+            "no plan that was run here has a task '9.9'; start one: windlass run PLAN"
         )
         assert refused(desk, "diff", "plan:9.9") == (
             "plan: no such file or plan; name a Markdown file with tasks"
@@ -389,7 +389,7 @@ class TestRuns:
 
     def test_stop_of_a_plan_that_was_never_run(self, desk: Desk):
         assert refused(desk, "stop", "plan.md") == (
-            "no run of 'plan' is going on; `windlass status`"
+            "plan 'plan' was never run here; start it: windlass run plan.md"
         )
 
     def test_a_second_run_of_a_plan(self, desk: Desk):  # K4
@@ -466,5 +466,5 @@ class TestRuns:
 
     def test_log_of_a_plan_that_was_never_run(self, desk: Desk):
         assert refused(desk, "log", "plan.md") == (
-            "plan 'plan' was never run here; start it: windlass run PLAN"
+            "plan 'plan' was never run here; start it: windlass run plan.md"
         )

@@ -285,14 +285,23 @@ def test_who_resumes_or_begins_anew_without_a_journal_is_told(stage: Lost):
         assert "windlass recover plan" in err
 
 
-@pytest.mark.parametrize("command", ["status", "resume", "history", "costs", "clean", "land"])
-def test_whoever_looks_for_a_run_whose_journal_is_gone_is_told(stage: Lost, command: str):
+SAID = ("reset", "retry", "take", "give", "approve", "diff")
+LOOKED = ("status", "log", "history", "costs", "report", "clean", "land", "pr")
+RESTED = ("resume", "pause", "stop", "abort")
+
+
+def test_whoever_looks_for_a_run_whose_journal_is_gone_is_told(stage: Lost):  # X10
     shutil.rmtree(stage.repo / ".windlass")
-    code, out, err = stage.tell(command)
-    assert (code, out) == (2, "")
-    assert err.endswith(
-        ": git has runs of plan, and no journal tells of them; rebuild it: windlass recover plan\n"
-    )
+    for args in (
+        *((command,) for command in (*LOOKED, *RESTED)),
+        *((command, "plan.md") for command in (*LOOKED, *RESTED)),
+        *((command, "1.2") for command in SAID),
+        ("answer", "1.2", "yes"),
+        ("retry", "plan:1.2"),
+    ):
+        code, out, err = stage.tell(*args)
+        assert (code, out) == (2, ""), args
+        assert "windlass recover plan" in err, args
 
 
 def test_while_somebody_else_has_the_plan_nothing_is_recovered(stage: Lost):

@@ -67,7 +67,10 @@ def plan_id_of(project: Project, typed: str | None) -> str:
         return typed
     if (recorded := _recorded(project, typed)) is not None:
         return recorded.plan.id
-    return read_plan(project, typed).id
+    plan_id = read_plan(project, typed).id
+    if plan_id not in project.plans():
+        raise plan_never_run(project, plan_id, typed)
+    return plan_id
 
 
 def last_run(project: Project, typed: str | None) -> RunState:
@@ -75,10 +78,7 @@ def last_run(project: Project, typed: str | None) -> RunState:
     plan_id = plan_id_of(project, typed)
     state = project.last_run(plan_id)
     if state is None:
-        raise BadInput(
-            f"plan {plan_id!r} was never run here",
-            hint=f"start it: windlass run {typed or plan_id}",
-        )
+        raise plan_never_run(project, plan_id, typed or plan_id)
     return state
 
 
@@ -130,7 +130,8 @@ def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[Ru
     plan, _, name = typed.rpartition(":")
     if plan:
         last_run(project, plan)  # which says why there is no such plan
-    raise BadInput(f"no plan that was run here has a {what} {typed!r}", hint="`windlass status`")
+    said = f"no plan that was run here has a {what} {typed!r}"
+    raise BadInput(said, hint="`windlass status`") if any(states) else never_run(project, said)
 
 
 def _split(project: Project, typed: str) -> Iterator[tuple[str, str]]:
@@ -220,6 +221,16 @@ def _only_unfinished(project: Project) -> str:
         raise never_run(project, "there is no unfinished run here")
     cure = "name the plan, or start one: windlass run PLAN"
     raise BadInput(f"there is no unfinished run here: {_listed(states)}", hint=cure)
+
+
+def plan_never_run(project: Project, plan_id: str, typed: str) -> BadInput:
+    """What is said of a plan that has no journal; git may know better."""
+    if pinned := plans_in_git(project).get(plan_id):
+        return BadInput(
+            f"plan {plan_id!r} has no journal, and git has run {', '.join(pinned)} of it",
+            hint=f"rebuild it: windlass recover {plan_id}",
+        )
+    return BadInput(f"plan {plan_id!r} was never run here", hint=f"start it: windlass run {typed}")
 
 
 def never_run(project: Project, said: str = "no plan was run here yet") -> BadInput:

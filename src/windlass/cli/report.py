@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from windlass.cli.finding import plan_id_of
+from windlass.cli.finding import never_run, plan_id_of
 from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project
 from windlass.cli.wiring.reporting import gathered, put
@@ -76,7 +76,7 @@ def _meant(project: Project) -> str:
     """The plan whose run is not finished, where there is one such; else the one that ran last."""
     states = [state for each in project.plans() if (state := project.last_run(each)) is not None]
     if not states:
-        raise BadInput("no plan was run here yet", hint="start one: windlass run PLAN")
+        raise never_run(project)
     unfinished = [state for state in states if not is_finished(state)]
     if len(unfinished) == 1:
         return unfinished[0].plan.id
