@@ -161,8 +161,8 @@ async def test_actions_do_what_the_commands_do(asking: "Asked"):
         assert run["needs"] == [{"task": "a", "status": "needs_human", "asks": "Which colour?"}]
         assert "is empty" in await refused(client, "answer", task="a", text=" ")
         assert "longer than" in await refused(client, "answer", task="a", text="x" * 20_001)
-        assert "does not wait" in await refused(client, "approve", task="a")
-        assert "does not wait" in await refused(client, "retry", task="a")
+        assert "cannot be approved" in await refused(client, "approve", task="a")
+        assert "cannot be retried" in await refused(client, "retry", task="a")
         said = await told(client, "answer", task="a", text='"blue" $(x)\nplease')
         assert said == {"said": "Recorded. Go on with: windlass resume p"}
         assert "no run of 'p' is going on" in await refused(client, "stop")

@@ -237,12 +237,19 @@ class TestTake:
         assert Path(answer.out.strip()) == workspace
         assert "is with Ada already" in answer.err
 
-    @pytest.mark.parametrize("task", ["1.1", "1.3", "9.9"])
-    def test_what_cannot_be_taken_is_refused(self, paused: Desk, task: str):
+    @pytest.mark.parametrize(
+        ("task", "why"),
+        [
+            ("1.1", "it is merged; windlass retry plan:1.1"),
+            ("1.3", "it needs 1.2, not merged yet; take 1.2 first"),
+            ("9.9", "no plan that was run here has a task '9.9'"),
+        ],
+    )
+    def test_what_cannot_be_taken_is_refused_and_told_why(self, paused: Desk, task: str, why: str):
         before = events(paused)
         answer = paused.call("take", task)
         assert answer.code == 2
-        assert task in answer.err
+        assert why in answer.err
         assert events(paused) == before
 
     def test_nothing_is_recorded_where_git_lacks_what_the_journal_speaks_of(self, paused: Desk):

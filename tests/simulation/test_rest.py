@@ -11,8 +11,9 @@ from windlass.ports import Message, Report
 from windlass.runner import lend, loop
 from windlass.scheduler.people import spoken
 from windlass.settings import Settings
-from windlass.state import Phase, apply
+from windlass.state import Phase, RunState, apply, fold
 from windlass.testing.memory import MemoryInbox
+from windlass.views.refusals import refusal
 from windlass.views.story import line_of
 from worlds import NOON, World, plan_of, writes
 
@@ -364,6 +365,43 @@ def test_the_scenario_belongs_to_nobody():
     world.go()
     assert not can_say(world, "reset", "e2e")
     assert not can_say(world, "take", "e2e")
+
+
+def test_whatever_cannot_be_said_is_refused_with_its_reason():  # B8 X8
+    scenario = Task(id="e2e", title="try it", scenario=True)
+    world = World(plan_of(A, B, scenario), {**PLAYS, "e2e": PLAYS["a"]})
+    world.go()
+    events = world.events
+
+    def until(kind: type[e.Event]) -> RunState:
+        """As it was when that had first happened to the first task."""
+        at = next(i for i, ev in enumerate(events, 1) if isinstance(ev, kind) and ev.task == "a")
+        state = fold(events[:at])
+        assert state is not None
+        return state
+
+    playing, nothing = until(e.PlayerStarted), "only what is merged or abandoned is done once more"
+    for state, command, task, why in (
+        (playing, "take", "a", "it is worked on"),
+        (playing, "take", "b", "it needs a, not merged yet"),
+        (playing, "take", "e2e", "it is the plan's scenario, which is tried on what was merged"),
+        (until(e.PlayerFinished), "take", "a", "its turn is not over, it is in_progress"),
+        (world.state, "take", "a", "it is merged"),
+        (playing, "reset", "a", "it is worked on"),
+        (playing, "reset", "b", "nothing was done for it yet, it is pending"),
+        (world.state, "reset undo", "a", "it was not reset, or was begun since"),
+        (playing, "retry", "b", f"{nothing}, it is pending"),
+        (until(e.SnapshotTaken), "retry", "a", f"{nothing}, it is verifying"),
+        (playing, "give", "a", "nobody has taken it, it is in_progress"),
+        (playing, "approve", "a", "nobody is asked to let it start, it is in_progress"),
+        (playing, "answer", "a", "it asks nothing, it is in_progress"),
+    ):
+        name, _, text = command.partition(" ")
+        assert not spoken(Message(command=name, task=task, text=text), state, NOON)
+        said, cure = refusal(name, state, task, undo=text == "undo")
+        assert said.startswith(f"task {task!r} cannot be ")
+        assert said.endswith(f": {why}")
+        assert cure
 
 
 def test_nothing_that_is_said_wakes_a_run_that_was_given_up():  # S3

@@ -13,7 +13,7 @@ from windlass.ports import Message
 from windlass.scheduler.people import spoken
 from windlass.state import RunState, apply
 from windlass.state.transitions import UNDER_WAY
-from windlass.views.outcome import task_statuses
+from windlass.views.refusals import refusal
 
 
 def say(project: Project, typed: str, command: str, text: str = "", *, stages: bool = False) -> int:
@@ -94,8 +94,6 @@ def _refuse_useless(message: Message, state: RunState, heard: tuple[Event, ...])
             f"stage {message.task!r} does not wait for that",
             hint="`windlass status` shows how it stands",
         )
-    status = task_statuses(state)[message.task]
-    raise BadInput(
-        f"task {message.task!r} does not wait for that: it is {status}",
-        hint="`windlass status` shows what waits for you",
-    )
+    undo = message.command == "reset" and message.text == "undo"
+    said, cure = refusal(message.command, state, message.task, undo=undo)
+    raise BadInput(said, hint=cure)
