@@ -91,8 +91,8 @@ def costs_a_turn(was: Callable[..., Any]) -> Callable[..., Any]:
 def interrupted_costs_a_turn(was: Callable[..., Any]) -> Callable[..., Any]:
     """A process that dies is taken for code that fails."""
 
-    def interrupted(task: Any, event: Any, *, known: bool) -> Any:
-        after = was(task, event, known=known)
+    def interrupted(task: Any, event: Any, **how: Any) -> Any:
+        after = was(task, event, **how)
         return replace(after, turn=task.turn + (task.phase is Phase.PLAYING))
 
     return interrupted
