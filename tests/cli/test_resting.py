@@ -317,6 +317,26 @@ class TestAsking:
         again = [x for x in facts(folder) if isinstance(x, e.StageRetried | e.TaskReopened)]
         assert [getattr(x, "task", "stage 2") for x in again] == ["stage 2", "G2", "G3"]
 
+    def test_what_the_plan_does_not_have_cannot_be_asked_for(self, spec: Desk):
+        for args, said in (
+            (("--task", "G9"), "plan 'SPEC-001' has no task 'G9'"),
+            (("--stage", "9"), "plan 'SPEC-001' has no stage '9'"),
+        ):
+            answer = spec.call("run", SPEC_PATH, *args)
+            assert answer.code == 2
+            assert said in answer.err
+        assert not (spec.repo / ".windlass").exists()
+
+    def test_a_stage_is_asked_for_by_the_tasks_in_it(self, spec: Desk):
+        with spec.windlass("run", SPEC_PATH, "--stage", "2", "--task", "G1") as process:
+            folder = spec.repo / ".windlass/plans/SPEC-001"
+            eventually(lambda: (folder / "journal.db").exists() and facts(folder))
+            process.terminate()
+            process.communicate(timeout=60)
+        began = facts(folder)[0]
+        assert isinstance(began, e.RunStarted)
+        assert began.only == ("G1", "G2", "G3")
+
     def test_what_mends_a_run_begins_none(self, sequence: Desk):
         quick_run(sequence.repo, ScriptedAgent(SEQUENCE))
         answer = sequence.call("run", "plan.md", "--retry")

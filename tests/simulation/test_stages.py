@@ -8,8 +8,10 @@ from windlass.events import model as e
 from windlass.plan import Plan, Stage, Task
 from windlass.settings import Settings
 from windlass.state import Phase, apply
+from windlass.state.selection import chosen, is_done
 from windlass.state.transitions import IN_MERGE
 from windlass.testing.memory import Play
+from windlass.views.outcome import exit_code, is_finished
 from worlds import World, plan_of, writes
 
 A = Task(id="a", title="a", stage="1")
@@ -161,3 +163,68 @@ def test_what_the_last_stage_must_show_is_looked_at_in_the_end():
     assert world.state.done == ("a", "c")
     assert world.state.ended is e.RunEnd.NEEDS_HUMAN
     assert "smoke" in world.state.reason
+
+
+class TestSelection:
+    """A person wants some of the plan only."""
+
+    TASKS = (
+        Task(id="a", title="a", stage="1"),
+        Task(id="b", title="b", stage="1"),
+        Task(id="c", title="c", stage="2", depends_on=("a",)),
+        Task(id="d", title="d", stage="3", depends_on=("c",)),
+    )
+
+    def ran(self, *only: str, waiting: bool = False) -> World:
+        plan = plan_of(*self.TASKS, dialect="feature")
+        if waiting:
+            plan = replace(plan, stages=tuple(Stage(name=name) for name in "123"))
+        world = World(plan, {id_: writes(id_, "1") for id_ in "abcd"})
+        first = world.first(None, None)
+        assert isinstance(first, e.RunStarted)
+        start, asked = world.first, replace(first, only=only)
+        world.first = lambda _state, _settings: asked
+        world.go()
+        world.first = start
+        return world
+
+    def test_only_what_was_asked_for_begins_with_what_it_needs(self):
+        world = self.ran("c")
+        assert world.state.done == ("a", "c")
+        assert {id_ for id_, _ in world.agent.calls} == {"a", "c"}
+        assert world.state.ended is e.RunEnd.STOPPED
+        told = "c merged, as was asked; of the plan, 2 not merged yet"
+        assert world.state.reason == told
+        assert exit_code(world.state) == 0, "all that was asked for is there"
+        assert not is_finished(world.state)
+
+    def test_where_stages_wait_for_each_other_those_before_are_needed(self):
+        world = self.ran("c", waiting=True)
+        assert set(world.state.done) == {"a", "b", "c"}
+        assert exit_code(world.state) == 0
+
+    def test_a_resume_without_a_word_does_the_rest(self):
+        world = self.ran("a")
+        world.go()
+        assert world.state.ended is e.RunEnd.COMPLETED
+        assert set(world.state.done) == set("abcd")
+        assert len(world.agent.calls) == 4, "nothing is paid for twice"
+
+    def test_a_task_that_the_plan_has_no_more_is_not_waited_for(self):
+        world = self.ran("c", "d")
+        state = replace(world.state, only=("gone",))
+        assert chosen(state) == frozenset()
+        assert is_done(state)
+
+    def test_what_does_not_come_about_ends_as_ever(self):
+        plan = plan_of(*self.TASKS[:2], dialect="feature")
+        world = World(plan, {"a": lambda *_: None, "b": writes("b", "1")})
+        first = world.first(None, Settings(checks=("test",), max_turns=1))
+        assert isinstance(first, e.RunStarted)
+        asked = replace(first, only=("a",))
+        world.first = lambda _state, _settings: asked
+        world.go()
+        assert world.state.ended is e.RunEnd.FAILED
+        assert exit_code(world.state) == 1
+        stopped = replace(world.state, ended=None)
+        assert exit_code(stopped) == 4

@@ -10,6 +10,7 @@ from msgspec import Struct
 from windlass.cli.saying import record
 from windlass.cli.wiring import Project, WritableJournal
 from windlass.errors import BadInput, Unanswered
+from windlass.plan import Plan
 from windlass.ports import Message
 from windlass.state import RunState
 from windlass.views.choices import ABORT, RESTART, Choice, choices, how_to_go_on, unfinished
@@ -51,6 +52,20 @@ def decided(
     if choice == "resume" and len(offered) == 1:
         return Answer("resume")
     return _asked(before, offered if resuming else (*offered, RESTART))
+
+
+def asked_for(plan: Plan, options: dict[str, Any]) -> tuple[str, ...]:
+    """The tasks that `--task` and `--stage` name; none where all of the plan is wanted."""
+    tasks: tuple[str, ...] = options.get("only_tasks") or ()
+    stage: str | None = options.get("only_stage")
+    known, cure = {task.id: task.stage for task in plan.tasks}, "`windlass plan` lists what it has"
+    for id_ in tasks:
+        if id_ not in known:
+            raise BadInput(f"plan {plan.id!r} has no task {id_!r}", hint=cure)
+    inside = [id_ for id_, name in known.items() if stage is not None and name == stage]
+    if stage is not None and not inside:
+        raise BadInput(f"plan {plan.id!r} has no stage {stage!r}", hint=cure)
+    return tuple(dict.fromkeys((*tasks, *inside)))
 
 
 def said(

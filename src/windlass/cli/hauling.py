@@ -12,7 +12,7 @@ import anyio
 from msgspec import Struct
 
 from windlass.cli.abort import ABORT as ABORT_RUN
-from windlass.cli.asking import Answer, decided, said
+from windlass.cli.asking import Answer, asked_for, decided, said
 from windlass.cli.config import Configuration, configure, variable
 from windlass.cli.options import settings_of
 from windlass.cli.resting import record_end
@@ -56,7 +56,7 @@ from windlass.state import RunState, apply, runs
 from windlass.views.choices import ABORT, RESTART
 from windlass.views.closing import closing
 from windlass.views.edits import edit_lines
-from windlass.views.outcome import EXIT_CODES, is_finished, run_status
+from windlass.views.outcome import exit_code, is_finished, run_status
 from windlass.views.words import plural
 
 
@@ -81,7 +81,7 @@ def start_or_resume(project: Project, plan: Plan, request: Request) -> int:
         state = hauling.go()
     except (OSError, GitFailed, JournalUnwritable) as error:
         raise hauling.interrupted(error) from error
-    code = EXIT_CODES[state.ended or RunEnd.STOPPED]
+    code = exit_code(state)
     if code or request.options.get("pr") is False:
         return code
     from windlass.cli.pr import offer
@@ -102,6 +102,7 @@ class _Hauling:
         self._screen, self._data = screens(
             request.options, project.environment, left=self._unread.set
         )
+        self._only = asked_for(plan, request.options)
         _refuse_without_credentials(project)
         _refuse_none_by_habit(configuration)
         _refuse_command_in_file(configuration)
@@ -189,6 +190,7 @@ class _Hauling:
                 self._base,
                 world.sandbox.level,
                 metered=world.metered,
+                only=self._only,
                 estimates=learnt(runs(entry.event for entry in journal.read()), self._plan),
             )
         else:
@@ -197,6 +199,7 @@ class _Hauling:
                 world.sandbox.level,
                 self._moved(before),
                 metered=world.metered,
+                only=self._only,
             )
         forget_secrets()
         show = self._data.entry if self._data is not None else self._screen.entry

@@ -55,6 +55,25 @@ def mend_options(command: F) -> F:
     return command
 
 
+def part_options(command: F) -> F:
+    """What of the plan is wanted, where not all of it is."""
+    options = [
+        click.option(
+            "--task",
+            "only_tasks",
+            metavar="ID",
+            multiple=True,
+            help="Begin only this task, and what it needs (can be repeated)",
+        ),
+        click.option(
+            "--stage", "only_stage", metavar="S", help="Begin only this stage, and what it needs"
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def run_options(command: F) -> F:
     """What `run` and `resume` have in common."""
     options = [

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from windlass.cli.greeting import greeting
-from windlass.cli.options import dialect_option, mend_options, run_options
+from windlass.cli.options import dialect_option, mend_options, part_options, run_options
 
 
 @click.command("run", short_help="Run a plan to verified, merged commits")
@@ -17,6 +17,7 @@ from windlass.cli.options import dialect_option, mend_options, run_options
 @click.option("--restart", "choice", flag_value="restart", help="Leave it, and begin anew")
 @click.option("--dry-run", is_flag=True, help="Show what was understood, and do nothing")
 @mend_options
+@part_options
 @run_options
 def command(
     plan: str,
@@ -30,7 +31,9 @@ def command(
 
     Each task is played by a fresh agent in a checkout of its own, committed by Windlass, proven by
     the project's checks on exactly that commit, and merged onto the branch
-    windlass/PLAN/integration. Your own checkout and branch are not touched.
+    windlass/PLAN/integration. Your own checkout and branch are not touched. With --task or --stage
+    only that begins, with what it needs: the tasks it depends on, and the stages that it waits for.
+    Once that is merged the run rests with exit code 0, and `windlass resume` does all the rest.
 
     \b
     windlass run docs/plan.md

@@ -22,6 +22,8 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """Whether every request of an agent passes the meter; then its own account counts nothing."""
     estimates: tuple[Estimate, ...] = ()
     """How long tasks are thought to take, where past runs say."""
+    only: tuple[str, ...] = ()
+    """The tasks that a person wants, and what they need; all of the plan where it names none."""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):
@@ -31,6 +33,8 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     sandbox: Level
     metered: bool = False
     base_moved_to: str | None = None
+    only: tuple[str, ...] = ()
+    """As where a run begins; what was begun before goes on."""
     found: tuple[str, ...] = ()
     """The merged tasks whose commits were looked for in git, and whose merges the tip holds."""
 

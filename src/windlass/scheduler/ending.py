@@ -11,7 +11,7 @@ from typing import assert_never
 from windlass.events import model as e
 from windlass.scheduler import barriers, evidence, failures, gate, stages
 from windlass.scheduler.gate import Judgement
-from windlass.state import Phase, RunPhase, RunState, demands
+from windlass.state import Phase, RunPhase, RunState, demands, selection
 from windlass.state.budget import used_up
 from windlass.state.model import stands_in_the_way
 from windlass.state.transitions import HELPLESS, UNDER_WAY
@@ -96,6 +96,10 @@ def _unfinished(state: RunState, at: datetime) -> e.RunEnded:
         reason = f"stage {stages.unpassed(state)} did not verify: {'; '.join(troubles)}"
         status = e.RunEnd.FAILED if failed else e.RunEnd.NEEDS_HUMAN
         return e.RunEnded(at=at, status=status, reason=reason)
+    if selection.is_done(state):
+        left = len(state.tasks) - state.index.merged
+        reason = f"{', '.join(state.only)} merged, as was asked; of the plan, {left} not merged yet"
+        return e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason=reason)
     helpless = [task.id for task in state.live if task.phase in HELPLESS]
     if helpless:
         reason = f"{', '.join(helpless)} cannot go on without you"

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from windlass.events import model as e
 from windlass.scheduler import ending, failures, retry, reviews, stages, turns
-from windlass.state import Phase, RunState, TaskState, quota
+from windlass.state import Phase, RunState, TaskState, quota, selection
 from windlass.state.transitions import WITH_AGENT
 
 MEETING = 0.5
@@ -94,9 +94,10 @@ def _needs_a_word(state: RunState, task: TaskState) -> bool:
 
 
 def _startable(state: RunState) -> list[TaskState]:
-    """Tasks that wait for nothing: no other task, and no barrier."""
-    closed = stages.closed(state)
-    return [task for task in state.free if state.specs[task.id].stage not in closed]
+    """Tasks that wait for nothing: no other task, no barrier, and no other stretch of the run."""
+    closed, asked = stages.closed(state), selection.chosen(state)
+    ready = [task for task in state.free if state.specs[task.id].stage not in closed]
+    return ready if asked is None else [task for task in ready if task.id in asked]
 
 
 def _goes_on(state: RunState, task: TaskState) -> bool:

@@ -284,6 +284,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     run: str
     plan: Plan
     settings: Settings
+    only: tuple[str, ...] = ()
+    """The tasks that a person wants in this stretch of the run; none: all of the plan."""
     sandbox: Level
     metered: bool = False
     base: str

@@ -8,7 +8,7 @@ import msgspec
 from windlass.events.model import Entry, RunResumed, RunStarted
 from windlass.state import RunState
 from windlass.views.cost import run_cost
-from windlass.views.outcome import EXIT_CODES, run_status
+from windlass.views.outcome import exit_code, run_status
 from windlass.views.progress import progress
 
 SCHEMA = 1
@@ -31,7 +31,7 @@ class JsonScreen:
     def result(self, state: RunState, seq: int) -> None:
         """The last line."""
         cost = run_cost(state)
-        code = EXIT_CODES[state.ended] if state.ended is not None else 1
+        code = exit_code(state) if state.ended is not None else 1
         fields = {
             "status": run_status(state),
             "total_cost_usd": cost.usd,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from windlass.events.model import Failure, RunEnd
-from windlass.state import RunState, TaskState
+from windlass.state import RunState, TaskState, selection
 from windlass.state.reach import blocked
 from windlass.views.words import plural
 
@@ -34,6 +34,13 @@ _RUN_STATUS: Mapping[RunEnd | None, str] = MappingProxyType(
         RunEnd.ABANDONED: "abandoned",
     }
 )
+
+
+def exit_code(state: RunState) -> int:
+    """What a process says of the run it has hauled: all it was asked for is merged, or its end."""
+    if state.ended is RunEnd.STOPPED and state.stopping is None and selection.is_done(state):
+        return EXIT_CODES[RunEnd.COMPLETED]
+    return EXIT_CODES[state.ended or RunEnd.STOPPED]
 
 
 def run_status(state: RunState) -> str:

@@ -57,6 +57,7 @@ def started(
     level: Level,
     *,
     metered: bool = False,
+    only: tuple[str, ...] = (),
     estimates: Mapping[str, float] = MappingProxyType({}),
 ) -> e.RunStarted:
     """The first fact of a new run."""
@@ -70,12 +71,18 @@ def started(
         sandbox=level,
         version=__version__,
         metered=metered,
+        only=only,
         estimates=tuple(e.Estimate(task=id_, seconds=s) for id_, s in estimates.items()),
     )
 
 
 def resumed(
-    settings: Settings, level: Level, moved_to: str | None, *, metered: bool = False
+    settings: Settings,
+    level: Level,
+    moved_to: str | None,
+    *,
+    metered: bool = False,
+    only: tuple[str, ...] = (),
 ) -> e.RunResumed:
     """The first fact of a process that takes a run over."""
     return e.RunResumed(
@@ -84,6 +91,7 @@ def resumed(
         sandbox=level,
         metered=metered,
         base_moved_to=moved_to,
+        only=only,
     )
 
 
