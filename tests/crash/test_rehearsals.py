@@ -7,20 +7,22 @@ import errno
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from windlass.cli.rehearsals import series
-from windlass.cli.rehearsals.judge import INTEGRATION, Judge
+from windlass.cli.rehearsals.judge import INTEGRATION, Judge, of_calls, of_money
 from windlass.cli.rehearsals.place import Place, Rehearsals
 from windlass.cli.rehearsals.series import KINDS, Share, Stand, quiet_folder
 from windlass.cli.rehearsals.sweep import ERRORS, Finding, Sweep, doubles, misspoken, spread
 from windlass.cli.selftest import ALL, tally
+from windlass.cli.wiring import Project
+from windlass.events import model as e
 from windlass.testing.faults.shim import Mode
-from windlass.testing.faults.story import PLAN_ID, STATE_FILE
+from windlass.testing.faults.story import COST, PLAN_ID, STATE_FILE
 
 SAMPLE = {
     "killed": 60,
@@ -193,6 +195,41 @@ def test_the_judge_sees(judged: tuple[Place, Judge], fault: str):
     place, judge = judged
     SPOILT[fault](place)
     assert fault in " ".join(judge.faults(breaks=0))
+
+
+def _last(events: list[e.Event], kind: type[e.Event]) -> e.Event:
+    return [event for event in events if isinstance(event, kind)][-1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "spoil"),
+    [
+        ("USD are in the journal", lambda seen: seen.remove(_last(seen, e.SpendSettled))),
+        ("recorded twice", lambda seen: seen.append(_last(seen, e.SpendSettled))),
+        ("recorded twice", lambda seen: seen.append(_last(seen, e.SpendReserved))),
+        ("recorded twice", lambda seen: seen.append(_last(seen, e.CoachAnswered))),
+        ("never reserved", lambda seen: seen.remove(_last(seen, e.SpendReserved))),
+        ("requests settled", lambda seen: seen.remove(_last(seen, e.CoachAnswered))),
+    ],
+)
+def test_the_judge_counts(
+    judged: tuple[Place, Judge], wrong: str, spoil: Callable[[list[e.Event]], None]
+):  # G13
+    """Every request is reserved once, settled once, and told at what it came to."""
+    place, _ = judged
+    project = Project(place.repo, place.environment)
+    events = [entry.event for entry in project.entries(PLAN_ID)]
+    told = project.state_file(PLAN_ID)
+    assert told is not None
+    assert told.metrics.cost_usd == round(len(_calls(place)) * COST.cost_usd, 6)
+    assert [*of_money(events, told), *of_calls(events, _calls(place), 0)] == []
+    spoil(events)
+    faults = [*of_money(events, told), *of_calls(events, _calls(place), 0)]
+    assert wrong in " ".join(faults)
+
+
+def _calls(place: Place) -> list[str]:
+    return place.ledger.read_text().split("\n")[:-1]
 
 
 ON = "then go on with `windlass resume plan.md`"

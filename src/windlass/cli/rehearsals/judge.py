@@ -102,9 +102,9 @@ class Judge:
         if told is None or told.seq != len(events):
             yield f"state.json is at {told and told.seq}, the journal at {len(events)}"
         else:
-            yield from _of_money(events, told)
+            yield from of_money(events, told)
         if ledger:
-            yield from _of_calls(events, self._place.ledger.read_text().split("\n")[:-1], breaks)
+            yield from of_calls(events, self._place.ledger.read_text().split("\n")[:-1], breaks)
         if not (self._place.repo / STATE_FILE).is_file():
             yield f"{STATE_FILE} was not written"
 
@@ -128,24 +128,42 @@ def _outcomes(events: list[e.Event]) -> list[Outcome]:
     return [event for event in events if isinstance(event, Outcome)]
 
 
-def _of_money(events: list[e.Event], told: Progress) -> Iterator[str]:
-    """What is told is the sum of what was recorded, and each thing was recorded once."""
-    spent = sum(outcome.usage.cost_usd for outcome in _outcomes(events))
+def of_money(events: list[e.Event], told: Progress) -> Iterator[str]:
+    """What is told is the sum of what was recorded, and each thing was recorded once.
+
+    A request counts for what it came to; one that nobody lived to settle, for what was reserved.
+    """
+    reserved = Counter(event.id for event in events if isinstance(event, e.SpendReserved))
+    settled = Counter(event.id for event in events if isinstance(event, e.SpendSettled))
+    held = {event.id: event.usd for event in events if isinstance(event, e.SpendReserved)}
+    held |= {
+        event.id: event.usage.cost_usd for event in events if isinstance(event, e.SpendSettled)
+    }
+    if settled - reserved:
+        yield f"settled and never reserved: {sorted(settled - reserved)}"
+    spent = sum(held.values()) + sum(outcome.usage.cost_usd for outcome in _outcomes(events))
     if round(spent, 6) != told.metrics.cost_usd:
         yield f"{spent} USD are in the journal, and {told.metrics.cost_usd} are told"
     keys = Counter((type(o).__name__, o.task, o.n, getattr(o, "k", 0)) for o in _outcomes(events))
-    if twice := [key for key, count in keys.items() if count > 1]:
+    counts = (*keys.items(), *reserved.items(), *settled.items())
+    if twice := [key for key, count in counts if count > 1]:
         yield f"recorded twice: {twice}"
 
 
-def _of_calls(events: list[e.Event], calls: list[str], breaks: int) -> Iterator[str]:
-    """Each call of an agent is recorded, but for those that a break found under way."""
+def of_calls(events: list[e.Event], calls: list[str], breaks: int) -> Iterator[str]:
+    """Each call of an agent is booked and recorded, but for those that a break found under way."""
     players = Counter(call for call in calls if call.startswith("player"))
     if repeated := [call for call, count in players.items() if count > 1]:
         yield f"played twice under one number: {repeated}"
-    paid = sum(1 for outcome in _outcomes(events) if outcome.usage.cost_usd)
-    if not paid <= len(calls) <= paid + AGENTS * breaks:
-        yield f"{len(calls)} calls of agents, {paid} of them recorded, after {breaks} breaks"
+    reserved = sum(isinstance(event, e.SpendReserved) for event in events)
+    settled = sum(isinstance(event, e.SpendSettled) for event in events)
+    done = sum(isinstance(event, e.PlayerFinished | e.CoachAnswered) for event in events)
+    under_way = AGENTS * breaks
+    if not done <= settled <= done + under_way:
+        yield f"{settled} requests settled, {done} calls recorded, after {breaks} breaks"
+    if not settled <= len(calls) <= reserved <= settled + under_way:
+        told = f"{len(calls)} calls of agents, {reserved} of them reserved, {settled} settled"
+        yield f"{told}, after {breaks} breaks"
 
 
 def _hash(path: Path) -> str:

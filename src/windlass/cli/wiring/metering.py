@@ -6,7 +6,7 @@ agent had spent is said to be unknown.
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from windlass.adapters.agents.claude import ClaudeAgent
 from windlass.adapters.sandbox import Sandbox
@@ -49,6 +49,13 @@ class Books:
             self.runner.settle(reservation, usage)
 
 
+@runtime_checkable
+class OwnMeter(Protocol):
+    """An agent that books its requests itself, as the meter would: a rehearsed one has no proxy."""
+
+    books: Books
+
+
 def is_metered(credentials: Mapping[str, str]) -> bool:
     """Whether there is a key that agents need not hold."""
     return any(name in credentials for name in KEYS)
@@ -66,6 +73,8 @@ async def employed(
     """The agent for a run, and the books that its meter writes to; one that is given needs none."""
     books = Books()
     if given is not None:
+        if isinstance(given, OwnMeter):
+            given.books = books
         yield given, books
         return
 

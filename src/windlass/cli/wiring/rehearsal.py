@@ -7,11 +7,12 @@ from windlass.adapters import processes
 from windlass.adapters.disk import name_of
 from windlass.adapters.leftovers import MARKER
 from windlass.adapters.sandbox import Box, Sandbox
+from windlass.cli.wiring.metering import Books
 from windlass.cli.wiring.project import Project
 from windlass.events.model import Failure
 from windlass.ports import Activity, Brief, Report, Watch
 from windlass.settings import Settings
-from windlass.testing.faults.story import COST, PLAN_ID, SCRIPT, reviewed
+from windlass.testing.faults.story import COST, PLAN_ID, SCRIPT, WORST, reviewed
 
 __all__ = ["TinyAgent", "left_running", "name_of"]
 
@@ -19,27 +20,38 @@ TIMEOUT = 60
 
 
 class TinyAgent:
-    """Plays the story's part: a process of its own in the workspace, inside the run's walls."""
+    """Plays the story's part: a process of its own in the workspace, inside the run's walls.
+
+    Each call of it is one request, booked as the meter books them: reserved before, settled after.
+    """
 
     def __init__(self, project: Project, settings: Settings, ledger: Path) -> None:
         """Take a file in which every call is written down, for whoever counts them."""
         self._sandbox: Sandbox = project.sandbox(settings, f"{project.mark}/{PLAN_ID}/tiny")
         self._ledger = ledger
+        self.books = Books()
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         """Play, or review."""
+        request = self.books.reserve(brief.task, brief.role, brief.model, WORST)
+        if request is None:
+            return Report(failure=Failure.BUDGET, message="the budget is used up")
         with self._ledger.open("a", encoding="utf-8") as file:
             file.write(f"{brief.role} {brief.task} {brief.n}\n")
         watch(Activity(task=brief.task, kind="start", text=brief.role))
-        checkout = Path(workspace)
+        report = await self._answered(brief, Path(workspace))
+        self.books.settle(request, COST)
+        return report
+
+    async def _answered(self, brief: Brief, checkout: Path) -> Report:
         if brief.role == "coach":
-            return Report(answer=reviewed(brief, checkout), usage=COST)
+            return Report(answer=reviewed(brief, checkout))
         command = ("/bin/sh", "-c", SCRIPT, "player", brief.task)
         box = Box(checkout=checkout, network=False)
         done = await processes.run(self._sandbox, box, command, timeout=TIMEOUT, tail=500)
         if done.exit_code != 0:
-            return Report(failure=Failure.CRASHED, message=done.output, usage=COST)
-        return Report(summary=f"Wrote {brief.task}.txt.", usage=COST)
+            return Report(failure=Failure.CRASHED, message=done.output)
+        return Report(summary=f"Wrote {brief.task}.txt.")
 
 
 def left_running(project: Project) -> list[int]:

@@ -25,7 +25,7 @@ from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.leftovers import end_leftovers
 from windlass.cli.wiring.facts import facts_of_last_run
 from windlass.cli.wiring.guidance import said_to_agents
-from windlass.cli.wiring.metering import employed, is_metered
+from windlass.cli.wiring.metering import OwnMeter, employed, is_metered
 from windlass.cli.wiring.project import Project
 from windlass.cli.wiring.telling import projections, tell
 from windlass.errors import Trespass
@@ -93,7 +93,8 @@ class World:
         )
         self._settings = settings
         self._agent = agent
-        self.metered = agent is None and is_metered(project.credentials())
+        by_proxy = agent is None and is_metered(project.credentials())
+        self.metered = by_proxy or isinstance(agent, OwnMeter)
         self._guard: Guard | None = None
         if self.sandbox.level == "checkout":
             self._guard = Guard(project.origin, (*project.own_files(plan_id), *writes))

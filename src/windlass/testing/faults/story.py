@@ -85,6 +85,9 @@ esac
 COST = Usage(cost_usd=0.01, input_tokens=100, output_tokens=20)
 """What each call of an agent costs."""
 
+WORST = 0.03
+"""What is reserved for it, in US dollars: what it counts for where nobody lived to settle it."""
+
 
 def reviewed(brief: Brief, checkout: Path) -> Review:
     """What a Coach says: the first that task c brings is not yet good enough."""
