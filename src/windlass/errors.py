@@ -97,9 +97,6 @@ class JournalUnwritable(JournalError):
 class JournalGone(JournalUnwritable):
     """The journal's file is not there any more, or another is in its place."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, hint=RECOVER)
-
 
 class JournalConflict(JournalError):
     """Somebody else appended first; this writer must not go on."""

@@ -157,6 +157,18 @@ def test_who_changed_nothing_may_be_the_one_that_was_merged():
     assert state.tasks["a"].last.by == "a person"
 
 
+def test_a_person_who_left_nothing_is_followed_by_the_next_player():
+    """Nothing is pinned of a workspace that was given back and held nothing new."""
+    words = (
+        told(e.TaskTaken(task="a", n=1, turn=1, start="base", onto=None, **SAID)),
+        told(e.TaskGiven(task="a", n=1, summary="", **SAID), a=1),
+    )
+    found = remains(made("s", "base"), told=words, a=[attempt("base"), attempt("base", "s")])
+    task = told_of(found).tasks["a"]
+    assert [each.commit for each in task.attempts] == ["base", "s"]
+    assert task.phase is Phase.SAVED
+
+
 def test_what_a_person_left_is_theirs_whatever_was_pinned_of_giving_it_back():
     taken = told(e.TaskTaken(task="a", n=1, turn=1, start="base", onto=None, **SAID))
     commits = (made("s", "base"), made("t", "s"))

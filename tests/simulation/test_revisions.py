@@ -12,7 +12,7 @@ from windlass.settings import E2ESettings, Settings
 from windlass.state import Phase, RunPhase
 from windlass.state.transitions import REVISED, UNDER_WAY
 from windlass.testing.memory import MemoryInbox
-from windlass.views.closing import closing
+from windlass.views.closing import closing, why_stale
 from windlass.views.cost import run_cost
 from windlass.views.edits import edit_lines
 from windlass.views.lines import Line
@@ -81,6 +81,8 @@ def test_a_merged_task_that_changed_is_stale_until_a_person_asks_for_it_again():
     go_on(made, edited)
     assert made.state.ended is e.RunEnd.COMPLETED
     assert made.state.is_stale("a")
+    assert why_stale(made.state, "a")[-1] == "windlass retry p:a"
+    assert why_stale(made.state, "b") == ()
     assert [task for task, _ in made.agent.calls] == ["a", "b", "c"]
     stale = closing(made.state, plan="p.md", workspaces="w")[0]
     assert (stale.word, stale.details[1]) == ("STALE", "windlass retry p:a")

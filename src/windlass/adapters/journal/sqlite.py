@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 
 from windlass.adapters.files import fsync_dir, make_folder
 from windlass.errors import (
+    RECOVER,
     JournalConflict,
     JournalDamaged,
     JournalError,
@@ -122,7 +123,8 @@ class SqliteJournal:
             if _file_at(self._path) != self._file:
                 raise JournalGone(
                     f"the journal {str(self._path)!r} was deleted or replaced while it was written;"
-                    " nothing was appended"
+                    " nothing was appended",
+                    hint=RECOVER,
                 )
             self._verify(self._verified)
             mark = self._verified
