@@ -168,6 +168,13 @@ def test_a_tip_that_was_deleted_or_put_back_is_said_and_put_again(stage: Lost):
     assert stage.git("rev-parse", tip).strip() == at
 
 
+def test_a_task_that_a_person_has_taken_is_theirs_though_the_journal_is_lost(stage: Lost):  # B8 X10
+    assert stage.tell("take", "1.3")[0] == 0
+    stage.lose()
+    assert stage.tell("recover")[0] == 0
+    assert stage.status()["tasks"]["1.3"]["status"] == "needs_human"
+
+
 def test_what_recover_wrote_is_nobodys_edit(stage: Lost):  # X10
     stage.lose()
     code, _, err = stage.tell("recover")

@@ -30,6 +30,7 @@ class ToldPins:
     async def catch_up(self, facts: Sequence[e.Event]) -> None:
         """Pin what an earlier process recorded and had no time to pin; `facts` are the run's."""
         held = await self._held()
+        self._count, self._due = 0, {}
         for fact in facts:
             self._name(fact)
         if self._due.keys() <= held:

@@ -183,6 +183,7 @@ class World:
         """
         await self._clear_up(before, base=before.base, reconciling=True)
         taken = take()
+        await self._told.catch_up(facts_of_last_run(self._journal.read()))
         attempt = taken.last
         fact = e.TaskTaken(
             at=attempt.started_at,
