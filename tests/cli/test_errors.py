@@ -425,7 +425,7 @@ class TestRuns:
         assert (answer.code, answer.out) == (3, "")
         assert answer.err == (
             "windlass: Run r1 of p is in_progress: 0 of 1 task merged;"
-            " go on with `windlass resume p.md`, or add --restart\n"
+            " go on with `windlass resume p.md`; `windlass run p.md --restart` begins anew\n"
         )
 
     def test_a_run_whose_budget_is_used_up_needs_more_of_it(self, desk: Desk):
@@ -437,7 +437,7 @@ class TestRuns:
         desk.record("p", spent.events)
         answer = desk.call("run", "p.md")
         assert answer.code == 3
-        assert "go on with `windlass resume p.md --max-cost 0.002`, or add" in answer.err
+        assert "go on with `windlass resume p.md --max-cost 0.002`; " in answer.err
 
     def test_several_unfinished_runs_are_listed(self, desk: Desk):
         for name in ("p", "q"):
