@@ -123,7 +123,7 @@ def test_green_alone_and_red_together_is_caught_before_the_branch_moves(stage): 
     play = stage(files, Book(scripts=scripts))
     code, _, err = play.run("run", "plan.md", "--agents", "2")
     assert code == 0, err
-    assert "merged_checks" in err
+    assert "merged checks" in err
     branch = "windlass/plan/integration"
     for commit in play.git("rev-list", "--first-parent", f"main..{branch}").split():
         name = play.git("show", f"{commit}:lib.txt")

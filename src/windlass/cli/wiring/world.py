@@ -168,7 +168,7 @@ class World:
             failure = _first(failures)
             if isinstance(failure, Trespass):
                 self._note(failure)
-            raise failure from None
+            raise failure from failure.__cause__
         finally:
             told.close()
             with anyio.CancelScope(shield=True):
