@@ -5,6 +5,7 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from select import select
 
 import anyio.to_thread
 import pytest
@@ -359,20 +360,27 @@ def at_terminal(desk: Desk, typed: str, *args: str) -> tuple[int, str]:
     )
     os.close(side)
     said = b""
-    answered = False
-    while True:
-        try:
-            part = os.read(main, 4096)
-        except OSError:  # the other side is closed
-            break
-        if not part:
-            break
-        said += part
-        if not answered and b"What now?" in said:
-            answered = True
-            os.write(main, typed.encode())
-    os.close(main)
-    return process.wait(timeout=60), said.decode().replace("\r\n", "\n")
+    try:
+        while True:
+            asked = b"What now?" in said
+            if asked and typed and not select([main], [], [], 0.5)[0]:
+                # Typed while the question waits. An interrupt can fall between the question and
+                # the wait for its answer, where Python loses it: a person presses it again.
+                os.write(main, typed.encode())
+                typed = typed if typed == "\x03" else ""
+                continue
+            try:
+                part = os.read(main, 4096)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            said += part
+        return process.wait(timeout=60), said.decode().replace("\r\n", "\n")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
 
 
 def _take_terminal() -> None:
