@@ -1,6 +1,6 @@
 """The user's own gc may run at any moment: what it takes before the pin holds is written again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ async def prepared(user: User) -> tuple[Run, Path]:
     return run, await run.repository.prepare("1.1", 1, run.base, None)
 
 
-@pytest.mark.parametrize("moment", ["add", "write-tree", "commit-tree"])
+@pytest.mark.parametrize("moment", ["add", "write-tree", "commit"])
 async def test_objects_pruned_before_the_pin_are_written_again(user: User, moment: str):
     run, workspace = await prepared(user)
     write(workspace, {"deep/new": "n\n", "README": "changed\n"})
@@ -49,7 +49,7 @@ async def test_objects_pruned_in_spite_of_the_pin_are_written_again(user: User, 
     assert user.git("fsck", "--connectivity-only", "--no-dangling") == ""
 
 
-@pytest.mark.parametrize("moment", ["merge-tree", "commit-tree", "update-ref"])
+@pytest.mark.parametrize("moment", ["merge-tree", "commit", "update-ref"])
 async def test_a_merge_is_written_again(user: User, moment: str):
     run = await Run(user).open()
     one = await run.play("1.1", {"src/a": "1\n"})
@@ -82,31 +82,22 @@ def after(store: Store, command: str, act: Callable[[], object], times: int = 1)
     """Let something happen right after a git command of the store, as another process might."""
     left = [times]
 
-    def disturb() -> None:
-        if left[0]:
-            left[0] -= 1
-            act()
-
-    class Disturbed:
-        def __init__(self, git: Any) -> None:
-            self.git = git
-
-        async def __call__(self, *args: str, **more: Any) -> Any:
-            answer = await self.git(*args, **more)
-            if args[0] == command:
-                disturb()
+    def disturbed(call: Callable[..., Awaitable[Any]], first: str | None = None) -> Any:
+        async def calling(*args: Any, **more: Any) -> Any:
+            answer = await call(*args, **more)
+            if left[0] and first in (None, args[0]):
+                left[0] -= 1
+                act()
             return answer
 
-    pin = store.pin
-
-    async def pinned(new: Mapping[str, str]) -> None:
-        await pin(new)
-        disturb()
+        return calling
 
     if command == "update-ref":
-        store.pin = pinned
+        store.pin = disturbed(store.pin)
+    elif command == "commit":
+        store.commit = disturbed(store.commit)
     else:
-        store.trees = Disturbed(store.trees)  # pyright: ignore[reportAttributeAccessIssue]
+        store.trees = disturbed(store.trees, command)
 
 
 def prune(user: User, name: str) -> None:

@@ -411,7 +411,7 @@ class TestRefusals:
         """Whatever it is: the next process would fail over it as well, and the next Player not."""
         shim, real = tmp_path / "bin/git", shutil.which("git")
         bomb = 'test ! -e bomb || { echo "fatal: it is too much" >&2; exit 128; }'
-        lines = ("#!/bin/sh", f'case "$*" in *--others*) {bomb};; esac', f'exec {real} "$@"', "")
+        lines = ("#!/bin/sh", f'case "$*" in *--all*) {bomb};; esac', f'exec {real} "$@"', "")
         write(tmp_path, {"bin/git": "\n".join(lines)})
         shim.chmod(0o755)
         monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")

@@ -78,16 +78,24 @@ class Agents:
                 )
                 report = await self._ports.agent.work(brief, place.path, self._watch(brief))
                 touched = await place.touched()
+                verdict = _verdict(report)
+                if verdict is not None:
+                    # At once: it is paid for, and removing the checkout may take a while.
+                    await self._keep(intent, state, verdict)
         except SetupFailed as failure:
             return self._coach_failed(intent, _unfit(failure))
-        if report.failure is not None or not isinstance(report.answer, Review):
+        if verdict is None:
             return self._coach_failed(intent, report)
+        return self._answered(intent, verdict, report.usage, brief.model, touched)
+
+    async def _keep(self, intent: e.CoachStarted, state: RunState, verdict: Review) -> None:
+        """Pin a verdict."""
+        repository = self._ports.repository
         if state.tasks[intent.task].last.is_tip:
             # No Player started from it, and so no pin tells what the verdict is about.
             await repository.keep(intent.task, intent.n, "tip", intent.commit)
-        text = msgspec.json.encode(report.answer).decode()
+        text = msgspec.json.encode(verdict).decode()
         await repository.keep(intent.task, intent.n, f"verdict-{intent.k}", text)
-        return self._answered(intent, report.answer, report.usage, brief.model, touched)
 
     def _watch(self, brief: Brief) -> Watch:
         """Say whose chatter it is: who looks on may read it when the next agent is at work."""
@@ -150,6 +158,11 @@ class Agents:
             retry_at=report.retry_at,
             jitter=self._ports.roll(),
         )
+
+
+def _verdict(report: Report) -> Review | None:
+    """What a Coach that did not fail has answered by its schema."""
+    return report.answer if report.failure is None and isinstance(report.answer, Review) else None
 
 
 def _unfit(failure: SetupFailed) -> Report:

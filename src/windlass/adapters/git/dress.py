@@ -10,7 +10,7 @@ commit there. In both Windlass itself never reads what is written here.
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -45,23 +45,21 @@ class Clone:
 
     async def put_on(self, checkout: Path, home: Path, commit: str, index: Path) -> None:  # noqa: ARG002  the port's form
         """Write it by hand: a few small files."""
-        dot_git = checkout / ".git"
-        await remove(dot_git)
-        for folder in ("objects/info", "refs/heads", "info"):
-            (dot_git / folder).mkdir(parents=True)
-        (dot_git / "HEAD").write_text(f"ref: refs/heads/{BRANCH}\n")
-        (dot_git / "refs/heads" / BRANCH).write_text(f"{commit}\n")
-        (dot_git / "config").write_text(config_text(self._store.origin) + PLAYER)
-        # All of them: git does not follow a relative path in an alternate's own alternates.
-        alternates = "".join(f"{folder}\n" for folder in self._store.origin.objects)
-        (dot_git / "objects/info/alternates").write_text(alternates)
+        await remove(checkout / ".git")
         lists = (self._store.folders.git / "info/exclude", made_by_setup(index))
-        known = b"".join(path.read_bytes() for path in lists if path.is_file())
-        (dot_git / "info/exclude").write_bytes(known)
-        shallow = self._store.folders.git / "shallow"
-        if shallow.exists():
-            shutil.copyfile(shallow, dot_git / "shallow")
-        shutil.copyfile(index, dot_git / "index")
+        held = {
+            "HEAD": f"ref: refs/heads/{BRANCH}\n".encode(),
+            f"refs/heads/{BRANCH}": f"{commit}\n".encode(),
+            "config": (config_text(self._store.origin) + PLAYER).encode(),
+            # All of them: git does not follow a relative path in an alternate's own alternates.
+            "objects/info/alternates": b"".join(
+                os.fsencode(folder) + b"\n" for folder in self._store.origin.objects
+            ),
+            "info/exclude": b"".join(_content(path) or b"" for path in lists),
+            "shallow": _content(self._store.folders.git / "shallow"),
+            "index": index.read_bytes(),
+        }
+        _write(checkout / ".git", {name: text for name, text in held.items() if text is not None})
 
 
 class Linked:
@@ -124,3 +122,20 @@ class Linked:
             with contextlib.suppress(OSError):
                 text = os.fsdecode((entry / "gitdir").read_bytes()).removesuffix("\n")
                 yield entry, Path(text).parent
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _write(dot_git: Path, held: Mapping[str, bytes]) -> None:
+    # Strings, for this is done for every checkout, and Paths would take half of its time.
+    top = str(dot_git)
+    for folder in ("", "/objects", "/objects/info", "/refs", "/refs/heads", "/info"):
+        os.mkdir(top + folder)  # noqa: PTH102  as above
+    for name, text in held.items():
+        with open(f"{top}/{name}", "xb") as file:  # noqa: PTH123  as above
+            file.write(text)

@@ -1,4 +1,4 @@
-"""Commits and trees, read through a git that stays; and the proof that every object is there.
+"""Objects, read and written through gits that stay; and the proof that every one is there.
 
 Law: a proof rests on what lies on the disk now. A git that stays keeps the packs open that it has
 found, also one that a gc has removed since, so it is started anew whenever the packs are others.
@@ -8,7 +8,7 @@ What it does not find in those it knows it looks for again by itself.
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -20,6 +20,9 @@ _AT_ONCE = 40
 """Requests that any pipe takes while the answer to the first is not read yet."""
 _TREE, _PLAIN, _GITLINK = 0o040000, 0o100000, 0o160000
 _KIND = 0o170000
+
+Kind: TypeAlias = Literal["blob", "commit"]
+_WRITTEN: tuple[Kind, ...] = get_args(Kind)
 
 Entries: TypeAlias = Mapping[bytes, tuple[int, str]]
 """A tree: mode and id by name."""
@@ -54,18 +57,38 @@ class _Beside(Struct, frozen=True):
 
 
 class Objects:
-    """Reads what is in the user's object folders."""
+    """What is in the user's object folders."""
 
     def __init__(self, trees: Git, folders: Sequence[Path], *, id_bytes: int) -> None:
         self._id_bytes = id_bytes
         packs = tuple(folder / "pack" for folder in folders)
-        self._git = Staying(
-            trees, "cat-file", "--batch-command", sight=lambda: tuple(map(_names, packs))
-        )
+
+        def sight() -> object:
+            return tuple(map(_names, packs))
+
+        self._git = Staying(trees, "cat-file", "--batch-command", sight=sight)
+        as_it_is = ("--no-filters", "--stdin-paths")
+        self._writers = {
+            kind: Staying(trees, "hash-object", "-w", *as_it_is, "-t", kind, sight=sight)
+            for kind in _WRITTEN
+        }
+        self._drafts = trees.git_dir
 
     def close(self) -> None:
-        """End the git that stays."""
-        self._git.close()
+        """End the gits that stay."""
+        for staying in (self._git, *self._writers.values()):
+            staying.close()
+
+    async def write(self, kind: Kind, content: bytes) -> str:
+        """Make an object, unless there is one; git refuses what is none of that kind."""
+
+        def written(session: Session) -> str:
+            # One request at a time, from where git stands: one name will do, and needs no quotes.
+            (self._drafts / kind).write_bytes(content)
+            session.tell(f"{kind}\n".encode())
+            return session.line()
+
+        return await self._writers[kind].ask(written)
 
     async def commit(self, commit: str) -> Commit:
         """A commit; raises GitFailed when there is none."""
@@ -86,6 +109,14 @@ class Objects:
     async def listing(self, tree: str, leads: Callable[[bytes], bool]) -> list[Listed]:
         """All that is in a tree, but only in those of its folders that lead somewhere."""
         return await self._git.ask(lambda session: list(self._listing(session, tree, leads)))
+
+    async def roots(self, trees: Sequence[str]) -> list[list[Listed]]:
+        """All that is at the root of each of these trees."""
+
+        def listed(session: Session) -> list[list[Listed]]:
+            return [list(self._listing(session, tree, lambda _path: False)) for tree in trees]
+
+        return await self._git.ask(listed)
 
     async def contents(self, names: Sequence[str]) -> list[bytes | None]:
         """What these objects hold; None for one that is not there."""

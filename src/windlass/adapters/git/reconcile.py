@@ -38,7 +38,7 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...
     lost = {r: c for r, c in (*expected.items(), (refs.tip, state.tip)) if r not in held}
     for ref, text in _reviews(state, refs):
         if ref not in held:
-            lost[ref] = (await store.trees("hash-object", "-w", "--stdin", stdin=text)).text
+            lost[ref] = await store.text(text)
     if lost:
         await store.pin(lost)
     for ref, commit in expected.items():

@@ -265,10 +265,12 @@ class GitRepository:
         return printable(answer.stdout)
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
-        """Pin a text beside the commits of the n-th start of a task's Player."""
-        blob = await self._store.trees("hash-object", "-w", "--stdin", stdin=text)
-        await self._store.pin({self._refs.attempt(task, n, what): blob.text})
-        await self._store.settle()
+        """Pin a text beside the commits of the n-th start of a task's Player.
+
+        It need not settle: the journal has it a moment later, and makes up for a pin that is lost.
+        """
+        blob = await self._store.text(text)
+        await self._store.pin({self._refs.attempt(task, n, what): blob})
 
     async def kept(self, task: str, n: int, what: str) -> str | None:
         """The text that was pinned so, if any."""

@@ -4,10 +4,11 @@ What must not be committed is refused with a reason that the Player can act on; 
 cannot do is raised, for no Player can mend it.
 """
 
+import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import anyio.to_thread
@@ -152,8 +153,7 @@ class Snapshots:
         if (reason := await self._snared(workspace, index)) is not None:
             return _refused(reason)
         try:
-            touched = await self._touched(workspace, index)
-            if (reason := self._refusal(workspace, touched)) is not None:
+            if (reason := await self._untakeable(workspace, index)) is not None:
                 return _refused(reason)
             await self._look(workspace, index, "add", "--all")
         except GitFailed as failure:
@@ -166,9 +166,8 @@ class Snapshots:
 
     async def _trespass(self, tree: str, parents: tuple[str, ...]) -> str | None:
         """Another folder of Windlass's own than before: landed, it would command the next run."""
-        own = await self._store.own(tree)
         trees = [await self._store.tree_of(parent) for parent in parents]
-        before = [await self._store.own(each) for each in trees]
+        own, *before = await self._store.own(tree, *trees)
         if own in before:
             return None
         [name, *_] = sorted(
@@ -198,11 +197,18 @@ class Snapshots:
         index.unlink(missing_ok=True)
         await self._store.trees("read-tree", tree, index=index)
 
-    async def _touched(self, workspace: Path, index: Path) -> list[str]:
-        """Paths that differ from the index, new ones included, by-products not."""
+    async def _untakeable(self, workspace: Path, index: Path) -> str | None:
+        """Why a file of the work cannot be committed; git is asked only where there is such a one.
+
+        For most workspaces have none, and some have one that the work did not touch.
+        """
+        most = self._max_file_bytes
+        found = await anyio.to_thread.run_sync(lambda: dict(_untakeable(workspace, most)))
+        if not found:
+            return None
         kinds = ("--others", "--modified", "--exclude-standard")
-        listed = await self._look(workspace, index, "ls-files", "-z", *kinds)
-        return list(dict.fromkeys(listed.fields))
+        touched = await self._look(workspace, index, "ls-files", "-z", *kinds)
+        return next((f"{path} {found[path]}" for path in touched.fields if path in found), None)
 
     async def _look(
         self,
@@ -218,32 +224,37 @@ class Snapshots:
             *args, stdin=stdin, ok=ok, work_tree=workspace, index=index, excludes=made
         )
 
-    def _refusal(self, workspace: Path, touched: list[str]) -> str | None:
-        for path in touched:
-            try:
-                found = os.lstat(workspace / path)
-            except OSError:
-                continue  # deleted, which is a change like any other
-            if not stat.S_ISREG(found.st_mode):
-                continue
-            if found.st_size > self._max_file_bytes:
-                size, most = found.st_size / 1e6, self._max_file_bytes / 1e6
-                return f"{path} has {size:.3g} MB, more than the {most:.3g} MB a file may have"
-            if not os.access(workspace / path, os.R_OK):
-                return f"{path} {_UNREADABLE}"
-        return None
-
     async def _refused_by_git(self, failure: GitFailed, index: Path) -> Refused:
         """What git itself does not take; raises where git can take nothing at all.
 
         The next process would meet the same workspace: only its Player can get the run further.
         """
         await self._store.trees("ls-files", "-z", index=index)
-        await self._store.trees("hash-object", "-w", "--stdin", stdin=secrets.token_hex(16))
+        await self._store.text(secrets.token_hex(16))
         lines = failure.stderr.splitlines()
         said = [line[7:] for line in lines if line.startswith(("error: ", "fatal: "))]
         why = said[0] if said else failure.stderr.strip() or str(failure)
         return _refused(f"git cannot commit this: {why}; remove or rename it")
+
+
+def _untakeable(workspace: Path, most: float) -> Iterator[tuple[str, str]]:
+    """Every file there that is too large or cannot be read, tracked or not, and why."""
+    # Strings, for a Path an entry is slow in a large tree.
+    top, folders = str(workspace), [""]
+    while folders:
+        inner = folders.pop()
+        with contextlib.suppress(PermissionError), os.scandir(f"{top}/{inner}") as entries:
+            for entry in entries:
+                path = inner + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    folders += [f"{path}/"] if path != ".git" else []
+                elif entry.is_file(follow_symlinks=False):
+                    found = entry.stat(follow_symlinks=False)
+                    if found.st_size > most:
+                        said = f"{found.st_size / 1e6:.3g} MB, more than the {most / 1e6:.3g} MB"
+                        yield path, f"has {said} a file may have"
+                    elif not found.st_mode & stat.S_IRUSR and not os.access(entry.path, os.R_OK):
+                        yield path, _UNREADABLE
 
 
 def _left(ref: str, k: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 from msgspec import Struct
 
+from windlass.adapters.clock import SystemClock
 from windlass.adapters.files import make_folder, sync_all, write_durably
 from windlass.adapters.git.git import Git
 from windlass.adapters.git.layout import Folders
@@ -185,10 +186,12 @@ class Store:
         found = await self._objects.listing(tree, lambda path: leads(_told(path)))
         return {_told(entry.path): entry for entry in found}
 
-    async def own(self, tree: str) -> frozenset[Listed]:
-        """What a tree has at its root that is Windlass's own folder to some file system."""
-        found = await self._objects.listing(tree, lambda _path: False)
-        return frozenset(entry for entry in found if folded(os.fsdecode(entry.path)) == OWN)
+    async def own(self, *trees: str) -> list[frozenset[Listed]]:
+        """What each tree has at its root that is Windlass's own folder to some file system."""
+        return [
+            frozenset(entry for entry in found if folded(os.fsdecode(entry.path)) == OWN)
+            for found in await self._objects.roots(trees)
+        ]
 
     async def contents(self, names: Sequence[str]) -> list[bytes]:
         """What these objects hold; raises where one of them is gone."""
@@ -198,12 +201,24 @@ class Store:
             raise GitFailed(("cat-file",), 128, f"{lost[0]} is not there")
         return [data for data in found if data is not None]
 
+    async def text(self, text: str) -> str:
+        """Write a text as an object; it is nobody's until it is pinned."""
+        return await self._objects.write("blob", text.encode(errors="surrogateescape"))
+
     async def commit(self, tree: str, parents: Iterable[str], message: str) -> str:
-        """Write a commit object; it is nobody's until it is pinned."""
-        args = [part for parent in parents for part in ("-p", parent)]
-        made = await self.trees("commit-tree", tree, *args, stdin=message)
-        self._tree_of[made.text] = tree
-        return made.text
+        """Write a commit object of now, in the user's name; it is nobody's until it is pinned."""
+        lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
+        lines += [f"{role} {self._signature(role)}" for role in ("author", "committer")]
+        text = "\n".join([*lines, "", message])
+        made = await self._objects.write("commit", text.encode(errors="surrogateescape"))
+        self._tree_of[made] = tree
+        return made
+
+    def _signature(self, role: str) -> str:
+        who = f"GIT_{role.upper()}_"
+        name, email = self.origin.identity[f"{who}NAME"], self.origin.identity[f"{who}EMAIL"]
+        now = SystemClock().now().astimezone()
+        return f"{name} <{email}> {now.timestamp():.0f} {now:%z}"
 
 
 def _told(path: bytes) -> str:

@@ -93,9 +93,9 @@ class ToldPins:
                 self._due.pop(ref, None)
 
     async def _pin(self, ref: str, text: str) -> None:
-        blob = await self._store.trees("hash-object", "-w", "--stdin", stdin=text)
+        blob = await self._store.text(text)
         try:
-            await self._store.pin({ref: blob.text})
+            await self._store.pin({ref: blob})
         except GitFailed:  # there is one that holds nothing any more
             await self._store.unpin(ref)
-            await self._store.pin({ref: blob.text})
+            await self._store.pin({ref: blob})
