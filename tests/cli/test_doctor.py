@@ -126,6 +126,19 @@ class TestMachine:
         assert of(told, "sandbox") == [("bad", why, INSTALL)]
 
     @walled
+    def test_no_box_in_a_box(self, desk: Desk, tmp_path: Path):
+        real = shutil.copy(shutil.which("bwrap") or "", tmp_path / "real")
+        shim = tmp_path / "bwrap"
+        inner = '*" bwrap "*|*" unshare "*) exit 1;;'
+        shim.write_text(f'#!/bin/sh\ncase "$*" in {inner} esac\nexec {real} "$@"\n')
+        shim.chmod(0o755)
+        laid = ("--ro-bind", str(shim), "/usr/bin/bwrap")
+        desk.under = ("bwrap", "--dev-bind", "/", "/", *laid, "--")
+        ((level, said, _),) = of(diagnosis(desk), "sandbox")
+        assert level == "ok"
+        assert "what a Coach runs is not kept apart from it" in said
+
+    @walled
     def test_walls_outside_of_any_repository(self, desk: Desk):
         desk.directory = desk.root
         told = diagnosis(desk, 2, GIT_CEILING_DIRECTORIES=str(desk.root.parent))

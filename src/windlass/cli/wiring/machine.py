@@ -75,6 +75,11 @@ def is_filtered(environment: Mapping[str, str]) -> bool:
     return native_walls() == "seatbelt" or bool(_bubblewrap(environment).seccomp)
 
 
+def has_boxes_in_boxes(environment: Mapping[str, str]) -> bool:
+    """Whether what a Coach runs can be kept apart from the Coach, within its own walls."""
+    return native_walls() == "bwrap" and bool(_bubblewrap(environment).apart())
+
+
 def _bubblewrap(environment: Mapping[str, str]) -> Bubblewrap:
     nowhere = Path("/nonexistent")
     return Bubblewrap(
