@@ -7,6 +7,7 @@ their branch takes what was merged (landing.py). Nothing is removed that is not 
 import contextlib
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +20,7 @@ from windlass.adapters.git.checkouts import Checkouts
 from windlass.adapters.git.deliverables import Deliverables
 from windlass.adapters.git.dress import Linked
 from windlass.adapters.git.excludes import made_by_setup
+from windlass.adapters.git.git import together
 from windlass.adapters.git.handwork import introduce
 from windlass.adapters.git.landing import Branches
 from windlass.adapters.git.layout import Folders, Refs
@@ -117,22 +119,16 @@ class GitRepository:
         by_person: bool = False,
     ) -> Path:
         """The task's workspace, at `start` unless it is there already; `onto` merged into it."""
-        pins = attempt_pins(n, start, onto, turn)
-        await self._store.pin({self._refs.attempt(task, n, what): c for what, c in pins.items()})
+        held = attempt_pins(n, start, onto, turn)
+        pins = {self._refs.attempt(task, n, what): commit for what, commit in held.items()}
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         await self._set_aside_what_is_not_ours(task)
-        fresh = not await self.stands(task, start)
-        if fresh and _is_folder(workspace):
-            await self._put_away(task, self._prepared(task))
+        if fresh := not await self.stands(task, start):
+            await self._make(task, start, pins)
+        else:
+            await self._store.pin(pins)
         if by_person and not fresh and self._is_prepared(task, n):
             return workspace  # and its `.git` may hold what they committed
-        if fresh:
-            self._say_if_it_was_taken_away(task, start)
-            # An older note would make a setup that is cut short look finished.
-            remove_durably(self._folders.prepared(task))
-            self._ours.discard(task)
-            await self._checkouts.make(workspace, start, index, "players")
-            self._ours.add(task)
         noted = self._prepared(task)
         # The same merge again would undo what a Player settled and could not get committed.
         dressed = fresh
@@ -155,6 +151,21 @@ class GitRepository:
         note = Prepared(run=self._refs.run, n=n, start=start, onto=onto, by_person=by_person)
         write_durably(self._folders.prepared(task), msgspec.json.encode(note))
         return workspace
+
+    async def _make(self, task: str, start: str, pins: Mapping[str, str]) -> None:
+        """Make the workspace anew; what is there is no workspace any more."""
+        workspace, index = self._folders.workspace(task), self._folders.index(task)
+        if _is_folder(workspace):
+            await self._put_away(task, self._prepared(task))
+        self._say_if_it_was_taken_away(task, start)
+        # An older note would make a setup that is cut short look finished.
+        remove_durably(self._folders.prepared(task))
+        self._ours.discard(task)
+        await together(
+            partial(self._store.pin, pins),
+            partial(self._checkouts.make, workspace, start, index, "players"),
+        )
+        self._ours.add(task)
 
     async def _refill(self, workspace: Path, tree: str, index: Path, start: str) -> None:
         try:
@@ -193,14 +204,16 @@ class GitRepository:
             index = self._folders.index(author.task)
             try:
                 made = made or await self._snapshots.take(author, workspace, index, parents, ref)
-                if not author.by_person:
-                    # Nobody works there now, and whoever looks next may be a person with a git of
-                    # their own, which would run what the agent's configuration and hooks name.
-                    at = made.commit if isinstance(made, Snapshot) else start
-                    await self._checkouts.dress(workspace, at, index)
+                # Nobody works there now, and whoever looks next may be a person with a git of
+                # their own, which would run what the agent's configuration and hooks name.
+                at = made.commit if isinstance(made, Snapshot) else start
+                dress = partial(self._checkouts.dress, workspace, at, index)
+                await together(self._store.settle, *(() if author.by_person else (dress,)))
             except (GitFailed, OSError):
                 if await self.stands(author.task, start):
                     raise  # it was not just taken away while it was looked at
+            else:
+                return made
         if not made:
             # The Player never began here, or a person took the workspace away: nothing is new.
             return Snapshot(commit=start, tree=await self._store.tree_of(start), changed=False)
