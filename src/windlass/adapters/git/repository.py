@@ -13,7 +13,6 @@ from typing import Literal
 
 import anyio.to_thread
 import msgspec
-from msgspec import Struct
 
 from windlass.adapters.files import remove_durably, write_durably
 from windlass.adapters.git.checkouts import Checkouts
@@ -27,6 +26,7 @@ from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.occupied import is_occupied
 from windlass.adapters.git.pool import Pool
+from windlass.adapters.git.prepared import Prepared, is_ready, note_of
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.snapshots import Snapshots
 from windlass.adapters.git.store import Store, printable
@@ -35,17 +35,6 @@ from windlass.errors import GitFailed, RepositoryError, SetupFailed
 from windlass.ports import Authorship, Conflict, Expected, Merged, Refused, Seen, Snapshot
 from windlass.settings import WorkspaceSettings
 from windlass.state.remains import attempt_pins
-
-
-class Prepared(Struct, frozen=True, kw_only=True):
-    """What a workspace was last made ready for; written once it is."""
-
-    run: str
-    n: int
-    start: str
-    onto: str | None
-    by_person: bool = False
-    """Whether its `.git` is a person's, who may have commits there."""
 
 
 class GitRepository:
@@ -355,7 +344,7 @@ class GitRepository:
         return is_ready(self._folders, self._refs.run, task, n)
 
     def _prepared(self, task: str) -> Prepared | None:
-        return _noted(self._folders, task)
+        return note_of(self._folders, task)
 
     async def _set_aside_what_is_not_ours(self, task: str) -> None:
         """Keep another run's workspace under another name; a person may still want it."""
@@ -387,19 +376,6 @@ class GitRepository:
 
 def _short(branch: str) -> str:
     return branch.removeprefix("refs/heads/")
-
-
-def is_ready(folders: Folders, run: str, task: str, n: int) -> bool:
-    """Whether a workspace was last made ready for that start of the task."""
-    noted = _noted(folders, task)
-    return noted is not None and (noted.run, noted.n) == (run, n)
-
-
-def _noted(folders: Folders, task: str) -> Prepared | None:
-    try:
-        return msgspec.json.decode(folders.prepared(task).read_bytes(), type=Prepared)
-    except (FileNotFoundError, msgspec.MsgspecError):
-        return None
 
 
 def _is_folder(path: Path) -> bool:

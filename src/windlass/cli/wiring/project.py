@@ -17,7 +17,7 @@ from windlass.adapters.git import inspect
 from windlass.adapters.git.dress import SHOWN
 from windlass.adapters.git.inspect import Base
 from windlass.adapters.git.layout import Folders, Refs
-from windlass.adapters.git.repository import Prepared, is_ready
+from windlass.adapters.git.prepared import Prepared, is_ready
 from windlass.adapters.git.stats import changes
 from windlass.adapters.git.store import Origin
 from windlass.adapters.inbox import send
