@@ -267,12 +267,10 @@ class GitRepository:
         return printable(answer.stdout)
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
-        """Pin a text beside the commits of the n-th start of a task's Player.
-
-        It need not settle: the journal has it a moment later, and makes up for a pin that is lost.
-        """
+        """Pin a text beside the commits of the n-th start of a task's Player."""
         blob = await self._store.text(text)
         await self._store.pin({self._refs.attempt(task, n, what): blob})
+        await self._store.settle()
 
     async def kept(self, task: str, n: int, what: str) -> str | None:
         """The text that was pinned so, if any."""
