@@ -59,6 +59,14 @@ def test_what_sqlite_met_has_a_name_though_the_disk_is_well_again(
     assert trouble(stuck, [tmp_path]).what == f"{name} ({stuck.message})"
 
 
+def test_what_the_system_met_has_a_name_though_it_was_told_in_other_words(tmp_path: Path):
+    stuck = JournalUnwritable("the journal cannot be made: no", hint="resume")
+    stuck.__cause__ = OSError(errno.EROFS, "Read-only file system", "journal.db")
+    told = trouble(stuck, [tmp_path])
+    assert told.what == f"the disk has become read-only: 'journal.db' ({stuck.message})"
+    assert told.cure.startswith("mount it writable again")
+
+
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap makes a disk that is read-only")
 def test_where_a_program_only_says_that_it_failed_the_disk_is_tried(tmp_path: Path):
     script = """

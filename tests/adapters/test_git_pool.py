@@ -334,6 +334,16 @@ async def test_a_spoilt_index_in_the_pool_costs_nothing_but_the_checkout(user: U
             assert held(lend.path).keys() == user.files(run.base).keys()
 
 
+async def test_an_entry_that_cannot_be_emptied_is_passed_over(user: User):
+    run = await Run(user).open()
+    await lent(run, run.base, lambda _: None, "judges")
+    (place,) = run.folders.pool.glob("judges-*")
+    (place / "more").write_text("so that its folder cannot be removed once all else was taken\n")
+    async with run.repository.throwaway(run.base, "x") as lend:
+        assert held(lend.path).keys() == user.files(run.base).keys()
+    assert not list(run.folders.pool.glob(f".{place.name}"))
+
+
 async def test_an_entry_that_is_not_whole_is_passed_over(user: User):
     run = await Run(user).open()
     for part in ("checkout", "index"):

@@ -54,6 +54,8 @@ def trouble(error: Exception, folders: Iterable[Path]) -> Trouble:
     """What is behind a failure to write."""
     if isinstance(error, OSError) and error.errno in _NAMES:
         return _named(error)
+    if isinstance(cause := error.__cause__, OSError) and cause.errno in _NAMES:
+        return Trouble(f"{_named(cause).what} ({_said(error)})", _named(cause).cure)
     for folder in folders:
         if (found := _tried(folder)) is not None:
             return Trouble(f"{_named(found).what} ({_said(error)})", _named(found).cure)

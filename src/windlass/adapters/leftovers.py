@@ -54,6 +54,25 @@ def end_leftovers(marker_prefix: str, *, session: int | None = None, grace: floa
     return len(found)
 
 
+def is_gone(pid: int, wait: float) -> bool:
+    """Whether a process has ended, or does so within that time; in doubt it has not.
+
+    The first one of a pid namespace ends when all others in it have.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    try:
+        return _is_over(handle, wait)
+    finally:
+        os.close(handle)
+
+
 def _end_once(prefix: str, session: int | None, number: signal.Signals, wait: float) -> set[int]:
     """Signal all that is there now and wait until it is gone, at most so long."""
     ended: set[int] = set()
@@ -87,7 +106,7 @@ def _living(prefix: str, session: int | None) -> Iterator[tuple[int, int]]:
         except OSError:
             continue
         # Looked at once more, for only now the number cannot change hands.
-        if _belongs(pid, prefix, session) and not _is_gone(handle):
+        if _belongs(pid, prefix, session) and not _is_over(handle):
             yield pid, handle
         else:
             os.close(handle)
@@ -113,11 +132,11 @@ def _belongs(pid: int, prefix: str, session: int | None) -> bool:
     return any(wanted + end in variables for end in (b"\0", b":", b"/"))
 
 
-def _is_gone(handle: int) -> bool:
+def _is_over(handle: int, wait: float = 0.0) -> bool:
     """Tell a zombie: it is in /proc still, but there is nothing left to end."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    return bool(poll.poll(0))
+    return bool(poll.poll(wait * 1000))
 
 
 def _end_group(group: int | None, grace: float) -> int:

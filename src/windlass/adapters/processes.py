@@ -9,6 +9,7 @@ the thread that started it, and a worker thread may end long before the run does
 """
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +23,7 @@ import anyio.abc
 import anyio.to_thread
 from msgspec import Struct
 
-from windlass.adapters.leftovers import MARKER, end_leftovers
+from windlass.adapters.leftovers import MARKER, end_leftovers, is_gone
 from windlass.adapters.limits import bounded, overrun
 from windlass.adapters.sandbox.model import Box, Sandbox
 from windlass.adapters.sandbox.seccomp import filtered
@@ -34,6 +35,9 @@ GRACE = 2.0
 
 DRAIN = 2.0
 """Seconds to go on reading when all that could be found has ended."""
+
+AT_ONCE = 1.0
+"""Seconds in which the kernel has ended a whole box; else it is looked for, process by process."""
 
 OUTPUT_LIMIT = 10_000_000
 """Bytes of output that a log keeps."""
@@ -86,9 +90,12 @@ async def run(
             # In bubblewrap nobody can be asked: the first signal ends it, and all in it with it.
             grace = 0.0 if sandbox.level == "bwrap" else GRACE
             end = partial(_end, sandbox.level, process, environment[MARKER])
+            rest = partial(_end_rest, status, partial(end, grace=0.0))
             mark = environment[MARKER]
             over = _Overrun(partial(overrun, sandbox.level, sandbox.limits, process.pid, mark), end)
-            timed_out = await _attend(process, output, timeout, partial(end, grace=grace), over)
+            timed_out = await _attend(
+                process, output, timeout, partial(end, grace=grace), rest, over
+            )
         output.finish()
         code = process.returncode
         if over.said:
@@ -131,11 +138,18 @@ def _end(level: Level, process: anyio.abc.Process, mark: str, *, grace: float = 
     return end_leftovers(mark, session=process.pid, grace=grace)
 
 
+def _end_rest(status: "_Status", end: Callable[[], int]) -> int:
+    """End what a command left that ended by itself; of a box all is gone with its first process."""
+    first = status.first_process()
+    return 0 if first is not None and is_gone(first, AT_ONCE) else end()
+
+
 async def _attend(
     process: anyio.abc.Process,
     output: "_Output",
     timeout: float,  # noqa: ASYNC109 (as above)
-    end: Callable[..., int],
+    end: Callable[[], int],
+    rest: Callable[[], int],
     over: "_Overrun",
 ) -> bool:
     """Read and wait, then end whatever is left; tell whether the clock ended it."""
@@ -149,10 +163,9 @@ async def _attend(
                 timed_out = False
         finally:
             # What a command that has ended left behind has had its time.
-            end_now = end if timed_out else partial(end, grace=0.0)
             over.stop()
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(end_now)
+                await anyio.to_thread.run_sync(end if timed_out else rest)
                 await process.wait()
         # Nobody should have the pipe open now; whoever slipped away must not keep the run.
         tasks.cancel_scope.deadline = anyio.current_time() + DRAIN
@@ -255,6 +268,7 @@ class _Status:
     def __init__(self, *, wanted: bool) -> None:
         self._wanted = wanted
         self._ends: list[int] = []
+        self._heard = b""
 
     def __enter__(self) -> "_Status":
         if self._wanted:
@@ -284,9 +298,15 @@ class _Status:
 
     def ran(self) -> bool:
         """Tell whether the command was reached: only then its exit is reported."""
-        if not self._wanted:
-            return True
-        try:
-            return b'"exit-code"' in os.read(self._ends[0], 65_536)
-        except BlockingIOError:
-            return False
+        return not self._wanted or b'"exit-code"' in self._said()
+
+    def first_process(self) -> int | None:
+        """The number of the process with which its whole pid namespace ends, where there is one."""
+        found = re.search(rb'"child-pid": ?(\d+)', self._said()) if self._wanted else None
+        return int(found[1]) if found else None
+
+    def _said(self) -> bytes:
+        """All that bubblewrap has reported so far."""
+        with suppress(BlockingIOError):
+            self._heard += os.read(self._ends[0], 65_536)
+        return self._heard

@@ -24,7 +24,7 @@ from windlass.adapters.git.pristine import (
     vouch,
     weed,
 )
-from windlass.adapters.git.removal import remove
+from windlass.adapters.git.removal import remove, remove_here
 
 Shelf: TypeAlias = Literal["judges", "players"]
 """For whom a checkout is fit; what is fit for judges is never taken by Players."""
@@ -46,6 +46,10 @@ class Pool:
         """Remove all of it."""
         await remove(self._folder)
         self._trusted = None
+
+    def has_room(self, shelf: Shelf) -> bool:
+        """Whether another one would be kept; two that come at once may both be told so."""
+        return sum(1 for _ in self._folder.glob(f"*{shelf}-*")) < MOST
 
     async def is_fit(self, index: Path) -> bool:
         """Whether changes made from now on to the checkout of this new index will be seen."""
@@ -71,26 +75,28 @@ class Pool:
                 (mine / "checkout").rename(checkout)
                 mine.rmdir()
             except OSError:  # spoilt, or it cannot be moved there
-                await remove(mine)
+                await anyio.to_thread.run_sync(remove_here, mine, checkout, index)
                 continue
             return True
         return False
 
     async def give(self, shelf: Shelf, checkout: Path, index: Path) -> None:
         """Take a checkout back, with the index it was made with; nobody works in it any more."""
+        await anyio.to_thread.run_sync(self._give, shelf, checkout, index)
+
+    def _give(self, shelf: Shelf, checkout: Path, index: Path) -> None:
         place = self._folder / f"{shelf}-{next(self._numbers):09}"
         building = place.with_name(f".{place.name}")
         try:
-            if await anyio.to_thread.run_sync(self._shelved, shelf, checkout, index, building):
+            if self._shelved(shelf, checkout, index, building):
                 building.rename(place)
         except OSError:
             pass  # it could not be cleaned or moved, and is removed
         finally:
-            for left in (building, checkout, index):
-                await remove(left)
+            remove_here(building, checkout, index)
 
     def _shelved(self, shelf: Shelf, checkout: Path, index: Path, building: Path) -> bool:
-        if sum(shelf in place.name for place in self._folder.iterdir()) >= MOST:
+        if not self.has_room(shelf):
             return False
         building.mkdir()
         checkout.rename(building / "checkout")

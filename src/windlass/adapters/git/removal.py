@@ -17,6 +17,15 @@ async def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def remove_here(*paths: Path) -> None:
+    """The same, for a thread that has time."""
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            remove_tree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def remove_tree(path: Path) -> None:
     """Remove a folder with all that is in it."""
     try:

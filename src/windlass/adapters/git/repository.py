@@ -287,7 +287,9 @@ class GitRepository:
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         if task in self._ours:
             self._ours.discard(task)
-            if not await anyio.to_thread.run_sync(is_occupied, workspace):
+            # Only one that is kept could bring what somebody writes there to another task.
+            room = self._pool.has_room("players")
+            if room and not await anyio.to_thread.run_sync(is_occupied, workspace):
                 await self._checkouts.give_back(workspace, index, "players")
         await remove(workspace)
         await remove(index.parent)
