@@ -154,6 +154,14 @@ def test_failures_that_are_not_the_codes_use_no_turn(failure):  # G13
     assert len(world.state.tasks["a"].attempts) == 3
 
 
+def test_the_last_word_names_some_of_many():
+    tasks = [Task(id=f"t{i}", title="t") for i in range(12)]
+    world = World(plan_of(*tasks), {task.id: lambda *_: None for task in tasks})
+    world.go()
+    named = "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9"
+    assert world.state.reason == f"{named} and 2 more cannot go on without you"
+
+
 def test_beyond_the_bound_a_person_is_asked_and_resume_begins_the_count_anew():
     world = World(plan_of(A), {"a": failing(*[e.Failure.STALLED] * 5)})
     world.go()

@@ -37,6 +37,9 @@ _COMES_TO_REST = {
     "abort": (e.RunEnd.ABORTED, "aborted"),
 }
 
+_NAMED = 10
+"""How many tasks the last word names."""
+
 
 def baseline(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Look at the base before anything is spent; go no further on a red one unless told to."""
@@ -98,16 +101,22 @@ def _unfinished(state: RunState, at: datetime) -> e.RunEnded:
         return e.RunEnded(at=at, status=status, reason=reason)
     if selection.is_done(state):
         left = len(state.tasks) - state.index.merged
-        reason = f"{', '.join(state.only)} merged, as was asked; of the plan, {left} not merged yet"
+        reason = f"{_some(state.only)} merged, as was asked; of the plan, {left} not merged yet"
         return e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason=reason)
     helpless = [task.id for task in state.live if task.phase in HELPLESS]
     if helpless:
-        reason = f"{', '.join(helpless)} cannot go on without you"
+        reason = f"{_some(helpless)} cannot go on without you"
         return e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason)
-    reason = f"{', '.join(state.index.abandoned)} abandoned"
+    reason = f"{_some(state.index.abandoned)} abandoned"
     if (stage := stages.lost(state)) is not None:
         reason = f"nothing of stage {stage} was merged: {reason}"
     return e.RunEnded(at=at, status=e.RunEnd.FAILED, reason=reason)
+
+
+def _some(ids: Sequence[str]) -> str:
+    """The tasks by their names, the first of them where there are many."""
+    named = ", ".join(ids[:_NAMED])
+    return named if len(ids) <= _NAMED else f"{named} and {len(ids) - _NAMED:,} more"
 
 
 def _last_look(state: RunState, at: datetime) -> e.Event:
