@@ -133,13 +133,13 @@ def test_they_end_when_the_run_is_killed(user: User):
     script = SCRIPT.format(
         path=sys.path, home=str(user.home), repo=str(user.repo), environment=user.environment
     )
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"merged\n"
-    assert len(staying(user.repo)) == 3
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"merged\n"
+            assert len(staying(user.repo)) == 3
+        finally:
+            process.kill()
     eventually(lambda: not staying(user.repo))
     assert list((user.repo / ".git").rglob("*.lock")) == []
 
