@@ -113,6 +113,23 @@ async def test_pins_that_were_deleted_are_written_again(story: Story):
     assert {ref: at for ref, at in before.items() if after.get(ref) != at} == {}
 
 
+@pytest.mark.parametrize("lost", ["", "^{tree}"])
+async def test_what_a_power_loss_left_of_an_unrecorded_effect_is_let_go(story: Story, lost: str):
+    user, new = story.user, ("hash-object", "-w", "--stdin")
+    whole = user.git("commit-tree", "-m", "whole", "main^{tree}")
+    user.git("update-ref", f"{PINS}/candidate/98", whole)
+    before = user.refs()
+    tree = user.git("mktree", stdin=f"100644 blob {user.git(*new, stdin='new')}\tnew\n")
+    hollow, verdict = user.git("commit-tree", "-m", "x", tree), user.git(*new, stdin="a verdict")
+    user.git("update-ref", f"{PINS}/candidate/99", hollow)
+    user.git("update-ref", f"{PINS}/task/1.1/1/verdict-9", verdict)
+    for name in (user.git("rev-parse", f"{hollow}{lost}"), verdict):
+        (user.repo / ".git/objects" / name[:2] / name[2:]).unlink()
+    await story.reconcile()
+    assert user.refs() == before
+    assert user.git("fsck", "--connectivity-only", "--no-dangling") == ""
+
+
 async def test_a_pin_that_was_moved_is_said_with_the_cure(story: Story):
     ref = f"{PINS}/task/1.1/1/snapshot"
     was = story.user.refs()[ref]

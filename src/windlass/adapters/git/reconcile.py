@@ -15,6 +15,7 @@ from windlass.state import Phase, RunState
 from windlass.state.remains import attempt_pins
 
 _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>\d+)/")
+_EFFECT = re.compile(r"/(task|candidate)/")
 
 
 async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...]:
@@ -36,9 +37,13 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...
     await _refuse_unmerged(store, state, held.get(refs.tip, state.tip))
     # The tip may be ahead of the journal by one move; one that is gone was where the journal says.
     lost = {r: c for r, c in (*expected.items(), (refs.tip, state.tip)) if r not in held}
-    for ref, text in _reviews(state, refs):
-        if ref not in held:
-            lost[ref] = await store.text(text)
+    reviews = dict(_reviews(state, refs))
+    for ref in reviews.keys() - held.keys():
+        lost[ref] = await store.text(reviews[ref])
+    known = {refs.tip, *expected, *reviews}
+    unknown = {r: c for r, c in held.items() if r not in known and _EFFECT.search(r)}
+    for ref in await _hollow(store, state, unknown):
+        await store.unpin(ref)
     if lost:
         await store.pin(lost)
     for ref, commit in expected.items():
@@ -48,6 +53,21 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...
                 hint=f"put it back: git update-ref {ref} {commit}",
             )
     return tuple(task.id for task in state.tasks.values() if task.phase is Phase.MERGED)
+
+
+async def _hollow(store: Store, state: RunState, pins: Mapping[str, str]) -> list[str]:
+    """Those of unrecorded effects that are not all there, which nobody may ever ask for again.
+
+    A power loss can leave a name and take what it names.
+    """
+
+    async def is_whole(*names: str) -> bool:
+        asked = ("rev-list", "--objects", "--quiet", *names, f"^{state.base}", f"^{state.tip}")
+        return (await store.trees(*asked, ok=(0, 128))).code == 0
+
+    if not pins or await is_whole(*pins.values()):
+        return []
+    return [ref for ref, name in pins.items() if not await is_whole(name)]
 
 
 def remove_stale_locks(store: Store, refs: Refs) -> None:
