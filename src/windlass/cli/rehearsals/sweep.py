@@ -149,8 +149,9 @@ def misspoken(code: int, said: str, error: int, mode: Mode) -> Iterator[str]:
     words = [name_of(error)]
     if mode is Mode.FAIL:
         # Whoever met it may have no number to tell, and by now the disk is well again: then it is
-        # the kind of trouble that SQLite has, or git's own words.
-        words += [name_of(number) for number in ERRORS] + [" failed with "]
+        # the kind of trouble that SQLite has, or its own words or git's.
+        words += [name_of(number) for number in ERRORS]
+        words += [" failed with ", "unable to open database file"]
     if not any(word in said for word in words):
         yield f"it does not say that {name_of(error)}"
 
