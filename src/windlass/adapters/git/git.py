@@ -9,10 +9,10 @@ loss, which plain git does not.
 
 import os
 import subprocess
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -194,16 +194,6 @@ async def whole(work: Callable[[], T]) -> T:
     with anyio.CancelScope(shield=True):
         return await anyio.to_thread.run_sync(work)
     raise AssertionError("nobody cancels a scope that nobody knows")
-
-
-async def together(*works: Callable[[], Coroutine[Any, Any, object]]) -> None:
-    """Do what does not wait for each other at once; what fails is raised as it is."""
-    try:
-        async with anyio.create_task_group() as group:
-            for work in works:
-                group.start_soon(work)
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
 
 
 def ask(

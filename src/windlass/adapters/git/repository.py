@@ -14,12 +14,12 @@ from typing import Literal
 import anyio.to_thread
 import msgspec
 
+from windlass.adapters.concurrently import together
 from windlass.adapters.files import remove_durably, write_durably
 from windlass.adapters.git.checkouts import Checkouts
 from windlass.adapters.git.deliverables import Deliverables
 from windlass.adapters.git.dress import Linked
 from windlass.adapters.git.excludes import made_by_setup
-from windlass.adapters.git.git import together
 from windlass.adapters.git.handwork import introduce
 from windlass.adapters.git.landing import Branches
 from windlass.adapters.git.layout import Folders, Refs
@@ -276,11 +276,7 @@ class GitRepository:
         """The text that was pinned so, if any."""
         ref = self._refs.attempt(task, n, what)
         blob = (await self._store.pins(ref)).get(ref)
-        try:
-            return blob and (await self._store.trees("cat-file", "blob", blob)).stdout
-        except GitFailed:  # a power loss left the name of it, and took the text
-            await self._store.unpin(ref)
-            return None
+        return blob and (await self._store.trees("cat-file", "blob", blob)).stdout
 
     async def release(self, task: str) -> None:
         """Let a merged task's workspace go."""

@@ -10,6 +10,7 @@ from windlass.adapters.agents.settled import SettledAgent
 from windlass.adapters.agents.traced import TracedAgent
 from windlass.adapters.checks import CommandChecks
 from windlass.adapters.clock import SystemClock
+from windlass.adapters.concurrently import first_of
 from windlass.adapters.files import remove_unfinished
 from windlass.adapters.furnish import Furnisher
 from windlass.adapters.git import inspect
@@ -164,8 +165,7 @@ class World:
                 group.cancel_scope.cancel()
                 return ended
         except ExceptionGroup as failures:
-            # The first says why it failed; the others are what that tore down.
-            failure = _first(failures)
+            failure = first_of(failures)
             if isinstance(failure, Trespass):
                 self._note(failure)
             raise failure from failure.__cause__
@@ -248,9 +248,3 @@ class World:
         for task_id in before.done if before is not None and before.run == self.refs.run else ():
             await self._repository.release(task_id)
         return found
-
-
-def _first(failure: Exception) -> Exception:
-    while isinstance(failure, ExceptionGroup):
-        failure = failure.exceptions[0]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return failure  # pyright: ignore[reportUnknownVariableType]
