@@ -130,6 +130,21 @@ async def test_what_a_power_loss_left_of_an_unrecorded_effect_is_let_go(story: S
     assert user.git("fsck", "--connectivity-only", "--no-dangling") == ""
 
 
+async def test_texts_that_a_power_loss_took_are_written_again_or_let_go(story: Story):  # B4
+    user = story.user
+    reviews = {ref: name for ref, name in user.refs().items() if "/verdict-" in ref}
+    assert len(reviews) == 2
+    began = user.git("hash-object", "-w", "--stdin", stdin="how it began")
+    user.git("update-ref", f"{PINS}/began", began)
+    for name in {*reviews.values(), began}:
+        (user.repo / ".git/objects" / name[:2] / name[2:]).unlink()
+    await story.reconcile()
+    now = user.refs()
+    assert {ref: now.get(ref) for ref in reviews} == reviews
+    assert f"{PINS}/began" not in now, "it is written by whoever pins what was told"
+    assert user.git("fsck", "--connectivity-only", "--no-dangling") == ""
+
+
 async def test_a_pin_that_was_moved_is_said_with_the_cure(story: Story):
     ref = f"{PINS}/task/1.1/1/snapshot"
     was = story.user.refs()[ref]

@@ -4,7 +4,7 @@ Everything here happens under the plan's lock, so whatever carries this plan's n
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 import msgspec
 
@@ -15,7 +15,6 @@ from windlass.state import Phase, RunState
 from windlass.state.remains import attempt_pins
 
 _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>\d+)/")
-_EFFECT = re.compile(r"/(task|candidate)/")
 
 
 async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...]:
@@ -24,9 +23,9 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...
     The merged tasks for which that was found so are told. However many there are, one call asks
     git for all their commits, and one whether the tip holds their merges.
     """
-    held = await store.pins(refs.root)
-    _refuse_forgetful_journal(state, refs, held)
     expected = dict(_expected(state, refs))
+    held = await _held(store, refs, state, {refs.tip, *expected})
+    _refuse_forgetful_journal(state, refs, held)
     await _refuse_lost_commits(store, state, expected)
     if (why := displaced_tip(state, refs, held)) is not None:
         raise JournalDamaged(
@@ -37,13 +36,9 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...
     await _refuse_unmerged(store, state, held.get(refs.tip, state.tip))
     # The tip may be ahead of the journal by one move; one that is gone was where the journal says.
     lost = {r: c for r, c in (*expected.items(), (refs.tip, state.tip)) if r not in held}
-    reviews = dict(_reviews(state, refs))
-    for ref in reviews.keys() - held.keys():
-        lost[ref] = await store.text(reviews[ref])
-    known = {refs.tip, *expected, *reviews}
-    unknown = {r: c for r, c in held.items() if r not in known and _EFFECT.search(r)}
-    for ref in await _hollow(store, state, unknown):
-        await store.unpin(ref)
+    for ref, text in _reviews(state, refs):
+        if ref not in held:
+            lost[ref] = await store.text(text)
     if lost:
         await store.pin(lost)
     for ref, commit in expected.items():
@@ -55,19 +50,27 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...
     return tuple(task.id for task in state.tasks.values() if task.phase is Phase.MERGED)
 
 
-async def _hollow(store: Store, state: RunState, pins: Mapping[str, str]) -> list[str]:
-    """Those of unrecorded effects that are not all there, which nobody may ever ask for again.
+async def _held(store: Store, refs: Refs, state: RunState, settled: Set[str]) -> dict[str, str]:
+    """The run's pins with what they hold, but for those of which a power loss left the name alone.
 
-    A power loss can leave a name and take what it names.
+    They are let go: nobody may ever ask for them again, and `git fsck` would complain for good.
+    Of the settled ones the journal speaks, so that is whole or refused.
     """
+    pins = await store.pins(refs.root)
+    doubtful = {ref: name for ref, name in pins.items() if ref not in settled}
 
-    async def is_whole(*names: str) -> bool:
-        asked = ("rev-list", "--objects", "--quiet", *names, f"^{state.base}", f"^{state.tip}")
-        return (await store.trees(*asked, ok=(0, 128))).code == 0
+    async def are_whole(names: Iterable[str]) -> bool:
+        wanted = "\n".join((*names, f"^{state.base}", f"^{state.tip}", ""))
+        asked = ("rev-list", "--objects", "--quiet", "--stdin")
+        return (await store.trees(*asked, stdin=wanted, ok=(0, 128))).code == 0
 
-    if not pins or await is_whole(*pins.values()):
-        return []
-    return [ref for ref, name in pins.items() if not await is_whole(name)]
+    if await are_whole(doubtful.values()):
+        return pins
+    for ref, name in doubtful.items():
+        if not await are_whole([name]):
+            await store.unpin(ref)
+            del pins[ref]
+    return pins
 
 
 def remove_stale_locks(store: Store, refs: Refs) -> None:

@@ -29,7 +29,7 @@ class ToldPins:
 
     async def catch_up(self, facts: Sequence[e.Event]) -> None:
         """Pin what an earlier process recorded and had no time to pin; `facts` are the run's."""
-        held = await self._held()
+        held = (await self._store.pins(self._refs.began, self._refs.told())).keys()
         self._count, self._due = 0, {}
         for fact in facts:
             self._name(fact)
@@ -42,14 +42,6 @@ class ToldPins:
             self.heed(fact, state)
         self._due = {ref: text for ref, text in self._due.items() if ref not in held}
         await self.flush()
-
-    async def _held(self) -> set[str]:
-        """The pins with what they hold: a power loss may leave a name, and take its object."""
-        pins = await self._store.pins(self._refs.began, self._refs.told())
-        asked = "".join(f"{blob}\n" for blob in pins.values())
-        answer = await self._store.trees("cat-file", "--batch-check=%(objecttype)", stdin=asked)
-        kinds = zip(pins, answer.text.splitlines(), strict=True)
-        return {ref for ref, kind in kinds if kind == "blob"}
 
     def heed(self, fact: e.Event, state: RunState) -> None:
         """Note what is to be pinned of a recorded fact; `state` is the one it led to."""
@@ -93,9 +85,4 @@ class ToldPins:
                 self._due.pop(ref, None)
 
     async def _pin(self, ref: str, text: str) -> None:
-        blob = await self._store.text(text)
-        try:
-            await self._store.pin({ref: blob})
-        except GitFailed:  # there is one that holds nothing any more
-            await self._store.unpin(ref)
-            await self._store.pin({ref: blob})
+        await self._store.pin({ref: await self._store.text(text)})
