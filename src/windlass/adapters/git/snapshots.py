@@ -203,7 +203,7 @@ class Snapshots:
         For most workspaces have none, and some have one that the work did not touch.
         """
         most = self._max_file_bytes
-        found = await anyio.to_thread.run_sync(lambda: dict(_untakeable(workspace, most)))
+        found = await anyio.to_thread.run_sync(lambda: dict(_doubtful(workspace, most)))
         if not found:
             return None
         kinds = ("--others", "--modified", "--exclude-standard")
@@ -237,8 +237,8 @@ class Snapshots:
         return _refused(f"git cannot commit this: {why}; remove or rename it")
 
 
-def _untakeable(workspace: Path, most: float) -> Iterator[tuple[str, str]]:
-    """Every file there that is too large or cannot be read, tracked or not, and why."""
+def _doubtful(workspace: Path, most: float) -> Iterator[tuple[str, str]]:
+    """Every file there that no commit could take, tracked or not, and why."""
     # Strings, for a Path an entry is slow in a large tree.
     top, folders = str(workspace), [""]
     while folders:
@@ -248,13 +248,23 @@ def _untakeable(workspace: Path, most: float) -> Iterator[tuple[str, str]]:
                 path = inner + entry.name
                 if entry.is_dir(follow_symlinks=False):
                     folders += [f"{path}/"] if path != ".git" else []
-                elif entry.is_file(follow_symlinks=False):
-                    found = entry.stat(follow_symlinks=False)
-                    if found.st_size > most:
-                        said = f"{found.st_size / 1e6:.3g} MB, more than the {most / 1e6:.3g} MB"
-                        yield path, f"has {said} a file may have"
-                    elif not found.st_mode & stat.S_IRUSR and not os.access(entry.path, os.R_OK):
-                        yield path, _UNREADABLE
+                elif (why := _why_not(entry, most)) is not None:
+                    yield path, why
+
+
+def _why_not(entry: os.DirEntry[str], most: float) -> str | None:
+    """What keeps git from taking a file, or Windlass from letting it."""
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None  # deleted this moment, which is a change like any other
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    if found.st_size > most:
+        size = f"{found.st_size / 1e6:.3g} MB"
+        return f"has {size}, more than the {most / 1e6:.3g} MB a file may have"
+    # Who may read whatever it is, root for one, is told so by the system alone.
+    return None if found.st_mode & stat.S_IRUSR or os.access(entry, os.R_OK) else _UNREADABLE
 
 
 def _left(ref: str, k: int) -> str:
