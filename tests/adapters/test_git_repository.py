@@ -1,6 +1,7 @@
 """Real git behind the port: what lies where, what commits say, and who moves which branch."""
 
 import os
+import time
 from pathlib import Path
 
 import anyio
@@ -23,6 +24,31 @@ def user(tmp_path: Path) -> User:
     made = User(tmp_path)
     made.commit({"README": "hello\n", "src/a": "a\n"})
     return made
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/St_Johns"])
+async def test_a_commit_is_byte_for_byte_the_one_that_git_would_make(
+    user: User, zone: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        user.git("config", "user.name", ' Jörg "<Émile> Müller,. ')
+        run = await Run(user).open()
+        made = await run.play("1.1", {"one": "1\n"})
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    held = user.git("cat-file", "commit", made.commit)
+    headers, _, message = held.partition("\n\n")
+    author, moment = headers.splitlines()[2].removeprefix("author ").split("> ")
+    assert int(moment.split()[0]) == pytest.approx(time.time(), abs=60)  # noqa: TID251
+    name, email = author.split(" <")
+    who = {"NAME": name, "EMAIL": email, "DATE": f"@{moment}"}
+    user.environment |= {f"GIT_{r}_{w}": v for r in ("AUTHOR", "COMMITTER") for w, v in who.items()}
+    again = user.git("commit-tree", made.tree, "-p", run.base, stdin=f"{message}\n")
+    assert again == made.commit
+    assert (name, email) == ('Jörg "Émile Müller', "ann@example.org")
 
 
 async def test_pins_are_exactly_those_of_the_design(user: User):

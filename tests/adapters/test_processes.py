@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from waiting import eventually
-from windlass.adapters.leftovers import MARKER, end_leftovers, mark
+from windlass.adapters.leftovers import MARKER, end_leftovers, is_gone, mark
 from windlass.adapters.processes import Finished, run
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.model import Box, Sandbox
@@ -275,6 +275,15 @@ def test_the_process_that_asks_is_never_ended(marker: str):
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True)  # noqa: PLW1510
 
     assert (done.returncode, done.stdout) == (0, b"0\n")
+
+
+def test_a_process_is_gone_when_it_has_ended_and_not_before():
+    assert not is_gone(os.getpid(), 0.0)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert not is_gone(process.pid, 0.0)
+        process.kill()
+        assert is_gone(process.pid, 5.0), "though nobody has asked for its end yet"
+    assert is_gone(process.pid, 0.0)
 
 
 @pytest.mark.parametrize("name", ["", "/", ":"])

@@ -6,6 +6,7 @@ be seen. What people do write, joined letters of their languages for one, stays 
 """
 
 import re
+from collections.abc import Sequence
 
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
@@ -17,3 +18,9 @@ _UNSEEN = re.compile(
 def told(name: str) -> str:
     """The name with its unseen characters written out, a line break as a backslash and an n."""
     return _UNSEEN.sub(lambda unseen: unseen[0].encode("unicode_escape").decode(), name)
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """So many of them, and how many more there are."""
+    named = ", ".join(names[:most])
+    return named if len(names) <= most else f"{named} and {len(names) - most:,} more"

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import assert_never
 
 from windlass.events import model as e
+from windlass.plan.names import some
 from windlass.scheduler import barriers, evidence, failures, gate, stages
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunPhase, RunState, demands, selection
@@ -101,22 +102,17 @@ def _unfinished(state: RunState, at: datetime) -> e.RunEnded:
         return e.RunEnded(at=at, status=status, reason=reason)
     if selection.is_done(state):
         left = len(state.tasks) - state.index.merged
-        reason = f"{_some(state.only)} merged, as was asked; of the plan, {left} not merged yet"
+        merged = f"{some(state.only, _NAMED)} merged, as was asked"
+        reason = f"{merged}; of the plan, {left} not merged yet"
         return e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason=reason)
     helpless = [task.id for task in state.live if task.phase in HELPLESS]
     if helpless:
-        reason = f"{_some(helpless)} cannot go on without you"
+        reason = f"{some(helpless, _NAMED)} cannot go on without you"
         return e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason)
-    reason = f"{_some(state.index.abandoned)} abandoned"
+    reason = f"{some(state.index.abandoned, _NAMED)} abandoned"
     if (stage := stages.lost(state)) is not None:
         reason = f"nothing of stage {stage} was merged: {reason}"
     return e.RunEnded(at=at, status=e.RunEnd.FAILED, reason=reason)
-
-
-def _some(ids: Sequence[str]) -> str:
-    """The tasks by their names, the first of them where there are many."""
-    named = ", ".join(ids[:_NAMED])
-    return named if len(ids) <= _NAMED else f"{named} and {len(ids) - _NAMED:,} more"
 
 
 def _last_look(state: RunState, at: datetime) -> e.Event:

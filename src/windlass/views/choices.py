@@ -6,6 +6,7 @@ The first is what most people would want.
 from msgspec import Struct
 
 from windlass.events.model import RunEnd
+from windlass.plan.names import some
 from windlass.state import RunState
 from windlass.views.outcome import run_status
 from windlass.views.steps import resuming
@@ -23,6 +24,9 @@ class Choice(Struct, frozen=True, kw_only=True):
     """What is said first: a command, and the task or stage it is for."""
 
 
+_NAMED = 5
+"""How many tasks a choice names."""
+
 RESTART = Choice(name="restart", text="leave it as it is, pinned, and begin a new run")
 ABORT = Choice(name="abort", text="give the run up; what was done stays pinned")
 
@@ -31,9 +35,10 @@ def choices(state: RunState) -> tuple[Choice, ...]:
     """How the run may go on, the usual way first."""
     found = [_plain(state)]
     if given_up := state.index.abandoned:
+        those, turns = some(given_up, _NAMED), state.settings.max_turns
         again = Choice(
             name="retry",
-            text=f"give {_listed(given_up)} another {state.settings.max_turns} turns, and go on",
+            text=f"give {those} another {turns} turns, and go on",
             words=tuple(("retry", id_) for id_ in given_up),
         )
         # Where a run failed there is nothing that it could do without them.
@@ -61,7 +66,7 @@ def how_to_go_on(state: RunState, plan: str) -> str:
     if first.name == "resume":
         return f"go on with `{resuming(state, plan).command}`; {anew}"
     ways = [f"`windlass resume {plan} --{each.name}`" for each in offered if each.words]
-    without = f"--yes goes on without {_listed(state.index.abandoned)}"
+    without = f"--yes goes on without {some(state.index.abandoned, _NAMED)}"
     return f"say how: {' or '.join(ways)}; {without}; {anew}"
 
 
@@ -70,12 +75,7 @@ def _plain(state: RunState) -> Choice:
     if stage is not None:
         text = f"look at {stage_name(state, stage)} once more, and go on if it holds"
     elif state.index.abandoned:
-        text = f"go on without {_listed(state.index.abandoned)}"
+        text = f"go on without {some(state.index.abandoned, _NAMED)}"
     else:
         text = f"go on at {position(state)}"
     return Choice(name="resume", text=text)
-
-
-def _listed(ids: tuple[str, ...]) -> str:
-    some = ", ".join(ids[:5])
-    return some if len(ids) <= 5 else f"{some} and {len(ids) - 5} more"  # noqa: PLR2004

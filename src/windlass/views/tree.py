@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from windlass.events.model import RunEnd
+from windlass.plan.names import some
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.reach import blocked
 from windlass.state.stages import barriers, look_at
@@ -110,7 +111,7 @@ def _first_open(state: RunState) -> TaskState | None:
 
 
 def _stage(state: RunState, stage: str, tasks: Sequence[TaskState]) -> Iterator[str]:
-    name, ids = stage_name(state, stage), f" ({_ids([task.id for task in tasks])})"
+    name, ids = stage_name(state, stage), f" ({some([task.id for task in tasks], _SOME_IDS)})"
     out_of_reach = blocked(state)
     if unverified_stage(state) == stage:
         yield f"- {name}: ✗ Did not verify"
@@ -139,7 +140,7 @@ def _short(state: RunState, tasks: Sequence[TaskState]) -> list[str]:
     told: dict[str, list[str]] = {}
     for task in tasks:
         told.setdefault(_word(state, task, out_of_reach.get(task.id)), []).append(task.id)
-    return [f"- {_ids(ids)}: {word}" for word, ids in told.items()]
+    return [f"- {some(ids, _SOME_IDS)}: {word}" for word, ids in told.items()]
 
 
 def _word(state: RunState, task: TaskState, cause: str | None) -> str:
@@ -157,8 +158,3 @@ def _word(state: RunState, task: TaskState, cause: str | None) -> str:
         return f"⚡ Needs you{why}"
     going = "In Progress" if state.ended is not RunEnd.ABORTED else "Given Up"
     return f"⚡ {going} (turn {max(1, turns_used(task))})"
-
-
-def _ids(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - _SOME_IDS} more" if len(ids) > _SOME_IDS else ""
-    return ", ".join(ids[:_SOME_IDS]) + more

@@ -49,7 +49,8 @@ class Judge:
                 *self._of_the_journal(breaks, ledger=ledger),
             ]
         except (subprocess.CalledProcessError, OSError, ValueError) as error:
-            return [f"it cannot even be judged: {error}"]
+            said = getattr(error, "stderr", "") or ""
+            return [f"it cannot even be judged: {error} {said}".rstrip()]
 
     def _of_git(self) -> Iterator[str]:
         git = self._place.git
