@@ -125,7 +125,8 @@ KEYS = {
     ),
     "shadow": mine("cat /etc/shadow /etc/ssh/*key > {task}.seen 2>&1"),
     "sockets": mine(
-        "find / -type s 2>/dev/null > {task}.seen; ls -A /run /var/run >> {task}.seen 2>&1"
+        "find /run /var /tmp /dev {home} {repo} {out} -type s 2>/dev/null > {task}.seen; "
+        "ls -A /run /var/run >> {task}.seen 2>&1"
     ),
     "mounts": mine(
         "mount -t tmpfs x /mnt; mount -o remount,rw /; umount /workspace; chroot / true"

@@ -69,7 +69,8 @@ PLAN = "# Milestone: Talk\n\n## Task 1.1: Talk\n\n**Acceptance Criteria:**\n- [ 
 class Leaky:
     """A Player that looks everywhere, and says and writes all that it was told elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self.root = root
         self.sandbox: Sandbox | None = None
         self.prompts: list[str] = []
         self.seen = ""
@@ -83,7 +84,8 @@ class Leaky:
         assert self.sandbox is not None
         look = (
             "env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; cat ~/.ssh/* ~/.netrc ~/.npmrc "
-            "~/.aws/* ~/.config/gh/* ~/.claude/.cred*; find / -xdev -name .env -exec cat {} +"
+            "~/.aws/* ~/.config/gh/* ~/.claude/.cred*; "
+            f"find '{self.root}' -name .env -exec cat '{{}}' +"
         )
         box = Box(checkout=Path(workspace), network=True)
         done = await processes.run(
@@ -105,7 +107,7 @@ def test_none_of_twenty_secrets_is_in_what_windlass_writes(tmp_path: Path):  # S
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"token={value}\n")
     project = Project(stage.repo, {**stage.environment, **ENVIRONMENT})
-    plan, agent = read_plan(project, "plan.md"), Leaky()
+    plan, agent = read_plan(project, "plan.md"), Leaky(tmp_path)
     # A command may name one itself; and the first turn is sent back, so that feedback is made.
     failing = f"test -e never; echo '{ENVIRONMENT['GITHUB_TOKEN']}'; cat said.txt; exit 1"
     settings = Settings(

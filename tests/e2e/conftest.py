@@ -34,7 +34,11 @@ class Play(Stage):
     def run(self, *args: str, **more: str) -> tuple[int, str, str]:
         """A Windlass process to its end: exit code, stdout, stderr."""
         with self.windlass(*args, **more) as process:
-            out, err = process.communicate(timeout=100)
+            try:
+                out, err = process.communicate(timeout=100)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
             return process.returncode, out, err
 
     def killed_at(self, text: str, *args: str) -> tuple[int, str]:

@@ -1,5 +1,7 @@
 """Money is counted at the wire: no agent holds the key, and the budget holds over restarts."""
 
+from pathlib import Path
+
 import pytest
 
 import plans
@@ -30,12 +32,13 @@ def test_after_a_kill_the_bill_is_never_less_than_what_was_charged(stage):  # B6
     assert "not known" not in err, "the meter knows what a killed agent had spent"
 
 
-def test_the_key_is_nowhere_an_agents_shell_can_read_it(stage):  # B5
+def test_the_key_is_nowhere_an_agents_shell_can_read_it(stage, tmp_path: Path):  # B5
+    # Wherever something is written while it works: all of a machine's disk can take minutes.
+    places = f". ~ /tmp /run /var/tmp '{tmp_path}'"
     look = (
         "env > leak.txt; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' >> leak.txt; "
         "cat /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' >> leak.txt; "
-        "grep -rl 'dummy-ke[y]-for-the' / --include='*' -s --exclude-dir=proc "
-        "--exclude-dir=sys --exclude-dir=usr --exclude-dir=dev | head -3 >> leak.txt; true"
+        f"grep -rls 'dummy-ke[y]-for-the' {places} > files.txt; true"
     )
     steps = Call("Bash", {"command": look, "description": "look"})
     play = stage(
@@ -46,6 +49,7 @@ def test_the_key_is_nowhere_an_agents_shell_can_read_it(stage):  # B5
     leaked = play.git("show", "windlass/plan/integration:leak.txt")
     assert "ANTHROPIC_API_KEY" in leaked, "it has a token of its own"
     assert "dummy-key" not in leaked
+    assert play.git("show", "windlass/plan/integration:files.txt") == ""
 
 
 def test_the_budget_holds_over_restarts(stage):  # B6
