@@ -1,4 +1,7 @@
-"""Waiting for what another process does: look often, and give up loudly."""
+"""Waiting for what another process does: look often, and give up loudly.
+
+Patience costs nothing where all is well, and a busy machine is not a broken program.
+"""
 
 import time
 from collections.abc import Callable
@@ -7,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T], timeout: float = 10.0) -> T:
+def eventually(look: Callable[[], T], timeout: float = 60.0) -> T:
     """The first answer that is true; an AssertionError when there is none in time."""
     deadline = time.monotonic() + timeout
     while not (answer := look()):

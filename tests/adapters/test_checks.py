@@ -125,13 +125,13 @@ class TestJudgement:
 
     async def test_too_long_is_absent_and_the_next_goes_on(self, bench: Bench):
         await bench.open()
-        results = await bench.check("echo begun; sleep 60", "echo next", timeout=0.5)
+        results = await bench.check("echo begun; sleep 60", "echo next", timeout=2)
         assert judged(results) == [
             (Outcome.ABSENT, Absence.TIMED_OUT, None),
             (Outcome.PASS, None, 0),
         ]
         assert results[0].output == "begun\n"
-        assert 0.5 <= results[0].seconds < 10
+        assert 2 <= results[0].seconds < 30
 
     async def test_no_commands_need_no_checkout(self, bench: Bench):
         await bench.open()

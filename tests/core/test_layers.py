@@ -509,7 +509,7 @@ def test_reading_takes_time_in_proportion_to_the_folder():
         return time.process_time() - began
 
     small, large = big(100), big(800)
-    assert seconds(large) < 8 * 3 * min(seconds(small) for _ in range(3))
+    assert min(seconds(large) for _ in range(2)) < 8 * 3 * min(seconds(small) for _ in range(3))
 
 
 def test_a_huge_folder_is_refused_before_it_is_read():

@@ -128,7 +128,9 @@ def test_time_grows_with_the_text_alone(piece):
         return time.process_time() - began
 
     # Ten times as long for ten times the text, and then some; a hundred times would be a defect.
-    assert seconds(500_000) < 10 * 3 * max(min(seconds(50_000) for _ in range(3)), 0.001)
+    assert min(seconds(500_000) for _ in range(2)) < 10 * 3 * max(
+        min(seconds(50_000) for _ in range(3)), 0.001
+    )
 
 
 def test_what_is_too_long_is_not_begun():

@@ -35,7 +35,7 @@ class Play(Stage):
         """A Windlass process to its end: exit code, stdout, stderr."""
         with self.windlass(*args, **more) as process:
             try:
-                out, err = process.communicate(timeout=100)
+                out, err = process.communicate(timeout=200)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
@@ -64,7 +64,7 @@ class Play(Stage):
         with self._told(facts, *args) as process, closing(sqlite3.connect(self._journal)) as held:
             # Whoever holds the journal keeps others from writing: for a while they wait for it.
             held.execute("BEGIN IMMEDIATE")
-            eventually(look, timeout=30)
+            eventually(look)
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(timeout=60)
         return process.returncode
@@ -147,7 +147,7 @@ class Play(Stage):
         return found
 
     def none_left(self) -> bool:
-        return bool(eventually(lambda: not self.processes(), timeout=5))
+        return bool(eventually(lambda: not self.processes()))
 
 
 @pytest.fixture

@@ -153,8 +153,8 @@ def test_a_file_that_goes_away_is_not_written_again(stage):  # G9
     )
     with play.windlass("feature-build", "TASK-1") as process:
         # Once its model is asked, the file was written for the last time before the Player is done.
-        eventually(lambda: play.seen, timeout=30)
-        eventually(lambda: "in_progress" in (play.repo / FILE).read_text(), timeout=30)
+        eventually(lambda: play.seen)
+        eventually(lambda: "in_progress" in (play.repo / FILE).read_text())
         (play.repo / FILE).unlink()
         _, err = process.communicate(timeout=100)
     assert process.returncode == 0, err

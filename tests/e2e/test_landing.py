@@ -137,7 +137,7 @@ def test_a_task_is_taken_from_a_live_run_and_given_back_to_it(stage):  # B8
     tasks = {"a": (), "b": (), "c": ("b",), "d": ("a",), "e": ("d",)}
     play = stage(plans.files(tasks), plans.book(tasks, **slow))
     with play.windlass("run", "plan.md", "--agents", "1") as process:
-        eventually(lambda: play.conversations("a"), timeout=30)
+        eventually(lambda: play.conversations("a"))
         code, _, err = play.run("take", "a")
         assert code == 2, "an agent is at it"
         code, out, err = play.run("take", "b")
@@ -149,7 +149,7 @@ def test_a_task_is_taken_from_a_live_run_and_given_back_to_it(stage):  # B8
         committed(workspace, play, "b.txt", "by hand\n", "Write it by hand")
         code, out, err = play.run("give", "b")
         assert (code, out) == (0, "Told the run of plan.\n"), err
-        eventually(lambda: any(isinstance(ev, e.TaskGiven) for ev in play.journal()), timeout=20)
+        eventually(lambda: any(isinstance(ev, e.TaskGiven) for ev in play.journal()))
         (play.repo / ".windlass/plans/plan/workspaces/a/go").touch()
         _, err = process.communicate(timeout=90)
     assert process.returncode == 0, err

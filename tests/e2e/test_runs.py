@@ -110,9 +110,9 @@ def test_sigterm_stops_and_resume_goes_on(stage):  # K3
     slow = {"b": Script((write("b.txt", "by b\n"), Answer((Say("done"),), delay=30)))}
     play = stage(plans.files(plans.DIAMOND), plans.book(plans.DIAMOND, **slow))
     with play.windlass("run", "plan.md", "--agents", "1") as process:
-        eventually((play.repo / ".windlass/plans/plan/workspaces/b/b.txt").exists, timeout=30)
+        eventually((play.repo / ".windlass/plans/plan/workspaces/b/b.txt").exists)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 4, said
     assert "stopped by SIGTERM" in said
     assert "windlass resume plan.md" in said
@@ -133,14 +133,14 @@ def test_the_second_run_is_refused_and_names_the_first(stage):  # K4
     hang = {"1.1": Script((Answer((Say("wait"),), delay=60),))}
     play = stage(plans.files(plans.SEQUENCE), plans.book(plans.SEQUENCE, **hang))
     with play.windlass("run", "plan.md") as first:
-        eventually(lambda: play.seen, timeout=20)
+        eventually(lambda: play.seen)
         code, _, err = play.run("run", "plan.md")
         assert code == 5
         assert f"already running (PID {first.pid})" in err
         assert f"running (PID {first.pid})" in play.run("status")[1]
         # And it can be told to stop through its inbox.
         assert play.run("stop")[0] == 0
-        assert first.wait(timeout=20) == 4
+        assert first.wait(timeout=60) == 4
         _, err = first.communicate()
         assert "stopped by windlass stop" in err
     assert play.none_left()

@@ -135,7 +135,7 @@ def test_stopped_it_takes_its_footer_away_and_brings_it_back(stage: MakeStage):
             with open(f"/proc/{shown.process.pid}/stat") as file:  # noqa: PTH123
                 return file.read().rpartition(")")[2].split()[0] == "T"
 
-        eventually(stopped, timeout=30)
+        eventually(stopped)
         shown.look()
         assert "Ctrl-C" not in shown.left.text
         before = len(shown.painted)

@@ -65,7 +65,7 @@ def test_the_base_rewound_reflogs_expired_and_gc_in_mid_run(stage):
     play.git("commit", "--allow-empty", "-m", "the base that will be rewound")
     base = play.git("rev-parse", "main").strip()
     with play.windlass("run", "plan.md", "--agents", "2") as process:
-        eventually(lambda: play.conversations("b"), timeout=30)
+        eventually(lambda: play.conversations("b"))
         play.git("reset", "--hard", "HEAD~1")
         play.git("reflog", "expire", "--expire=now", "--all")
         play.git("gc", "--quiet", "--prune=now")

@@ -20,7 +20,7 @@ from windlass.testing.faults.story import AGENTS, PLAN_ID, STATE_FILE, TASKS
 from windlass.views.progress import Progress
 
 INTEGRATION = f"refs/heads/windlass/{PLAN_ID}/integration"
-PATIENCE = 5.0
+PATIENCE = 30.0
 """Seconds that what dies with a run may take to be gone."""
 
 _HELD = ("HEAD", "config", "index", "refs/heads/main")
