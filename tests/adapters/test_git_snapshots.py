@@ -32,6 +32,18 @@ async def prepared(user: User, **settings: Any) -> tuple[Run, Path]:
     return run, await run.repository.prepare("1.1", 1, run.base, None)
 
 
+def _dig(folder: Path) -> None:
+    """Make folders in folders, until no path is long enough to name the last."""
+    folder.mkdir()
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("d" * 200, dir_fd=at)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+
+
 async def refused(run: Run) -> str:
     made = await run.repository.snapshot(author("1.1"), "snapshot", (run.base,))
     assert isinstance(made, Refused), made
@@ -52,6 +64,15 @@ class TestContent:
             "src/b": "100644",
         }
         assert sorted(made.files) == ["README", "moved", "run", "src/a"]
+
+    async def test_a_folder_deeper_than_any_path_hurts_only_where_it_counts(self, user: User):
+        run, workspace = await prepared(user)
+        write(workspace, {".gitignore": "cache/\n"})
+        _dig(workspace / "cache")
+        made = await run.save("1.1")
+        assert made.files == (".gitignore",)
+        (workspace / "cache").rename(workspace / "mine")
+        assert "cannot be read" in await refused(run)
 
     async def test_a_file_becomes_a_folder_and_a_folder_a_file(self, user: User):
         run, workspace = await prepared(user)

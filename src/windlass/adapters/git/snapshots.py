@@ -8,7 +8,7 @@ import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import anyio.to_thread
@@ -18,7 +18,7 @@ from windlass.adapters.git.git import Output
 from windlass.adapters.git.handwork import Handwork, Handworks
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.messages import message
-from windlass.adapters.git.snares import MOST_RULES, first_met, snares
+from windlass.adapters.git.snares import MOST_RULES, Snare, first_met, snares
 from windlass.adapters.git.store import Store, printable_line
 from windlass.errors import GitFailed
 from windlass.plan.judges import judges
@@ -130,7 +130,7 @@ class Snapshots:
                 return f"{path} is a submodule, which Windlass does not work with; remove it"
         return None
 
-    async def _snared(self, workspace: Path, index: Path) -> str | None:
+    async def _snared(self, found: Iterable[Snare], workspace: Path, index: Path) -> str | None:
         """Why git must not even look there."""
 
         async def passed_by(folders: list[str]) -> set[str]:
@@ -140,7 +140,6 @@ class Snapshots:
             )
             return {path.removeprefix("./") for path in said.fields}
 
-        found = await anyio.to_thread.run_sync(lambda: list(snares(workspace)))
         snare = await first_met(found, passed_by)
         if snare is None:
             return None
@@ -150,10 +149,14 @@ class Snapshots:
         self, workspace: Path, index: Path, parents: tuple[str, ...]
     ) -> str | Refused:
         """All that the workspace holds but by-products, as a tree."""
-        if (reason := await self._snared(workspace, index)) is not None:
+        most = self._max_file_bytes
+        found, doubtful = await anyio.to_thread.run_sync(
+            lambda: (list(snares(workspace)), dict(_doubtful(workspace, most)))
+        )
+        if (reason := await self._snared(found, workspace, index)) is not None:
             return _refused(reason)
         try:
-            if (reason := await self._untakeable(workspace, index)) is not None:
+            if (reason := await self._untakeable(doubtful, workspace, index)) is not None:
                 return _refused(reason)
             await self._look(workspace, index, "add", "--all")
         except GitFailed as failure:
@@ -197,18 +200,19 @@ class Snapshots:
         index.unlink(missing_ok=True)
         await self._store.trees("read-tree", tree, index=index)
 
-    async def _untakeable(self, workspace: Path, index: Path) -> str | None:
+    async def _untakeable(
+        self, doubtful: Mapping[str, str], workspace: Path, index: Path
+    ) -> str | None:
         """Why a file of the work cannot be committed; git is asked only where there is such a one.
 
         For most workspaces have none, and some have one that the work did not touch.
         """
-        most = self._max_file_bytes
-        found = await anyio.to_thread.run_sync(lambda: dict(_doubtful(workspace, most)))
-        if not found:
+        if not doubtful:
             return None
         kinds = ("--others", "--modified", "--exclude-standard")
         touched = await self._look(workspace, index, "ls-files", "-z", *kinds)
-        return next((f"{path} {found[path]}" for path in touched.fields if path in found), None)
+        met = (path for path in touched.fields if path in doubtful)
+        return next((f"{path} {doubtful[path]}" for path in met), None)
 
     async def _look(
         self,
@@ -243,7 +247,8 @@ def _doubtful(workspace: Path, most: float) -> Iterator[tuple[str, str]]:
     top, folders = str(workspace), [""]
     while folders:
         inner = folders.pop()
-        with contextlib.suppress(PermissionError), os.scandir(f"{top}/{inner}") as entries:
+        # What cannot be looked into, too deep or closed, git passes by or says so itself.
+        with contextlib.suppress(OSError), os.scandir(f"{top}/{inner}") as entries:
             for entry in entries:
                 path = inner + entry.name
                 if entry.is_dir(follow_symlinks=False):
