@@ -71,7 +71,7 @@ class Size(Struct, frozen=True):
 
 
 SIZES = (
-    Size("small", 100, 20, 5, gains=False),
+    Size("small", 100, 20, 9, gains=False),
     Size("django", 7_000, 6, 3, gains=True),
     Size("large", 30_000, 4, 3, gains=True),
 )

@@ -141,8 +141,7 @@ class Furnisher:
         found = [path for path in self._store.folders.furnished.glob("tree-*") if path.is_dir()]
         found.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for path in found[MOST_TREES:]:
-            await remove(path)
-            await remove(_listing(path))
+            await remove(path, _listing(path))
 
     async def _brought(self, kept: Path, checkout: Path, index: Path) -> bool:
         """Whether what was made before could be brought; if not, nothing of it stays."""
@@ -187,8 +186,7 @@ class Furnisher:
     async def _keep(self, source: Path, made: Mapping[str, str], kept: Path) -> None:
         """Keep a copy of what was made, whole or not at all."""
         building = kept.with_name(f"{kept.name}.building")
-        await remove(building)
-        await remove(kept)
+        await remove(building, kept)
         kept.parent.mkdir(parents=True, exist_ok=True)
         for path, name in made.items():
             (building / name).parent.mkdir(parents=True, exist_ok=True)

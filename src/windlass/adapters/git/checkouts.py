@@ -30,8 +30,7 @@ class Checkouts:
     async def make(self, path: Path, commit: str, index: Path, shelf: Shelf) -> None:
         """A checkout at `path` that is exactly the commit, whole or not at all."""
         building = path.with_name(f".{path.name}.building")
-        for old in (building, path, index, _made(index), made_by_setup(index)):
-            await remove(old)
+        await remove(building, path, index, _made(index), made_by_setup(index))
         path.parent.mkdir(parents=True, exist_ok=True)
         index.parent.mkdir(parents=True, exist_ok=True)
         if not await self._renew(building, commit, index, shelf):
@@ -49,8 +48,7 @@ class Checkouts:
         made = _made(index)
         if self._pool is not None and made.is_file() and path.is_dir() and not path.is_symlink():
             await self._pool.give(shelf, path, made)
-        for left in (path, made, index):
-            await remove(left)
+        await remove(path, made, index)
 
     async def is_pristine(self, path: Path, index: Path) -> bool:
         """Whether no tracked file of a checkout was touched; no is also the answer in doubt."""
@@ -80,8 +78,7 @@ class Checkouts:
         try:
             await self._read(building, commit, index)
         except GitFailed:
-            await remove(building)
-            await remove(index)
+            await remove(building, index)
             return False
         return True
 

@@ -155,7 +155,8 @@ class Git:
         run = partial(
             subprocess.run,
             argv(*(("-c", f"core.excludesFile={excludes}") if excludes else ()), *args),
-            input=(stdin or "").encode(errors="surrogateescape"),
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            input=None if stdin is None else stdin.encode(errors="surrogateescape"),
             capture_output=True,
             check=False,
             timeout=self.timeout,

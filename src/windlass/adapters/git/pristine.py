@@ -75,13 +75,17 @@ def is_pristine(checkout: Path, index: Path, hash_bytes: int) -> bool:
 
 def has_moved_on(clock: Path, index: Path) -> bool:
     """Wait until whatever is changed from now on gets another time than what `index` notes."""
-    written = index.stat().st_mtime_ns
     for _ in range(_TRIES):
-        clock.touch()
-        if clock.stat().st_mtime_ns > written:
+        if is_later(clock, index):
             return True
         time.sleep(0.001)
     return False
+
+
+def is_later(clock: Path, index: Path) -> bool:
+    """Whether what is changed now gets a later time than `index` has."""
+    clock.touch()
+    return clock.stat().st_mtime_ns > index.stat().st_mtime_ns
 
 
 def vouch(index: Path) -> None:

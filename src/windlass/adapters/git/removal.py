@@ -9,21 +9,30 @@ from pathlib import Path
 import anyio.to_thread
 
 
-async def remove(path: Path) -> None:
-    """Remove a file, a link or a folder; none is as good as gone."""
-    if path.is_dir() and not path.is_symlink():
-        await anyio.to_thread.run_sync(remove_tree, path)
-    else:
-        path.unlink(missing_ok=True)
+async def remove(*paths: Path) -> None:
+    """Remove files, links and folders; none is as good as gone."""
+    full = [path for path in paths if not _is_gone_at_once(path)]
+    if full:
+        await anyio.to_thread.run_sync(remove_here, *full)
 
 
 def remove_here(*paths: Path) -> None:
     """The same, for a thread that has time."""
     for path in paths:
-        if path.is_dir() and not path.is_symlink():
+        if not _is_gone_at_once(path):
             remove_tree(path)
-        else:
-            path.unlink(missing_ok=True)
+
+
+def _is_gone_at_once(path: Path) -> bool:
+    """Remove all but a folder that holds something, which takes its time."""
+    if path.is_dir() and not path.is_symlink():
+        try:
+            path.rmdir()
+        except OSError:
+            return False
+    else:
+        path.unlink(missing_ok=True)
+    return True
 
 
 def remove_tree(path: Path) -> None:

@@ -287,8 +287,7 @@ class GitRepository:
             room = self._pool.has_room("players")
             if room and not await anyio.to_thread.run_sync(is_occupied, workspace):
                 await self._checkouts.give_back(workspace, index, "players")
-        await remove(workspace)
-        await remove(index.parent)
+        await remove(workspace, index.parent)
         await self._linked.take_off(workspace)
 
     async def set_aside(self, task: str, until: int) -> None:
