@@ -54,7 +54,8 @@ HOST = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 class World:
     """A sandbox whose processes can be told from all others, and agents in it."""
 
-    def __init__(self, tmp_path: Path, level: str = "none") -> None:
+    def __init__(self, tmp_path: Path, level: str = "none", *own: str) -> None:
+        """Make it; `own` are folders of the home that PATH names before all others."""
         self.marker = f"test-{token_hex(8)}"
         self.home = tmp_path / "home"
         self.workspace = tmp_path / "workspace"
@@ -67,8 +68,8 @@ class World:
                 home=self.home,
                 repository=tmp_path / "repository",
                 objects=(),
-                path=HOST["PATH"],
-                environment=HOST,
+                path=os.pathsep.join((*(f"{self.home}/{name}" for name in own), HOST["PATH"])),
+                environment={**HOST, "SHELL": "/bin/zsh"},
                 marker=self.marker,
             )
         )
@@ -329,6 +330,39 @@ class TestTheProgram:
         report, _, server = world.run(Say("done"))
         assert report.summary == "done"
         assert len(server.log) == 1
+
+
+PLANTED = """
+spy="[ -z \\"\\$ANTHROPIC_API_KEY\\" ] || echo \\$0 \\$BASH_SOURCE >> $PWD/seen"
+for file in .bashrc .bash_profile .bash_login .profile .zshenv; do echo "$spy" > ~/$file; done
+mv ~/tools ~/away; mkdir -p ~/tools/bin ~/missing; rm -f ~/linked; mkdir ~/linked
+for folder in missing tools/bin linked; do
+  for name in bash bwrap env git sh unshare; do
+    printf '#!/bin/bash\\n%s\\nexec /usr/bin/%s "$@"\\n' "$spy" $name > ~/$folder/$name
+    chmod +x ~/$folder/$name
+  done
+done
+ls ~/missing > planted
+"""
+
+
+@pytest.mark.e2e
+@real_cli
+@bwrap
+def test_what_a_coach_runs_leaves_nothing_that_the_coach_would_run(tmp_path: Path):  # B5 G4
+    """It is the Player's code, and could speak for the Coach with the Coach's own token."""
+    (tmp_path / "home/tools/bin").mkdir(parents=True)
+    (tmp_path / "home/tools/bin/mine").write_text("#!/bin/sh\necho mine\n")
+    (tmp_path / "home/tools/bin/mine").chmod(0o755)
+    (tmp_path / "home/linked").symlink_to("tools/bin")
+    world = World(tmp_path, "bwrap", "missing", "tools/bin", "linked")
+    first = Call("Bash", _bash("mine > before; " + PLANTED))
+    coach = replace(brief(), role="coach")
+    report, _, _ = world.run(first, Call("Bash", _bash("true")), Say("done"), asked=coach)
+    assert report.summary == "done"
+    assert (world.workspace / "before").read_text() == "mine\n", "the user's own tools are there"
+    assert (world.workspace / "planted").read_text().split()[0] == "bash", "they could be planted"
+    assert not (world.workspace / "seen").exists(), (world.workspace / "seen").read_text()
 
 
 class TestStarting:

@@ -49,6 +49,9 @@ VARIABLES: Mapping[str, str] = {
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
 }
 
+ENV = "/usr/bin/env"
+SHELL = shutil.which("bash", path="/usr/bin:/bin") or "bash"
+
 FLAGS = (
     "--output-format=stream-json",
     "--input-format=stream-json",
@@ -154,10 +157,17 @@ class ClaudeAgent:
         if not (words := self._sandbox.apart()):
             return {}
         unset = (word for name in sorted(self._credentials) for word in ("-u", name))
-        program, *options = (*words, "env", *unset, "bash", "-c")
-        # The program parts what it finds here at the last space before a dash, quotes what comes
-        # before that, leaves the rest to the shell, and puts the whole command behind it.
-        return {"CLAUDE_CODE_SHELL_PREFIX": f"{program} {chr(9).join(options)}"}
+        program, *options = (*words, ENV, *unset, SHELL, "-c")
+        return {
+            # The program parts what it finds here at the last space before a dash, quotes what
+            # comes before that, leaves the rest to the shell, and puts the whole command behind it.
+            "CLAUDE_CODE_SHELL_PREFIX": f"{program} {chr(9).join(options)}",
+            # The shell that calls all this must read no file that the Player's code may have
+            # written: zsh reads one always, and bash where it takes itself for the first shell of
+            # a connection.
+            "SHELL": SHELL,
+            "SHLVL": "2",
+        }
 
     def _flags(self, brief: Brief) -> tuple[str, ...]:
         # One word each, so that no value can be taken for a flag of its own.

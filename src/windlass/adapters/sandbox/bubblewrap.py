@@ -15,13 +15,13 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.mounts import Mounts
 from windlass.adapters.sandbox.plain import CERTIFICATES, absolute_path, bare_environment
 from windlass.adapters.sandbox.private import private
 from windlass.adapters.sandbox.probing import why_not
@@ -30,9 +30,6 @@ from windlass.adapters.sandbox.sockets import sockets
 from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
 from windlass.errors import ConfigError
 from windlass.settings import Level
-
-Shown: TypeAlias = Literal["host", "fresh", "cover"]
-"""host: as it is outside, read-only · fresh: empty, in memory · cover: empty and read-only."""
 
 FLAGS = (
     "--unshare-pid",
@@ -121,12 +118,10 @@ class Bubblewrap:
         self._masked = (self._repository, *masked)
         self._path = tuple(Path(entry) for entry in absolute_path(path))
         self._read = tuple(self._readable(folder) for folder in read)
-        self._environment = {**environment, "PATH": path}
+        self._environment = environment
         self._pass_env = tuple(pass_env)
         self._marker = marker
-        # The system's own first: PATH may lead through folders that somebody else writes.
-        system = shutil.which(program, path="/usr/bin:/bin")
-        self._program = system or shutil.which(program, path=os.pathsep.join(absolute_path(path)))
+        self._program = self._found(program)
         # A host that has a /workspace may well have the repository in it.
         self._mount = "/windlass-workspace" if Path("/workspace").exists() else "/workspace"
         if self._repository.resolve() == Path("/"):
@@ -163,7 +158,7 @@ class Bubblewrap:
     def environment(self, box: Box) -> dict[str, str]:
         """Give the whole environment, with a mark that is new each time."""
         return bare_environment(
-            self._environment,
+            {**self._environment, "PATH": self._inner_path},
             pass_env=self._pass_env,
             home=self._inner_home,
             temporary="/tmp",  # noqa: S108 (the box's own)
@@ -177,8 +172,12 @@ class Bubblewrap:
 
     @cached_property
     def _apart(self) -> tuple[str, ...]:
-        found = (words for words in APART if self._tried(*words, "true", by=self.seccomp) is None)
-        return next(found, ())
+        # By their paths, for who looks them up is not in the inner box yet.
+        named = ((self._found(program) or program, *words) for program, *words in APART)
+        return next((words for words in named if self._works(*words)), ())
+
+    def _works(self, *words: str) -> bool:
+        return self._tried(*words, "true", by=self.seccomp) is None
 
     @property
     def seccomp(self) -> bytes:
@@ -195,6 +194,11 @@ class Bubblewrap:
         if self._program is None:
             return "bubblewrap (`bwrap`) is not installed"
         return None if self.seccomp else self._tried("true", by=b"")
+
+    def _found(self, program: str) -> str | None:
+        # The system's own first: PATH may lead through folders that somebody else writes.
+        path = os.pathsep.join(("/usr/bin", "/bin", *map(str, self._path)))
+        return shutil.which(program, path=path)
 
     def _tried(self, *command: str, by: bytes) -> str | None:
         with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
@@ -216,9 +220,9 @@ class Bubblewrap:
         return self._home if usable else Path("/home/windlass")
 
     @cached_property
-    def _host(self) -> "_Mounts":
+    def _host(self) -> Mounts:
         """What every box of this run shows of the host."""
-        mounts = _Mounts()
+        mounts = Mounts()
         for entry in sorted(Path("/").iterdir()):
             if entry.is_symlink():
                 mounts.link(entry)
@@ -243,7 +247,14 @@ class Bubblewrap:
         mounts.hide(*(found for found in listed if found.is_file() or _shows(found)))
         mounts.hide(*private(mounts.named))
         mounts.hide(*(self._home.resolve() / login for login in LOGINS))
+        mounts.hold(*self._path)
         return mounts
+
+    @cached_property
+    def _inner_path(self) -> str:
+        """PATH without folders in which anybody in the box could put a program of their own."""
+        places = map(self._host.place, self._path)
+        return os.pathsep.join(str(place) for place in places if place is not None)
 
     def _certificates(self) -> tuple[Path, ...]:
         named = (Path(self._environment.get(name, "")) for name in CERTIFICATES)
@@ -263,90 +274,6 @@ class Bubblewrap:
         return folder
 
 
-class _Mounts:
-    """What a box shows where. Paths are real ones; the links that lead to them are kept apart."""
-
-    def __init__(self) -> None:
-        self._shown: dict[Path, Shown] = {}
-        self._links: dict[Path, str] = {}
-        self._hidden: set[Path] = set()
-
-    def copy(self) -> "_Mounts":
-        """Give another one, to be changed without changing this."""
-        other = _Mounts()
-        other._shown |= self._shown
-        other._links |= self._links
-        other._hidden |= self._hidden
-        return other
-
-    def show(self, *paths: Path) -> None:
-        """Show these as they are outside, unless that very path is covered."""
-        self.link(*paths)
-        for path in paths:
-            if _holds(path.exists):
-                self._shown.setdefault(path.resolve(), "host")
-
-    def lay(self, kind: Literal["fresh", "cover"], *paths: Path) -> None:
-        """Lay an empty folder over these."""
-        self.link(*paths)
-        for path in paths:
-            # What is missing can only be made where the box is not the host's own.
-            if _holds(path.is_dir) or self._around(path.resolve()) != "host":
-                self._shown[path.resolve()] = kind
-
-    @property
-    def named(self) -> Container[Path]:
-        """Those that are shown, or covered, by their own name."""
-        return {*self._shown, *self._hidden}
-
-    def hide(self, *paths: Path) -> None:
-        """Cover these when a folder around them is shown; one that is named itself stays."""
-        self._hidden.update(paths)
-
-    def link(self, *paths: Path) -> None:
-        """Remember the links on the way to these, to make them again where they are covered."""
-        for path in paths:
-            way = path
-            for _ in range(40):  # as many as the kernel follows
-                met = next((p for p in (*reversed(way.parents), way) if _holds(p.is_symlink)), None)
-                if met is None:
-                    break
-                target = met.readlink()
-                self._links[met] = str(target)
-                way = Path(os.path.normpath(met.parent / target / way.relative_to(met)))
-
-    def arguments(self, size: tuple[str, ...]) -> list[str]:
-        """Give bubblewrap's arguments: each folder before what lies in it."""
-        for path in self._hidden:
-            if self._around(path) == "host" and _holds(path.exists):
-                self._shown.setdefault(path, "cover")
-        made: list[str] = []
-        for path in sorted({*self._shown, *self._links}, key=lambda path: (len(path.parts), path)):
-            made += self._make(path, size)
-        for path, kind in self._shown.items():
-            if kind == "cover" and path.is_dir():
-                made += ("--remount-ro", str(path))
-        return made
-
-    def _make(self, path: Path, size: tuple[str, ...]) -> tuple[str, ...]:
-        around = self._around(path)
-        match self._shown.get(path):
-            case None:
-                return () if around == "host" else ("--symlink", self._links[path], str(path))
-            case "host":
-                return () if around == "host" else ("--ro-bind-try", str(path), str(path))
-            case "cover" if not path.is_dir():
-                return ("--ro-bind", "/dev/null", str(path))
-            case "cover":
-                return ("--tmpfs", str(path))
-            case "fresh":
-                return (*size, "--tmpfs", str(path))
-
-    def _around(self, path: Path) -> Shown | None:
-        """Tell how the nearest folder around the path is shown; None is the box's bare root."""
-        return next((self._shown[up] for up in path.parents if up in self._shown), None)
-
-
 def _shows(folder: Path) -> bool:
     """Whether there is anything in the folder that this user can see."""
     try:
@@ -363,11 +290,3 @@ def _knows_size(program: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return b"--size" in done.stdout
-
-
-def _holds(test: Callable[[], bool]) -> bool:
-    """Tell no from a path that may not even be looked at, where pathlib raises."""
-    try:
-        return test()
-    except OSError:
-        return False

@@ -1,0 +1,121 @@
+"""What a box shows where, as a list of mounts for bubblewrap, each folder before what lies in it.
+
+Law: what is shown within a folder that can be written is held in its place. A mount cannot be moved
+away, but a plain folder around it can, and another be put there with other programs in it.
+"""
+
+import os
+from collections.abc import Callable, Container
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+Shown: TypeAlias = Literal["host", "fresh", "cover"]
+"""host: as it is outside, read-only · fresh: empty, in memory · cover: empty and read-only."""
+
+
+class Mounts:
+    """What a box shows where. Paths are real ones; the links that lead to them are kept apart."""
+
+    def __init__(self) -> None:
+        self._shown: dict[Path, Shown] = {}
+        self._links: dict[Path, str] = {}
+        self._hidden: set[Path] = set()
+
+    def copy(self) -> "Mounts":
+        """Give another one, to be changed without changing this."""
+        other = Mounts()
+        other._shown |= self._shown
+        other._links |= self._links
+        other._hidden |= self._hidden
+        return other
+
+    def show(self, *paths: Path) -> None:
+        """Show these as they are outside, unless that very path is covered."""
+        self.link(*paths)
+        for path in paths:
+            if holds(path.exists):
+                self._shown.setdefault(path.resolve(), "host")
+
+    def lay(self, kind: Literal["fresh", "cover"], *paths: Path) -> None:
+        """Lay an empty folder over these."""
+        self.link(*paths)
+        for path in paths:
+            # What is missing can only be made where the box is not the host's own.
+            if holds(path.is_dir) or self._around(path.resolve()) != "host":
+                self._shown[path.resolve()] = kind
+
+    @property
+    def named(self) -> Container[Path]:
+        """Those that are shown, or covered, by their own name."""
+        return {*self._shown, *self._hidden}
+
+    def hide(self, *paths: Path) -> None:
+        """Cover these when a folder around them is shown; one that is named itself stays."""
+        self._hidden.update(paths)
+
+    def link(self, *paths: Path) -> None:
+        """Remember the links on the way to these, to make them again where they are covered."""
+        for path in paths:
+            way = path
+            for _ in range(40):  # as many as the kernel follows
+                met = next((p for p in (*reversed(way.parents), way) if holds(p.is_symlink)), None)
+                if met is None:
+                    break
+                target = met.readlink()
+                self._links[met] = str(target)
+                way = Path(os.path.normpath(met.parent / target / way.relative_to(met)))
+
+    def arguments(self, size: tuple[str, ...]) -> list[str]:
+        """Give bubblewrap's arguments: each folder before what lies in it."""
+        for path in self._hidden:
+            if self._around(path) == "host" and holds(path.exists):
+                self._shown.setdefault(path, "cover")
+        made: list[str] = []
+        for path in sorted({*self._shown, *self._links}, key=lambda path: (len(path.parts), path)):
+            made += self._make(path, size)
+        for path, kind in self._shown.items():
+            if kind == "cover" and path.is_dir():
+                made += ("--remount-ro", str(path))
+        return made
+
+    def _make(self, path: Path, size: tuple[str, ...]) -> tuple[str, ...]:
+        around = self._around(path)
+        match self._shown.get(path):
+            case None:
+                return () if around == "host" else ("--symlink", self._links[path], str(path))
+            case "host":
+                return () if around == "host" else ("--ro-bind-try", str(path), str(path))
+            case "cover" if not path.is_dir():
+                return ("--ro-bind", "/dev/null", str(path))
+            case "cover":
+                return ("--tmpfs", str(path))
+            case "fresh":
+                return (*size, "--tmpfs", str(path))
+
+    def hold(self, *paths: Path) -> None:
+        """Keep these from being moved away, by making a mount of every folder on the way."""
+        for up in (up for path in paths for up in (self.place(path) or Path()).parents):
+            if up not in self._shown and self._around(up) == "fresh":
+                self._shown[up] = "fresh"
+
+    def place(self, path: Path) -> Path | None:
+        """Tell under which name the box has a folder of the host's for sure.
+
+        None where it has it not, or where anybody may put another in its place, as of a link.
+        """
+        return next((name for name in (path, path.resolve()) if not self._is_loose(name)), None)
+
+    def _is_loose(self, path: Path) -> bool:
+        return (self._shown.get(path) or self._around(path)) == "fresh"
+
+    def _around(self, path: Path) -> Shown | None:
+        """Tell how the nearest folder around the path is shown; None is the box's bare root."""
+        return next((self._shown[up] for up in path.parents if up in self._shown), None)
+
+
+def holds(test: Callable[[], bool]) -> bool:
+    """Tell no from a path that may not even be looked at, where pathlib raises."""
+    try:
+        return test()
+    except OSError:
+        return False
