@@ -289,6 +289,10 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     command: Annotated[str, Meta(min_length=1)]
     task: str = ""
     text: str = ""
+    run: str = ""
+    """Which run it was said to; empty where it is for whoever hauls the plan at that moment."""
+    at: datetime | None = None
+    """When it was said, where that is known."""
 
 
 class Inbox(Protocol):

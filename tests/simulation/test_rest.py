@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
+from windlass.events.review import PlayerAnswer
 from windlass.plan import Task
 from windlass.ports import Message, Report
 from windlass.runner import lend, loop
@@ -412,3 +413,46 @@ def test_nothing_that_is_said_wakes_a_run_that_was_given_up():  # S3
         state = apply(world.state, e.RunEnded(at=NOON, status=end))
         for command in ("reset", "retry", "take", "give", "approve", "answer"):
             assert not spoken(Message(command=command, task="a", text="x"), state, NOON)
+
+
+@pytest.mark.parametrize("command", ["stop", "pause", "pause_now", "abort"])
+def test_a_word_to_rest_is_for_the_process_that_lived_when_it_was_said(command: str):  # S9
+    world = World(plan_of(A, B), PLAYS)
+    world.inbox.messages.append(Message(command=command, run="another", at=NOON))
+    world.go(crash_at=7)
+    assert world.state.ended is None
+    world.inbox.messages.append(Message(command=command, run="r1", at=world.clock.now()))
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert world.inbox.messages == []
+
+
+def test_what_is_said_to_another_run_is_not_heard_by_this_one():  # K5
+    world = World(plan_of(A, B), PLAYS, inbox=MemoryInbox(Message(command="stop", run="another")))
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert world.inbox.messages == []
+
+
+def test_what_is_said_as_a_run_ends_waits_for_whoever_takes_it_up(monkeypatch):  # K5
+    monkeypatch.setattr(loop, "INBOX_SECONDS", 0.0)
+
+    def play(n: int, _turn: int, files: dict[str, str]) -> Report:
+        files["a"] = str(n)
+        question = "Which port?" if n == 1 else None
+        return Report(answer=PlayerAnswer(summary="s", question=question))
+
+    world = World(plan_of(A, B), {**PLAYS, "a": play})
+    answer = Message(command="answer", task="a", text="8080", run="r1")
+
+    def at_the_end(entry: e.Entry, _state: RunState) -> None:
+        if isinstance(entry.event, e.RunEnded):
+            world.inbox.messages.append(answer)
+
+    world.observers.append(at_the_end)
+    world.go()
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert world.inbox.messages == [answer], "nobody heard it, and nobody took it away"
+    world.observers.clear()
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from windlass.cli.finding import find_task
 from windlass.cli.wiring import Project, WritableJournal, ended, newest, now, resumed, tell
@@ -48,7 +49,7 @@ def send_or_record(project: Project, state: RunState, message: Message, do: Reco
         except Busy:  # it came to life between the two looks
             pass
     _refuse_useless(message, state, spoken(message, state, now()))
-    return project.send(plan_id, message)
+    return project.send(plan_id, replace(message, run=state.run))
 
 
 def record(

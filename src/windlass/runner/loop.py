@@ -50,6 +50,7 @@ class Runner:
         self._effects = Effects(ports)
         self._ended = anyio.Event()
         self._group: TaskGroup | None = None
+        self._began = ports.clock.now()
         self._droppable: set[anyio.CancelScope] = set()
         self._spenders: dict[str, str] = {}
         """The task that each request under way is for."""
@@ -98,7 +99,11 @@ class Runner:
             # Left only when every effect is done: a merged task's workspace goes after the end.
             async with anyio.create_task_group() as group:
                 self._group = group
-                self._record(first, group)
+                self._began = first[0].at
+                words, heard = self._said_meanwhile(first)
+                self._record((*first, *words), group)
+                for remove in heard:
+                    remove()
                 ears.start_soon(self._read_inbox, group)
                 ears.start_soon(self._heed_signals, group)
                 await self._ended.wait()
@@ -160,12 +165,42 @@ class Runner:
         for scope in list(self._droppable):
             scope.cancel()
 
+    def _said_meanwhile(
+        self, first: Sequence[e.Event]
+    ) -> tuple[list[e.Event], list[Callable[[], None]]]:
+        """What people said to this run while nobody heard it, and what to call once it is recorded.
+
+        It may be what the run waits for: taken up without it, it would end at once.
+        """
+        words, heard = list[e.Event](), list[Callable[[], None]]()
+        if self._state is None or not isinstance(first[0], e.RunResumed):
+            return words, heard
+        state = self._state
+        for event in first:
+            state = apply(state, event)
+        for message, remove in self._ports.inbox.take():
+            if message.command not in _STOPS and self._is_meant(message, state.run):
+                said = spoken(message, state, self._ports.clock.now())
+                for event in said:
+                    state = apply(state, event)
+                words.extend(said)
+                heard.append(remove)
+        return words, heard
+
     async def _read_inbox(self, group: TaskGroup) -> None:
         while True:
             for message, remove in self._ports.inbox.take():
-                self._heed(message, group)
+                if self._ended.is_set():
+                    return  # whoever takes the run up again hears it
+                if self._is_meant(message, self.state.run):
+                    self._heed(message, group)
                 remove()
             await anyio.sleep(INBOX_SECONDS)
+
+    def _is_meant(self, message: Message, run: str) -> bool:
+        """Whether it was said to this run, and a word to rest to this process of it."""
+        is_late = message.at is not None and message.at < self._began
+        return message.run in {"", run} and not (is_late and message.command in _STOPS)
 
     def _heed(self, message: Message, group: TaskGroup) -> None:
         """Record what a person said, if it can be said now."""
@@ -173,8 +208,7 @@ class Runner:
             how = _STOPS[message.command]
             self._stop(f"windlass {message.command.removesuffix('_now')}", how, group)
             return
-        said = spoken(message, self.state, self._ports.clock.now())
-        if said and not self._ended.is_set():
+        if said := spoken(message, self.state, self._ports.clock.now()):
             self._record(said, group)
 
     async def _heed_signals(self, group: TaskGroup) -> None:

@@ -9,8 +9,10 @@ from functools import cached_property
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from windlass.adapters.activity import heard_after
+from windlass.adapters.clock import SystemClock
 from windlass.adapters.disk import Trouble, trouble
 from windlass.adapters.files import make_folder, read_plainly, write_durably
 from windlass.adapters.git import inspect
@@ -118,7 +120,7 @@ class Project:
 
     def send(self, plan_id: str, message: Message) -> Path:
         """Tell a live run something; the file is there until the run has heard it."""
-        return send(self.folders(plan_id).inbox, message)
+        return send(self.folders(plan_id).inbox, replace(message, at=SystemClock().now()))
 
     def lent(self, plan_id: str, run: str, task: str, n: int) -> Path | None:
         """The workspace of a task's n-th start, once it is ready to be worked in."""
