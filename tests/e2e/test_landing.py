@@ -53,6 +53,42 @@ def test_a_dirty_file_in_the_way_is_refused_and_lands_once_it_is_gone(stage):  #
     assert (play.repo / "1.2.txt").read_text() == "by 1.2\n"
 
 
+TASK = """---
+id: TASK-1
+title: Write a.txt
+status: backlog
+---
+# Write a.txt
+
+## Acceptance Criteria
+- [ ] a.txt is there
+"""
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_what_windlass_wrote_into_a_file_is_not_in_its_own_way(stage, *, edited: bool):  # G7 G9
+    """The Player has ticked a box in the very file that its state is written into."""
+    file = "tasks/backlog/TASK-1.md"
+    tick = f"echo x > a.txt; sed -i 's/- \\[ \\]/- [x]/' {file}"
+    ticking = playing(Call("Bash", {"command": tick, "description": "d"}), summary="s")
+    files = {**plans.files({"a": ()}), file: TASK}
+    play = stage(files, plans.book({"TASK-1": ()}, **{"TASK-1": ticking}))
+    if edited:
+        (play.repo / file).write_text(TASK + "\nA thought of mine.\n")
+    code, _, err = play.run("feature-build", "TASK-1", "--land", "--yes")
+    text = (play.repo / file).read_text()
+    if edited:
+        assert code == 3, err
+        assert "would be overwritten" in err
+        assert "- [ ] a.txt is there\n\nA thought of mine.\n" in text
+        return
+    assert code == 0, err
+    assert "EDITED" not in err
+    assert play.tree("main") == play.tree("windlass/TASK-1/integration")
+    assert "- [x] a.txt is there" in text
+    assert "status: in_review" in text
+
+
 def test_a_base_that_moved_is_merged_with_and_verified_first(stage):  # G7
     """The check fails where the user's file and the run's last meet: it must be asked of both."""
     both = "test ! -e broken || test ! -e 1.3.txt"

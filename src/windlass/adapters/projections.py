@@ -76,6 +76,11 @@ class Projections:
             self._statuses = statuses
             self._hurry.set()
 
+    def let_go(self, *paths: Path) -> None:
+        """Take no edit from what is written into these next: a landing is at our own word."""
+        for path in paths:
+            self._hashes.pop(str(path), None)
+
     async def keep(self) -> None:
         """Write whenever there is something new, until cancelled."""
         while True:

@@ -2,11 +2,13 @@
 
 Law: this is the one place that writes to what is the user's, and it does so at their word. Where
 the branch is checked out, git itself moves it, as `git merge --ff-only` would at their hands: their
-index and files follow, and a dirty file in the way stops it before anything is changed.
+index and files follow, and a dirty file in the way stops it before anything is changed. One that is
+dirty by Windlass's own hand alone, which writes a plan's state into its files, makes way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from windlass.adapters.git.git import act
 from windlass.adapters.git.store import Store, printable
@@ -15,17 +17,33 @@ from windlass.errors import GitFailed, RepositoryError
 from windlass.ports import Seen
 
 _HEADS = "refs/heads/"
+_TRIES = 3
 _DEEPEST = 5
 """How many symbolic refs in a row are followed; git's own bound."""
+
+
+MakeWay: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, bool]]
+"""Puts what Windlass wrote into files of a checkout back as its commit has them; whether any."""
+
+
+async def nothing_to_take_back(_checkout: Path, _commit: str) -> bool:
+    """Of who has written nothing."""
+    return False
 
 
 class Branches:
     """Looks at branches of the user's, and moves them forward."""
 
-    def __init__(self, store: Store, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        environment: Mapping[str, str],
+        make_way: MakeWay = nothing_to_take_back,
+    ) -> None:
         self._store = store
         self._environment = environment
         """The user's own, for their configuration holds in their checkout."""
+        self._make_way = make_way
 
     async def look(self, branch: str, tip: str, base: str) -> Seen:
         """Where it stands, how the tip stands to it, and whether it still holds the base."""
@@ -58,7 +76,7 @@ class Branches:
                 hint="leave it checked out in one, then `windlass land`",
             )
         if checkouts:
-            await self._fast_forward(checkouts[0], new)
+            await self._fast_forward(checkouts[0], old, new)
         else:
             await self._update(ref, new, old)
         _, moved = await self._found(branch)
@@ -118,8 +136,21 @@ class Branches:
                 hint="`windlass land` looks again",
             ) from failure
 
-    async def _fast_forward(self, checkout: Path, commit: str) -> None:
+    async def _fast_forward(self, checkout: Path, old: str, new: str) -> None:
         """As the user's own git would, with their configuration: it writes their files."""
+        failure = await self._refused(checkout, new)
+        # More than once: what was taken out of a file may have been written again meanwhile.
+        for _ in range(_TRIES):
+            if failure is not None and await self._make_way(checkout, old):
+                failure = await self._refused(checkout, new)
+        if failure is not None:
+            raise RepositoryError(
+                f"git did not move it in {checkout}: {_told(failure)}",
+                hint="commit, stash or move what is in the way, then `windlass land`",
+            ) from failure
+
+    async def _refused(self, checkout: Path, commit: str) -> GitFailed | None:
+        """What git says against it; None when it is done."""
         try:
             await act(
                 "merge",
@@ -133,10 +164,8 @@ class Branches:
                 environment={**self._environment, "GIT_REFLOG_ACTION": "windlass land"},
             )
         except GitFailed as failure:
-            raise RepositoryError(
-                f"git did not move it in {checkout}: {_told(failure)}",
-                hint="commit, stash or move what is in the way, then `windlass land`",
-            ) from failure
+            return failure
+        return None
 
 
 def _told(failure: GitFailed) -> str:

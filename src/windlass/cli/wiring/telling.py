@@ -1,6 +1,7 @@
 """The state files of a run: what is rendered from which state, and where it is written."""
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -38,6 +39,24 @@ def tell(project: Project, state: RunState, seq: int, notice: Notice) -> None:
     told = projections(project, state.plan.id, state.run, notice)
     told.show(state, seq)
     told.close()
+
+
+def written_alone(
+    project: Project, state: RunState, seq: int, committed: Mapping[str, str]
+) -> list[str]:
+    """Of the files of the plan's state, those that differ by that alone from what is committed."""
+    texts = {path: text for path in committed if (text := _text(project.root / path)) is not None}
+    now, then = (
+        {**held, **project_dialect(state, seq, held, project.redactor.text)}
+        for held in (texts, {path: committed[path] for path in texts})
+    )
+
+    def unstamped(text: str | None) -> str:
+        # A file in which nothing but the stamp is new keeps its older one.
+        return re.sub(rf"\b{re.escape(state.run)}@\d+", "", text or "")
+
+    same = (path for path in texts if unstamped(now[path]) == unstamped(then[path]))
+    return [path for path in same if texts[path] != committed[path]]
 
 
 def _of_dialect(project: Project, state: RunState, seq: int) -> dict[Path, Shown]:

@@ -1,6 +1,7 @@
 """The world of one run: real adapters behind every port."""
 
 from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
 
 import anyio
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from windlass.adapters.concurrently import first_of
 from windlass.adapters.files import remove_unfinished
 from windlass.adapters.furnish import Furnisher
 from windlass.adapters.git import inspect
+from windlass.adapters.git.git import act
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.reconcile import reconcile, remove_stale_locks
 from windlass.adapters.git.removal import remove
@@ -28,7 +30,8 @@ from windlass.cli.wiring.facts import facts_of_last_run
 from windlass.cli.wiring.guidance import said_to_agents
 from windlass.cli.wiring.metering import OwnMeter, employed, is_metered
 from windlass.cli.wiring.project import Project
-from windlass.cli.wiring.telling import projections, tell
+from windlass.cli.wiring.telling import projections, tell, written_alone
+from windlass.dialects import writes as writes_of
 from windlass.errors import Trespass
 from windlass.events import model as e
 from windlass.ports import Activity, Agent, Checks
@@ -80,7 +83,10 @@ class World:
             settings=settings.workspace,
             environment=without_secrets(project.environment),
             notice=remark,
+            make_way=self._make_way,
         )
+        self._state_files = projections(project, plan_id, run, notice)
+        self._newest: tuple[RunState, int] | None = None
         self._told = ToldPins(self._store, self.refs)
         self._clock = SystemClock()
         self._run_folder = self._folders.run(run)
@@ -123,11 +129,12 @@ class World:
         if isinstance(began, e.RunResumed):
             # What is told as verified is what was found in git just now, and nothing else.
             first = (replace(began, found=found), *first[1:])
-        told = projections(self._project, self.refs.plan, self.refs.run, self._notice)
+        told = self._state_files
         chatter = ActivityLog(self._run_folder / "activity.jsonl", self._clock)
 
         def observer(entry: e.Entry, state: RunState) -> None:
             observe(entry, state)
+            self._newest = (state, entry.seq)
             told.show(state, entry.seq)
             self._told.heed(entry.event, state)
 
@@ -204,6 +211,27 @@ class World:
         await self._clear_up(state, base=state.base)
         tell(self._project, state, seq, self._notice)
         self._store.close()
+
+    async def _make_way(self, checkout: Path, commit: str) -> bool:
+        """Take the plan's state out of its files for a landing, where it is all that is new there.
+
+        It is written into them anew when the landing is recorded, however that went.
+        """
+        if self._newest is None or checkout != self._project.root:
+            return False
+        committed: dict[str, str] = {}
+        for path in writes_of(self._newest[0].plan):
+            asked = ("cat-file", "blob", f"{commit}:{path}")
+            if not (found := await self._store.trees(*asked, ok=(0, 128))).code:
+                committed[path] = found.stdout
+        paths = written_alone(self._project, *self._newest, committed)
+        if paths:
+            theirs = {**without_secrets(self._project.environment), "GIT_LITERAL_PATHSPECS": "1"}
+            # Not in the index: what somebody has put there is theirs, and stops the landing.
+            asked = ("restore", "--quiet", "--worktree", "--source=HEAD", "--")
+            await act(*asked, *paths, cwd=checkout, environment=theirs)
+            self._state_files.let_go(*(checkout / path for path in paths))
+        return bool(paths)
 
     def _note(self, trespass: Trespass) -> None:
         """Put a trespass on record; the run can be resumed once somebody has looked."""
