@@ -124,7 +124,8 @@ class ClaudeAgent:
         async def look() -> None:
             sandbox = self._sandbox
             excess.append(await overrun(sandbox.level, sandbox.limits, process.pid, mark))
-            process.kill()  # where there are walls, all that is behind them goes with it
+            with contextlib.suppress(ProcessLookupError):  # it may have ended by itself just now
+                process.kill()  # where there are walls, all that is behind them goes with it
             await anyio.to_thread.run_sync(partial(end_leftovers, mark, session=process.pid))
 
         async with anyio.create_task_group() as tasks:
