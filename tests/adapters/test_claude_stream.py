@@ -18,6 +18,7 @@ import pytest
 
 from windlass.adapters.agents import claude
 from windlass.adapters.sandbox.plain import Plain
+from windlass.events.review import Review
 from windlass.ports import Activity, Brief, Report
 from windlass.settings import AgentSettings
 
@@ -57,6 +58,14 @@ def result(**fields: Any) -> Line:
     }
 
 
+def assistant(*content: Any, **fields: Any) -> Line:
+    return {"type": "assistant", "message": {"content": content, "model": "m"}, **fields}
+
+
+def tool(name: Any, given: Any) -> Line:
+    return assistant({"type": "tool_use", "id": "1", "name": name, "input": given})
+
+
 class World:
     """A program that says what it is told to."""
 
@@ -89,6 +98,43 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
+
+
+class TestHalfACharacter:
+    """It can be said in JSON, and written nowhere: the journal would end the run over it."""
+
+    def test_is_shown_as_one_that_is_lost_wherever_it_stands(self, world: World):
+        criterion = {"criterion": 1, "met": True, "evidence": f"\U0001f600 {HALF}"}
+        review = {
+            "decision": "approve",
+            "summary": f"{HALF}{HALF}",
+            "test_results": {"passed": True, "failures": [f"a{HALF}b"]},
+            "evidence": [criterion],
+            f"other{HALF}": 1,
+        }
+        said = result(structured_output=review, result=f"done {HALF}")
+        call = tool("WebFetch", {f"u{HALF}": f"{HALF}" * 300})
+        report = world.hear(call, said, answer=Review)
+        assert report.failure is None, report.message
+        assert isinstance(report.answer, Review)
+        assert report.summary == f"done {GONE}"
+        assert report.answer.summary == GONE * 2
+        assert report.answer.test_results.failures == (f"a{GONE}b",)
+        assert report.answer.evidence[0].evidence == f"\U0001f600 {GONE}"
+        assert msgspec.json.encode((report, world.seen))
+
+    @pytest.mark.parametrize(
+        ("said", "read"),
+        [
+            (r"\uD83D\uDE00 \ude00", f"\U0001f600 {GONE}"),
+            (r"\ud83d\ud83d\ude00", f"{GONE}\U0001f600"),
+            (r"\\ud83d \n\u00e9", "\\ud83d \n\xe9"),
+            (r"\\\ud83d", f"\\{GONE}"),
+        ],
+    )
+    def test_is_told_from_a_whole_one_and_from_no_escape(self, world: World, said: str, read: str):
+        line = json.dumps(result(result="SAID")).replace("SAID", said)
+        assert world.hear(line).summary == read
 
 
 class TestTooMuch:

@@ -7,6 +7,7 @@ the environment; one that dies later has crashed.
 
 import json
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -37,6 +38,13 @@ PATIENCE = 1.0
 """Seconds an interrupted program has to say what it used up."""
 TAIL = 4096
 """How much of what the program says on the side is kept."""
+
+_FIRST, _SECOND = r"[dD][89abAB][0-9a-fA-F]{2}", r"[dD][c-fC-F][0-9a-fA-F]{2}"
+_HALF = re.compile(
+    # With what both begin with in front, by which they are found in no time.
+    rf"\\u(?:{_FIRST}(?!\\u{_SECOND})|{_SECOND}(?<!\\u{_FIRST}\\u{_SECOND}))"
+)
+"""Half a character, in JSON that is without escaped backslashes."""
 
 # The SDK tells its errors to the log as well as to us, and an unheard log goes to the terminal.
 logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
@@ -164,8 +172,13 @@ class _Pipe(Transport):
 
 
 def _decoded(line: bytes) -> dict[str, Any]:
+    """The line's JSON, in which all is text that can be written down again, names included."""
+    text = line.decode(errors="replace")
+    if "\\ud" in text.lower():
+        # Half a character can be said in JSON, and stand in no file.
+        text = _HALF.sub(r"\\ufffd", text.replace(r"\\", r"\u005c"))
     try:
-        return json.loads(line)
+        return json.loads(text)
     except ValueError as error:
         raise CLIJSONDecodeError("", error) from error
 
