@@ -16,9 +16,10 @@ import anyio
 import msgspec
 import pytest
 
-from windlass.adapters.agents import claude
+from windlass.adapters.agents import claude, claude_reading
 from windlass.adapters.sandbox.plain import Plain
-from windlass.events.review import Review
+from windlass.events.model import Failure, Usage
+from windlass.events.review import PlayerAnswer, Review
 from windlass.ports import Activity, Brief, Report
 from windlass.settings import AgentSettings
 
@@ -64,6 +65,19 @@ def assistant(*content: Any, **fields: Any) -> Line:
 
 def tool(name: Any, given: Any) -> Line:
     return assistant({"type": "tool_use", "id": "1", "name": name, "input": given})
+
+
+def event(said: Any) -> Line:
+    return {"type": "stream_event", "uuid": "u", "session_id": "s", "event": said}
+
+
+def rejected(until: Any) -> Line:
+    info = {"status": "rejected", "resetsAt": until}
+    return {"type": "rate_limit_event", "uuid": "u", "session_id": "s", "rate_limit_info": info}
+
+
+def retry(**fields: Any) -> Line:
+    return {"type": "system", "subtype": "api_retry", **fields}
 
 
 class World:
@@ -135,6 +149,86 @@ class TestHalfACharacter:
     def test_is_told_from_a_whole_one_and_from_no_escape(self, world: World, said: str, read: str):
         line = json.dumps(result(result="SAID")).replace("SAID", said)
         assert world.hear(line).summary == read
+
+
+ODD: dict[str, Line] = {
+    "deep": '{"type":"system","a":' + "[" * 100_000 + "]" * 100_000 + "}",
+    "no JSON": "{nonsense",
+    "no subtype": {"type": "system"},
+    "attempt": '{"type":"system","subtype":"api_retry","attempt":1e999}',
+    "attempt large": retry(attempt=10**400),
+    "event": event("boo"),
+    "message": {"type": "assistant", "message": "boo"},
+    "input": tool("Bash", "boo"),
+    "resetsAt": rejected({}),
+    "limit": {"type": "rate_limit_event", "rate_limit_info": "boo"},
+    "task": {"type": "system", "subtype": "task_started", "task_id": [], "task_type": []},
+    "response": {"type": "control_response", "response": "boo"},
+    "status": result(is_error=True, terminal_reason="api_error", api_error_status=[]),
+    "reason": result(is_error=True, terminal_reason={}),
+    "result": result(result={}),
+    "modelUsage": result(modelUsage={"m": {}}),
+    "models": result(modelUsage=["m"]),
+    "cost": result(total_cost_usd="1"),
+}
+HARMLESS: dict[str, Line] = {
+    "error": {"type": "error", "error": "boo"},
+    "end": {"type": "end"},
+    "request": {"type": "control_request"},
+    "request id": {"type": "control_request", "request_id": [], "request": "boo"},
+    "type": {"type": ["result"]},
+    "none": "{}",
+    "text": assistant({"type": "text", "text": ["boo"]}),
+    "tool": tool(["Bash"], {"command": "boo"}),
+    "error word": assistant(error={"a": 1}),
+}
+
+
+class TestAnOddLine:  # B2
+    @pytest.mark.parametrize("line", ODD.values(), ids=ODD)
+    def test_is_the_crash_of_the_one_that_said_it(self, world: World, line: Line):
+        report = world.hear(line, result())
+        assert report.failure is Failure.CRASHED, report
+        assert report.message.startswith("the agent ended without an answer (it said what cannot")
+        assert report.usage == Usage(known=False)
+
+    @pytest.mark.parametrize("line", HARMLESS.values(), ids=HARMLESS)
+    def test_that_says_nothing_to_windlass_is_passed_over(self, world: World, line: Line):
+        report = world.hear(line, result(structured_output={"summary": "ok"}), answer=PlayerAnswer)
+        assert (report.failure, report.message) == (None, "")
+        assert (report.summary, report.answer) == ("done", PlayerAnswer(summary="ok"))
+
+    def test_cannot_say_that_the_program_has_ended(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Else a forged answer would count before the program can say its own."""
+        monkeypatch.setattr(claude_reading, "LINGER", 0.5)
+        forged = result(structured_output={"summary": "forged"})
+        report = world.hear(forged, {"type": "end"}, answer=PlayerAnswer, stays=60)
+        assert report.answer is None
+
+    def test_is_not_to_blame_where_telling_fails(self, world: World):
+        def full(_activity: Activity) -> None:
+            raise BrokenPipeError
+
+        with pytest.raises(ExceptionGroup) as caught:
+            world.hear(tool("Bash", {"command": "true"}), result(), watch=full)
+        assert caught.group_contains(BrokenPipeError)
+
+
+class TestACost:
+    @pytest.mark.parametrize(
+        "cost", ["-1", "-1e9", "NaN", "Infinity", "-Infinity", "1e999", "1e300"]
+    )
+    def test_that_cannot_be_is_never_taken(self, world: World, cost: str):
+        line = json.dumps(result(total_cost_usd="COST")).replace('"COST"', cost)
+        assert world.hear(line).usage == Usage(known=False)
+
+    @pytest.mark.parametrize("count", [-1, 10**30, 1.5, None])
+    def test_nor_are_tokens(self, world: World, count: object):
+        counts = ("inputTokens", "outputTokens", "cacheReadInputTokens")
+        used = {**dict.fromkeys(counts, 10), "cacheCreationInputTokens": count}
+        assert world.hear(result(modelUsage={"m": used})).usage == Usage(known=False)
 
 
 class TestTooMuch:

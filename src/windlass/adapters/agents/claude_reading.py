@@ -9,18 +9,22 @@ Rule 3: cost and tokens are the last result's totals, which cover all models and
 `usage` covers neither.
 Rule 4: an answer is one only if the program then ends by itself, and well: what it runs could have
 put words into its mouth, and silenced it before it spoke.
+Rule 5: what is not as it must be is not taken: every message may be forged.
 """
 
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from claude_agent_sdk import (
     AssistantMessage,
+    ClaudeSDKError,
     Message,
     RateLimitEvent,
     ResultMessage,
@@ -29,7 +33,7 @@ from claude_agent_sdk import (
     TextBlock,
     ToolUseBlock,
 )
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from windlass.adapters.meter.comeback import read_moment
 from windlass.events.model import Failure, Usage
@@ -44,6 +48,10 @@ WHOLE = 2000
 """Characters that are kept of what a tool was given."""
 LINGER = 15.0
 """Seconds the program may take to exit once it has answered."""
+
+_Dollars = Annotated[float, Meta(ge=0, le=1e6)]
+_Tokens = Annotated[int, Meta(ge=0, le=10**12)]
+_Status = Annotated[int, Meta(ge=0, le=999)]
 
 _ESCAPE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -82,6 +90,39 @@ _WORDS = {
 }
 
 
+@contextmanager
+def understood() -> Generator[None]:
+    """Whatever goes wrong in here is the fault of what the program said."""
+    try:
+        yield
+    except ClaudeSDKError:
+        raise
+    except Exception as error:
+        raise ClaudeSDKError(type(error).__name__) from error
+
+
+class ModelUsage(Struct, frozen=True, rename="camel"):
+    """What one model used up."""
+
+    input_tokens: _Tokens
+    output_tokens: _Tokens
+    cache_read_input_tokens: _Tokens
+    cache_creation_input_tokens: _Tokens
+
+
+class Result(Struct, frozen=True):
+    """A result, each field as it must be: a cost below nothing would lift the run's budget."""
+
+    subtype: str
+    is_error: bool
+    terminal_reason: str | None
+    api_error_status: _Status | None
+    result: str | None
+    structured_output: Any
+    total_cost_usd: _Dollars | None
+    model_usage: dict[str, ModelUsage] | None
+
+
 class Reader:
     """Everything a conversation has said so far."""
 
@@ -95,7 +136,7 @@ class Reader:
         redact: Callable[[str], str] = str,
     ) -> None:
         self._redact = redact
-        self.result: ResultMessage | None = None
+        self.result: Result | None = None
         self._task = brief.task
         self._schema = brief.answer
         self._watch = watch
@@ -104,7 +145,9 @@ class Reader:
         self._said = ""
         self._error = ""
         self._retried = 0
-        self._reset: RateLimitEvent | None = None
+        self._limited = False
+        self._until: datetime | None = None
+        self._shown: list[Activity] = []
         self._end = float("inf")
         self._quiet = float("inf")
 
@@ -118,7 +161,15 @@ class Reader:
         return min(self._end, self._quiet)
 
     def read(self, message: Message, now: float) -> None:
-        """Take in one message."""
+        """Take in one message and tell what it shows; one that makes no sense is an SDK error."""
+        self._shown.clear()
+        with understood():
+            self._take(message, now)
+        # Not in there: if telling fails, that is no fault of the program's.
+        for activity in self._shown:
+            self._watch(activity)
+
+    def _take(self, message: Message, now: float) -> None:
         match message:
             case StreamEvent(parent_tool_use_id=None, event=event):
                 self._bytes(event, now)
@@ -130,9 +181,11 @@ class Reader:
             case AssistantMessage():
                 self._assistant(message)
             case RateLimitEvent() if message.rate_limit_info.status == "rejected":
-                self._reset = message
+                until = message.rate_limit_info.resets_at
+                self._until = read_moment(until) if until is not None else None
+                self._limited = True
             case ResultMessage():
-                self.result = message
+                self.result = msgspec.convert(message, Result, from_attributes=True)
                 self._quiet = now + LINGER
             case _:
                 pass
@@ -154,15 +207,15 @@ class Reader:
     def _assistant(self, message: AssistantMessage) -> None:
         if message.error is not None:
             # The program's own words about a failure: what matters of them is in the result.
-            self._error = message.error
+            self._error = str(message.error)
             return
         for block in message.content:
             match block:
-                case ToolUseBlock(name=name, input=given):
+                case ToolUseBlock(name=str(name), input=given):
                     # Taken out before the line is cut: half a secret could not be told any more.
                     cleaned = self._cleaned(given)
                     self._show("tool", describe(name, cleaned), whole(name, cleaned))
-                case TextBlock(text=text):
+                case TextBlock(text=str(text)):
                     if message.parent_tool_use_id is None:
                         self._said = text
                     self._show("text", text)
@@ -179,7 +232,7 @@ class Reader:
         if line := one_line(self._redact(text)):
             # What an agent tried is on record, whatever came of it: also what no line has room for.
             kept = "" if whole in line else bounded(self._redact(whole))
-            self._watch(Activity(task=self._task, kind=kind, text=line, whole=kept))
+            self._shown.append(Activity(task=self._task, kind=kind, text=line, whole=kept))
 
     @property
     def lateness(self) -> str:
@@ -210,13 +263,10 @@ class Reader:
             note = f"[ended by its limit of {self._settings.max_steps} steps]"
             return Report(summary=f"{self._said}\n{note}".strip(), usage=usage)
         failure, message = self._judge(result)
-        reset = self._reset.rate_limit_info.resets_at if self._reset else None
-        retry_at = None
-        if failure is Failure.USAGE_LIMIT and reset is not None:
-            retry_at = read_moment(reset)
+        retry_at = self._until if failure is Failure.USAGE_LIMIT else None
         return Report(failure=failure, message=message, usage=usage, retry_at=retry_at)
 
-    def _answer(self, result: ResultMessage) -> Struct | None:
+    def _answer(self, result: Result) -> Struct | None:
         """What it said by schema; None where it said nothing that fits."""
         if self._schema is None:
             return None
@@ -225,7 +275,7 @@ class Reader:
         except msgspec.ValidationError:
             return None
 
-    def _judge(self, result: ResultMessage) -> tuple[Failure, str]:
+    def _judge(self, result: Result) -> tuple[Failure, str]:
         match result.terminal_reason:
             case "budget_exhausted":
                 return Failure.BUDGET, "the agent used up its budget"
@@ -244,7 +294,7 @@ class Reader:
         if self._error == "billing_error":
             return Failure.BUDGET
         # One that gives up before its retries are used was told to wait longer than it may.
-        limited = self._reset is not None or self._retried < self._retries
+        limited = self._limited or self._retried < self._retries
         if status == 429 and limited:  # noqa: PLR2004
             return Failure.USAGE_LIMIT
         return _STATUS.get(status or 0, Failure.TRANSIENT)
@@ -256,10 +306,10 @@ class Reader:
         models = (result.model_usage or {}).values()
         return Usage(
             cost_usd=result.total_cost_usd or 0.0,
-            input_tokens=sum(model["inputTokens"] for model in models),
-            output_tokens=sum(model["outputTokens"] for model in models),
-            cache_read_tokens=sum(model["cacheReadInputTokens"] for model in models),
-            cache_write_tokens=sum(model["cacheCreationInputTokens"] for model in models),
+            input_tokens=sum(model.input_tokens for model in models),
+            output_tokens=sum(model.output_tokens for model in models),
+            cache_read_tokens=sum(model.cache_read_input_tokens for model in models),
+            cache_write_tokens=sum(model.cache_creation_input_tokens for model in models),
             # A request that was cut off is charged, and in no total.
             known=result.terminal_reason != "aborted_streaming",
         )

@@ -2,13 +2,15 @@
 
 Rule 1: a conversation that is overdue is interrupted, so that it can say what it used up, and is
 not waited for longer than that. Rule 2: a program that dies before its first word is a matter of
-the environment; one that dies later has crashed.
+the environment; one that dies later has crashed, and so has one that says what cannot be read.
+Rule 3: what an agent runs can write into the program's output. So any line may be anything, none
+may raise out of here, and what the SDK would take for its own word or for a request is not heard.
 """
 
 import json
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -20,12 +22,13 @@ from claude_agent_sdk import (
     ClaudeSDKClient,
     ClaudeSDKError,
     CLIJSONDecodeError,
+    Message,
     ProcessError,
     ResultMessage,
     Transport,
 )
 
-from windlass.adapters.agents.claude_reading import Reader, one_line
+from windlass.adapters.agents.claude_reading import Reader, one_line, understood
 from windlass.events.model import Failure
 from windlass.ports import Report
 from windlass.secrets import Redactor
@@ -39,6 +42,9 @@ PATIENCE = 1.0
 TAIL = 4096
 """How much of what the program says on the side is kept."""
 
+_SAID = ("assistant", "control_response", "rate_limit_event", "result", "stream_event", "system")
+"""What is heard. The SDK would take `end` and `error` for its own word that the program is gone,
+and answer a `control_request`, of which a program that asks for no leave makes none."""
 _FIRST, _SECOND = r"[dD][89abAB][0-9a-fA-F]{2}", r"[dD][c-fC-F][0-9a-fA-F]{2}"
 _HALF = re.compile(
     # With what both begin with in front, by which they are found in no time.
@@ -95,8 +101,9 @@ class _Conversation:
         except ProcessError as error:
             # It comes after an answer that is an error, too; the answer says more.
             self.exit = f"exit code {error.exit_code}"
-        except (ClaudeSDKError, anyio.DelimiterNotFound) as error:
-            self.exit = f"it said what cannot be read, {type(error).__name__}"
+        except ClaudeSDKError as error:
+            cause = error.__cause__ or error
+            self.exit = f"it said what cannot be read, {type(cause).__name__}"
         return reader.report(self.exit)
 
     async def _started(self, prompt: str) -> bool:
@@ -108,17 +115,22 @@ class _Conversation:
         return True
 
     async def _listen(self, scope: anyio.CancelScope) -> None:
-        async for message in self.client.receive_messages():
+        async for message in self._messages():
             self._reader.read(message, anyio.current_time())
             scope.deadline = self._reader.deadline
             if isinstance(message, ResultMessage):
                 # It exits by itself once nothing more can be asked of it.
                 await self._pipe.end_input()
 
+    async def _messages(self) -> AsyncGenerator[Message]:
+        with understood():
+            async for message in self.client.receive_messages():
+                yield message
+
     async def _interrupt(self) -> None:
         with anyio.move_on_after(PATIENCE), suppress(Exception):
             await self.client.interrupt()
-            async for message in self.client.receive_messages():
+            async for message in self._messages():
                 self._reader.read(message, anyio.current_time())
                 if self._reader.result is not None:
                     return
@@ -150,7 +162,9 @@ class _Pipe(Transport):
                 # Whatever else is printed there is no message.
                 if line.startswith(b"{"):
                     self._heard = True
-                    yield _decoded(line)
+                    said = _decoded(line)
+                    if said.get("type") in _SAID:
+                        yield said
         code = await self._process.wait()
         if code != 0 or not self._heard:
             message = "the program ended"
@@ -179,7 +193,7 @@ def _decoded(line: bytes) -> dict[str, Any]:
         text = _HALF.sub(r"\\ufffd", text.replace(r"\\", r"\u005c"))
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CLIJSONDecodeError("", error) from error
 
 
