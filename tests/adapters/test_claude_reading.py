@@ -110,6 +110,19 @@ class TestReading:
         assert len(seen) == 2
         assert not any("sk-secret" in line for line in seen)
 
+    def test_a_secret_is_taken_out_before_a_summary_is_cut(self):  # S13
+        secret = "sk-secret-" + "0123456789" * 3
+        said = "x" * (reading.SAID // 2 - 15) + secret + "y" * reading.SAID
+        brief = Brief(task="1.1", n=1, role="player", prompt="", model="m", answer=PlayerAnswer)
+        redact = Redactor({"A_KEY": secret}).text
+        reader = reading.Reader(brief, print, AgentSettings(), retries=0, redact=redact)
+        reader.read(self._result(result=said, structured_output={"summary": said}), 0)
+        report = reader.report("")
+        assert isinstance(report.answer, PlayerAnswer)
+        for kept in (report.summary, report.answer.summary):
+            assert "sk-sec" not in kept
+            assert "characters…" in kept
+
     def test_of_two_results_the_last_counts_for_it_has_the_totals(self):
         reader = self._reader()
         reader.read(self._result(cost=0.5, tokens=100, result="first"), 0)

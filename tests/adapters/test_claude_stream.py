@@ -231,6 +231,43 @@ class TestACost:
         assert world.hear(result(modelUsage={"m": used})).usage == Usage(known=False)
 
 
+class TestALongText:
+    LONG = "a" * 100_000 + "the end"
+    MARK = " […80007 characters…] "
+
+    def test_is_cut_where_it_is_kept(self, world: World):
+        summary = {"summary": self.LONG, "question": self.LONG}
+        said = result(result=self.LONG, structured_output=summary)
+        report = world.hear(said, answer=PlayerAnswer)
+        assert isinstance(report.answer, PlayerAnswer)
+        for text in (report.summary, report.answer.summary, report.answer.question):
+            assert text is not None
+            assert text == "a" * 10_000 + self.MARK + "a" * 9_993 + "the end"
+
+    def test_is_cut_where_the_last_word_is_all_there_is(self, world: World):
+        word = assistant({"type": "text", "text": self.LONG})
+        ends = result(is_error=True, terminal_reason="max_turns", result=None)
+        report = world.hear(word, ends)
+        assert self.MARK in report.summary
+        assert report.summary.endswith("steps]")
+
+    def test_is_cut_in_words_about_a_failure(self, world: World):
+        report = world.hear(result(is_error=True, terminal_reason=self.LONG))
+        assert report.failure is Failure.CRASHED
+        assert len(report.message) < 300
+        failed = result(is_error=True, terminal_reason="api_error", api_error_status=500)
+        report = world.hear(assistant(error=self.LONG), failed)
+        assert report.failure is Failure.TRANSIENT
+        assert len(report.message) < 300
+
+    def test_answer_is_none(self, world: World):
+        evidence = [{"criterion": 1, "met": True, "evidence": ""}] * 100_000
+        tests = {"passed": True}
+        review = {"decision": "approve", "summary": "", "test_results": tests, "evidence": evidence}
+        report = world.hear(result(structured_output=review), answer=Review)
+        assert (report.failure, report.answer) == (None, None)
+
+
 class TestTooMuch:
     def test_of_one_that_has_just_ended_is_its_failure(
         self, world: World, monkeypatch: pytest.MonkeyPatch

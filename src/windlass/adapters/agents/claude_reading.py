@@ -9,7 +9,8 @@ Rule 3: cost and tokens are the last result's totals, which cover all models and
 `usage` covers neither.
 Rule 4: an answer is one only if the program then ends by itself, and well: what it runs could have
 put words into its mouth, and silenced it before it spoke.
-Rule 5: what is not as it must be is not taken: every message may be forged.
+Rule 5: what is not as it must be is not taken, and no text that is kept is longer than anyone
+reads: every message may be forged.
 """
 
 import json
@@ -19,7 +20,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import PurePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
 from claude_agent_sdk import (
@@ -33,7 +34,7 @@ from claude_agent_sdk import (
     TextBlock,
     ToolUseBlock,
 )
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from windlass.adapters.meter.comeback import read_moment
 from windlass.events.model import Failure, Usage
@@ -46,9 +47,14 @@ COMMAND = 50
 """Characters of a command that are shown."""
 WHOLE = 2000
 """Characters that are kept of what a tool was given."""
+SAID = 20_000
+"""Characters that are kept of any text in a report."""
+LONGEST_ANSWER = 500_000
+"""Bytes of an answer by schema; more than this no model says at once."""
 LINGER = 15.0
 """Seconds the program may take to exit once it has answered."""
 
+T = TypeVar("T")
 _Dollars = Annotated[float, Meta(ge=0, le=1e6)]
 _Tokens = Annotated[int, Meta(ge=0, le=10**12)]
 _Status = Annotated[int, Meta(ge=0, le=999)]
@@ -207,7 +213,7 @@ class Reader:
     def _assistant(self, message: AssistantMessage) -> None:
         if message.error is not None:
             # The program's own words about a failure: what matters of them is in the result.
-            self._error = str(message.error)
+            self._error = one_line(self._redact(str(message.error)))
             return
         for block in message.content:
             match block:
@@ -217,7 +223,7 @@ class Reader:
                     self._show("tool", describe(name, cleaned), whole(name, cleaned))
                 case TextBlock(text=str(text)):
                     if message.parent_tool_use_id is None:
-                        self._said = text
+                        self._said = self._kept(text)
                     self._show("text", text)
                 case _:
                     pass
@@ -254,7 +260,7 @@ class Reader:
         if result is None:
             message = f"the agent ended without an answer ({ended or 'no word why'})"
             return Report(failure=Failure.CRASHED, message=message, usage=usage)
-        said = result.result or self._said
+        said = self._kept(result.result or self._said)
         if not result.is_error:
             return Report(summary=said, answer=None if ended else self._answer(result), usage=usage)
         if result.terminal_reason == "structured_output_retry_exhausted":
@@ -271,9 +277,23 @@ class Reader:
         if self._schema is None:
             return None
         try:
-            return msgspec.convert(result.structured_output, self._schema)
+            answer = self._kept(msgspec.convert(result.structured_output, self._schema))
         except msgspec.ValidationError:
             return None
+        return answer if len(msgspec.json.encode(answer)) <= LONGEST_ANSWER else None
+
+    def _kept(self, value: T) -> T:
+        """The same, with every text in it cut to a length."""
+        kept: object = value
+        if isinstance(value, str) and len(value) > SAID:
+            # Secrets go first: half of one could not be told any more.
+            kept = cut(self._redact(value), SAID)
+        elif isinstance(value, tuple):
+            kept = tuple(map(self._kept, cast("tuple[object, ...]", value)))
+        elif isinstance(value, Struct):
+            fields = structs.asdict(value)
+            kept = structs.replace(value, **{name: self._kept(fields[name]) for name in fields})
+        return cast("T", kept)
 
     def _judge(self, result: Result) -> tuple[Failure, str]:
         match result.terminal_reason:
@@ -288,7 +308,8 @@ class Reader:
                 word = f", {self._error}" if self._error else ""
                 return failure, f"{_WORDS[failure]} ({detail}{word})"
             case reason:
-                return Failure.CRASHED, f"the agent gave up ({reason or result.subtype})"
+                word = one_line(self._redact(reason or result.subtype))
+                return Failure.CRASHED, f"the agent gave up ({word})"
 
     def _api_failure(self, status: int | None) -> Failure:
         if self._error == "billing_error":
@@ -342,11 +363,16 @@ def whole(tool: str, given: Mapping[str, Any]) -> str:
 
 def bounded(text: str) -> str:
     """Its beginning and its end, with nothing in it that a terminal would obey."""
-    left_out = len(text) - WHOLE
-    if left_out > 0:
-        half = WHOLE // 2
-        text = f"{text[:half]} […{left_out} characters…] {text[-half:]}"
-    return "".join(map(_visible, text))
+    return "".join(map(_visible, cut(text, WHOLE)))
+
+
+def cut(text: str, longest: int) -> str:
+    """Its beginning and its end, where there is more."""
+    left_out = len(text) - longest
+    if left_out <= 0:
+        return text
+    half = longest // 2
+    return f"{text[:half]} […{left_out} characters…] {text[-half:]}"
 
 
 def _visible(char: str) -> str:
