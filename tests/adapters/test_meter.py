@@ -337,6 +337,17 @@ class TestRefusing:
             await opened[0].aclose()
             assert (await w.ask()).status_code == 200
 
+    async def test_what_no_model_writes_is_not_reserved(self):  # B6
+        async with world() as w:
+            assert (await w.ask(max_tokens=10**9)).status_code == 200
+            assert w.ledger.reserved[0][3] < 2
+
+    async def test_what_the_provider_brings_in_itself_is_reserved(self):  # B6
+        async with world() as w:
+            document = {"type": "document", "source": {"type": "url", "url": "https://x"}}
+            assert (await w.ask(messages=[{"role": "user", "content": [document]}])).is_success
+            assert w.ledger.reserved[0][3] > 3
+
     async def test_what_is_priced_is_what_is_sent(self):
         async with world() as w, w.agent() as agent:
             twice = b'{"model":"claude-opus-4","model":"m","max_tokens":1,"messages":[]}'
@@ -397,16 +408,20 @@ class TestFailing:
             await _ended(w.server)
             _assert_estimated(w, started=True)
 
-    async def test_an_agent_that_leaves_before_the_answer_is_charged_its_input(self):
+    @pytest.mark.parametrize(("stream", "written"), [(True, 0), (False, 500)])
+    async def test_an_agent_that_leaves_before_the_answer_is_charged_its_input(
+        self, *, stream: bool, written: int
+    ):
+        """And all of an answer in one piece, which nobody sees before it is written."""
         async with world(Hang("start")) as w:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(w.ask)
+                tasks.start_soon(partial(w.ask, stream=stream))
                 await anyio.to_thread.run_sync(eventually, lambda: w.server.log)
                 tasks.cancel_scope.cancel()
             await w.ledger.changed.wait()
             await _ended(w.server)
             _assert_estimated(w, started=False)
-            assert w.ledger.only.output_tokens == 0
+            assert w.ledger.only.output_tokens == written
 
     async def test_leaving_the_meter_settles_what_is_open_even_when_cancelled(self):
         ledger = Recording()

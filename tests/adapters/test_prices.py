@@ -1,18 +1,20 @@
 """What a request costs: the list, the most it can come to, and what an answer's bytes say."""
 
 import json
+import timeit
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.adapters.meter.prices import Price, Tally, bound, cost, price
+from windlass.adapters.meter.prices import MOST_OUTPUT, Price, Tally, bound, cost, price
+from windlass.adapters.meter.reach import CONTEXT, IMAGE, MOST_OBJECTS, WORST, reach
 from windlass.events.model import Usage
 from windlass.testing.model import Answer, Say, Tokens, wire
 
 OPUS = "claude-opus-4-5-20251101"
-BODY: dict[str, Any] = {"model": OPUS, "max_tokens": 1000, "messages": []}
+BODY: dict[str, Any] = {"model": OPUS, "max_tokens": 1000, "stream": True, "messages": []}
 TOKENS = Tokens(
     input_tokens=7, output_tokens=50, cache_creation_input_tokens=30, cache_read_input_tokens=400
 )
@@ -62,6 +64,98 @@ def test_the_bound_counts_the_input_high_and_the_output_whole():
     assert bound(OPUS, body) == pytest.approx((1000 * 6.25 + 1000 * 25) / 1e6)
 
 
+URL = {"type": "url", "url": "https://x"}
+TEXT = {"type": "text", "text": '{"type": "url"}'}
+IN_PLACE = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+IMAGE_HERE = {"type": "image", "source": IN_PLACE}
+
+
+def _saying(*blocks: Any, **more: Any) -> bytes:
+    return json.dumps({"messages": [{"role": "user", "content": blocks}], **more}).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        _saying({"type": "document", "source": URL}),
+        _saying({"type": "image", "source": {"url": "https://x", "type": "url"}}),
+        _saying({"type": "image", "source": {"type": "file", "file_id": "f"}}),
+        _saying({"type": "image", "source": {"type": "of a later day"}}),
+        _saying({"type": "document", "source": {**IN_PLACE, "media_type": "application/pdf"}}),
+        _saying({"type": "container_upload", "file_id": "f"}),
+        _saying({"type": "tool_result", "content": [TEXT, {"type": "image", "source": URL}]}),
+        _saying(
+            {
+                "type": "document",
+                "source": {"type": "content", "content": [{"type": "image", "source": URL}]},
+            }
+        ),
+        _saying(TEXT, system=[{"type": "document", "source": URL}]),
+        _saying({"type": "document", "source": URL}).replace(b'"url"', b'"\\u0075rl"'),
+        _saying(tools=[{"type": "web_search_20250305", "name": "web_search"}]),
+        _saying(tools=[{"name": "a"}, {"type": "code_execution_20250825"}]),
+        _saying(mcp_servers=[{"type": "url", "url": "https://x", "name": "m"}]),
+        _saying(container={"skills": []}),
+        b'{"messages":[[]]}',
+        b'{"messages":[' + b"{}," * MOST_OBJECTS + b"{}]}",
+        b'{"messages":[{"content":' + b"[" * 10_000 + b"]" * 10_000 + b"}]}",
+    ],
+)
+def test_what_is_not_all_there_counts_as_all_that_can_be_read(content: bytes):  # B6
+    assert reach(content).tokens == CONTEXT
+
+
+@pytest.mark.parametrize(
+    ("content", "more"),
+    [
+        (_saying(TEXT), 0),
+        (b'{"messages":[{"content":"a"},{"content":null},{}],"tools":null,"system":"b"}', 0),
+        (_saying({"type": "tool_result", "content": "a"}, {"type": "thinking"}), 0),
+        (_saying({"type": "tool_use", "input": {"type": "document", "source": URL}}), 0),
+        (_saying({"type": "document", "source": {"type": "text", "data": "a"}}), 0),
+        (_saying(IMAGE_HERE), IMAGE),
+        (
+            _saying({"type": "tool_result", "content": [IMAGE_HERE]}),
+            IMAGE,
+        ),
+        (_saying(TEXT, tools=[{"name": "a"}, {"type": "custom", "name": "b"}], mcp_servers=[]), 0),
+    ],
+)
+def test_what_is_all_there_counts_by_its_length(content: bytes, more: int):
+    assert reach(content).tokens == pytest.approx(len(content) / 2.5 + more, abs=1)
+
+
+@pytest.mark.parametrize("ttl", [None, "5m", "1h", "2h"])
+@pytest.mark.parametrize("place", ["request", "system", "tool", "message"])
+def test_what_is_kept_for_an_hour_is_seen_wherever_it_is_said(ttl: str | None, place: str):
+    kept = {"cache_control": {"type": "ephemeral", **({"ttl": ttl} if ttl else {})}}
+    content = {
+        "request": _saying(TEXT, **kept),
+        "system": _saying(TEXT, system=[{**TEXT, **kept}]),
+        "tool": _saying(TEXT, tools=[{"name": "a", **kept}]),
+        "message": _saying({"type": "tool_result", "content": [{**TEXT, **kept}]}),
+    }
+    assert reach(content[place]).for_an_hour == (ttl not in {None, "5m"})
+
+
+def test_what_is_kept_for_an_hour_is_reserved_at_its_price():  # B6
+    body = {"max_tokens": 0, "x": "y" * 2415, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    length = len(json.dumps(body, separators=(",", ":")))
+    assert bound(OPUS, body) == pytest.approx(length / 2.5 * 10 / 1e6, rel=1e-3)
+
+
+def test_no_request_is_bound_by_more_than_a_model_can_read_and_write():  # B6
+    most = (CONTEXT * 6.25 + MOST_OUTPUT * 25) / 1e6
+    assert bound(OPUS, {"max_tokens": 10**9, "x": "y" * 3_000_000}) == pytest.approx(most)
+    assert reach(b"no request") == WORST
+
+
+def test_a_look_at_a_long_conversation_costs_little():
+    turns = [{"role": "user", "content": [{"type": "text", "text": "x" * 1000}]}] * 2000
+    content = json.dumps({"messages": turns}).encode()
+    assert min(timeit.repeat(lambda: reach(content), number=1, repeat=5)) < 0.1
+
+
 @given(cut=st.integers(1, len(STREAM)))
 def test_a_stream_says_the_same_wherever_it_is_cut(cut: int):
     tally = Tally(OPUS, BODY)
@@ -93,6 +187,13 @@ def test_before_any_word_of_an_answer_its_whole_input_counts_and_no_output():
     usage = Tally(OPUS, BODY).usage()
     assert usage.output_tokens == 0
     assert usage.cost_usd == pytest.approx(bound(OPUS, BODY) - 1000 * 25 / 1e6)
+
+
+def test_what_comes_in_one_piece_counts_whole_until_it_is_seen():  # B6
+    tally = Tally(OPUS, {**BODY, "stream": False})
+    assert tally.usage().output_tokens == 1000
+    assert tally.usage().cost_usd == pytest.approx(tally.bound)
+    assert not tally.usage().known
 
 
 def test_an_answer_that_says_less_later_takes_nothing_back():

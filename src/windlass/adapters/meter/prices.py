@@ -1,11 +1,11 @@
 """What a request costs: at the most before it is sent, so far while it runs, and in the end. Pure.
 
 Rule 1: never less than true. A model nobody knows costs what the dearest does, an input is counted
-from its length, high, and an answer that breaks off counts for every byte of it that was seen.
+from its length, high, or as all that a model can read (`reach.py`), and an answer that breaks off
+counts for every byte of it that was seen, or whole where none could be seen before its end.
 Rule 2: an estimate is never more than was reserved for it, and says that it is one (`known`).
 """
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -13,15 +13,18 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, structs
 
+from windlass.adapters.meter.reach import reach
 from windlass.events.model import Usage
 
 MILLION = 1_000_000
 CACHE_WRITE = 1.25
 """What a token written to the cache costs, in tokens of input."""
+HOUR_WRITE = 2.0
+"""And one that is to stay there for an hour."""
 CACHE_READ = 0.1
 """And one read from it."""
-REQUEST_BYTES = 2.5
-"""Bytes of a request to the token: text has more, so this counts high."""
+MOST_OUTPUT = 128_000
+"""The most tokens that any model writes in one answer, whatever it is allowed."""
 ANSWER_BYTES = 3
 """Bytes of a stream to the token: with all that surrounds the words it has many more."""
 
@@ -60,12 +63,23 @@ def price(model: str) -> Price:
     return next(row.price for row in family if row.since <= version)
 
 
-def cost(model: str, usage: Usage) -> float:
+class Extra(Struct, frozen=True, kw_only=True):
+    """What makes a request dearer and is no number of its usage."""
+
+    hour_tokens: int = 0
+    """How many of those written to the cache stay there for an hour."""
+
+
+NO_EXTRA = Extra()
+
+
+def cost(model: str, usage: Usage, extra: Extra = NO_EXTRA) -> float:
     """What these tokens cost, in US dollars."""
     each = price(model)
     read = (
         usage.input_tokens
         + usage.cache_write_tokens * CACHE_WRITE
+        + extra.hour_tokens * (HOUR_WRITE - CACHE_WRITE)
         + usage.cache_read_tokens * CACHE_READ
     )
     return (read * each.input + usage.output_tokens * each.output) / MILLION
@@ -73,15 +87,7 @@ def cost(model: str, usage: Usage) -> float:
 
 def bound(model: str, body: Mapping[str, Any]) -> float:
     """The most that one request can cost, in US dollars."""
-    return cost(model, _most(body))
-
-
-def _most(body: Mapping[str, Any]) -> Usage:
-    length = len(msgspec.json.encode(body))
-    return Usage(
-        cache_write_tokens=math.ceil(length / REQUEST_BYTES),
-        output_tokens=int(body.get("max_tokens", 0)),
-    )
+    return Tally(model, body).bound
 
 
 class Asked(Struct, frozen=True):
@@ -115,7 +121,13 @@ class Tally:
 
     def __init__(self, model: str, body: Mapping[str, Any]) -> None:
         self._model = model
-        self._most = _most(body)
+        can = reach(msgspec.json.encode(body))
+        self._most = Usage(
+            cache_write_tokens=can.tokens,
+            output_tokens=min(int(body.get("max_tokens", 0)), MOST_OUTPUT),
+        )
+        self._dearest = Extra(hour_tokens=can.tokens if can.for_an_hour else 0)
+        self._streams = can.streams
         self._seen: Usage | None = None
         self._bytes = 0
         self._line = b""
@@ -125,7 +137,7 @@ class Tally:
     @property
     def bound(self) -> float:
         """The most it can come to."""
-        return cost(self._model, self._most)
+        return cost(self._model, self._most, self._dearest)
 
     def read_stream(self, chunk: bytes) -> None:
         """Take in the next bytes of a stream, wherever they are cut."""
@@ -151,10 +163,14 @@ class Tally:
         """What it has come to: its own numbers at its end, an estimate before."""
         if self.whole and self._seen is not None:
             return structs.replace(self._seen, cost_usd=cost(self._model, self._seen))
-        begun = self._seen or structs.replace(self._most, output_tokens=0)
+        begun, extra = self._seen, NO_EXTRA
+        if begun is None:
+            # What comes in one piece may be written to its end before any of it is seen.
+            unseen = 0 if self._streams else self._most.output_tokens
+            begun, extra = structs.replace(self._most, output_tokens=unseen), self._dearest
         passed = max(begun.output_tokens, self._bytes // ANSWER_BYTES)
         so_far = structs.replace(begun, output_tokens=min(passed, self._most.output_tokens))
-        spent = min(cost(self._model, so_far), self.bound)
+        spent = min(cost(self._model, so_far, extra), self.bound)
         return structs.replace(so_far, cost_usd=spent, known=False)
 
     def _count(self, told: _Tokens) -> None:
