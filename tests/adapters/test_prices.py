@@ -34,9 +34,12 @@ STREAM = b"".join(wire.stream(WHOLE))
         ("claude-opus-4-1-20250805", Price(15, 75)),
         ("claude-opus-4-20250514", Price(15, 75)),
         ("claude-3-opus-20240229", Price(15, 75)),
-        ("claude-sonnet-4-5", Price(3, 15)),
-        ("claude-3-7-sonnet-20250219", Price(3, 15)),
-        ("sonnet", Price(3, 15)),
+        ("claude-sonnet-4-6", Price(3, 15)),
+        ("claude-sonnet-5", Price(3, 15)),
+        ("claude-sonnet-4-5", Price(3, 15, grows=True)),
+        ("claude-sonnet-4-20250514", Price(3, 15, grows=True)),
+        ("claude-3-7-sonnet-20250219", Price(3, 15, grows=True)),
+        ("sonnet", Price(3, 15, grows=True)),
         ("claude-haiku-4-5-20251001", Price(1, 5)),
         ("claude-3-5-haiku-20241022", Price(0.8, 4)),
         # What the name leaves open is paid at the dearest it can mean.
@@ -56,6 +59,28 @@ def test_each_kind_of_token_has_its_own_price():
     assert cost(OPUS, Usage(output_tokens=million)) == 25
     assert cost(OPUS, Usage(cache_write_tokens=million)) == 6.25
     assert cost(OPUS, Usage(cache_read_tokens=million)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("model", "read", "expected"),
+    [
+        ("claude-sonnet-4-5", 200_000, 0.6 + 1.5),
+        ("claude-sonnet-4-5", 200_001, 1.2 + 2.25),
+        ("claude-sonnet-4-6", 200_001, 0.6 + 1.5),
+        (OPUS, 200_001, 1.0 + 2.5),
+    ],
+)
+def test_a_long_input_makes_all_of_a_request_dearer_where_it_does(  # B6
+    model: str, read: int, expected: float
+):
+    assert cost(model, Usage(input_tokens=read, output_tokens=100_000)) == pytest.approx(
+        expected, abs=1e-4
+    )
+
+
+def test_what_is_read_from_the_cache_makes_an_input_long_too():  # B6
+    cached = Usage(input_tokens=1, cache_read_tokens=200_000)
+    assert cost("claude-sonnet-4-5", cached) == pytest.approx(200_000 * 0.6 / 1e6, rel=1e-3)
 
 
 def test_the_bound_counts_the_input_high_and_the_output_whole():
@@ -202,6 +227,30 @@ def test_an_answer_that_says_less_later_takes_nothing_back():
     news = {"input_tokens": None, "output_tokens": 3}
     tally.read_stream(wire.event("message_delta", usage=news) + wire.event("message_stop"))
     assert tally.usage() == _priced(Usage(input_tokens=9, output_tokens=3))
+
+
+HOURLY = {"cache_creation_input_tokens": 1000, "cache_creation": {"ephemeral_1h_input_tokens": 400}}
+SEARCHED = {"output_tokens": 3, "server_tool_use": {"web_search_requests": 2}}
+BEGUN = wire.event("message_start", message={"usage": HOURLY})
+GOES_ON = wire.event("message_delta", usage=SEARCHED)
+TRUE_USD = (600 * 6.25 + 400 * 10 + 3 * 25) / 1e6 + 0.02
+
+
+def test_what_is_kept_for_an_hour_and_what_is_searched_is_paid_for():  # B6
+    tally = Tally(OPUS, BODY)
+    tally.read_stream(BEGUN + GOES_ON + wire.event("message_stop"))
+    whole = Tally(OPUS, BODY)
+    whole.read_document(json.dumps({"usage": {**HOURLY, **SEARCHED}}).encode())
+    assert tally.usage() == whole.usage()
+    assert tally.usage().known
+    assert tally.usage().cost_usd == pytest.approx(TRUE_USD)
+
+
+def test_what_breaks_off_is_paid_for_as_far_as_it_told():  # B6
+    tally = Tally(OPUS, {**BODY, "max_tokens": 9000})
+    tally.read_stream(BEGUN + GOES_ON)
+    assert not tally.usage().known
+    assert tally.usage().cost_usd >= TRUE_USD
 
 
 @pytest.mark.parametrize("line", [b"data: {\n", b"data: []\n", b": ping\n", b"\xff\n", b"data:\n"])

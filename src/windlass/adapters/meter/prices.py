@@ -23,6 +23,12 @@ HOUR_WRITE = 2.0
 """And one that is to stay there for an hour."""
 CACHE_READ = 0.1
 """And one read from it."""
+SEARCH = 0.01
+"""US dollars for a search of the web."""
+LONG = 200_000
+"""Tokens of input beyond which a request is dearer, for the models where it is."""
+LONG_INPUT, LONG_OUTPUT = 2.0, 1.5
+"""By how much; all of it, not only what is beyond."""
 MOST_OUTPUT = 128_000
 """The most tokens that any model writes in one answer, whatever it is allowed."""
 ANSWER_BYTES = 3
@@ -34,6 +40,8 @@ class Price(Struct, frozen=True):
 
     input: float
     output: float
+    grows: bool = False
+    """Whether a request with a long input is dearer."""
 
 
 class _Row(Struct, frozen=True):
@@ -45,7 +53,8 @@ class _Row(Struct, frozen=True):
 _LIST = (
     _Row("opus", (4, 5), Price(5, 25)),
     _Row("opus", (), Price(15, 75)),
-    _Row("sonnet", (), Price(3, 15)),
+    _Row("sonnet", (4, 6), Price(3, 15)),
+    _Row("sonnet", (), Price(3, 15, grows=True)),
     _Row("haiku", (4, 5), Price(1, 5)),
     _Row("haiku", (), Price(0.8, 4)),
 )
@@ -59,7 +68,8 @@ def price(model: str) -> Price:
     version = tuple(int(word) for word in words if re.fullmatch(r"[0-9]{1,2}", word))[:2]
     family = [row for row in _LIST if row.family in words]
     if not family or not version:
-        return max((row.price for row in family or _LIST), key=lambda price: price.output)
+        dearest = max(family or _LIST, key=lambda row: (row.price.output, row.price.grows))
+        return dearest.price
     return next(row.price for row in family if row.since <= version)
 
 
@@ -68,6 +78,7 @@ class Extra(Struct, frozen=True, kw_only=True):
 
     hour_tokens: int = 0
     """How many of those written to the cache stay there for an hour."""
+    searches: int = 0
 
 
 NO_EXTRA = Extra()
@@ -76,13 +87,20 @@ NO_EXTRA = Extra()
 def cost(model: str, usage: Usage, extra: Extra = NO_EXTRA) -> float:
     """What these tokens cost, in US dollars."""
     each = price(model)
+    if each.grows and _input(usage) > LONG:
+        each = Price(each.input * LONG_INPUT, each.output * LONG_OUTPUT)
     read = (
         usage.input_tokens
         + usage.cache_write_tokens * CACHE_WRITE
         + extra.hour_tokens * (HOUR_WRITE - CACHE_WRITE)
         + usage.cache_read_tokens * CACHE_READ
     )
-    return (read * each.input + usage.output_tokens * each.output) / MILLION
+    tokens = (read * each.input + usage.output_tokens * each.output) / MILLION
+    return tokens + extra.searches * SEARCH
+
+
+def _input(usage: Usage) -> int:
+    return usage.input_tokens + usage.cache_write_tokens + usage.cache_read_tokens
 
 
 def bound(model: str, body: Mapping[str, Any]) -> float:
@@ -97,6 +115,14 @@ class Asked(Struct, frozen=True):
     max_tokens: Annotated[int, Meta(ge=0)]
 
 
+class _Written(Struct):
+    ephemeral_1h_input_tokens: int | None = None
+
+
+class _Served(Struct):
+    web_search_requests: int | None = None
+
+
 class _Tokens(Struct):
     """Usage in the words of the Messages API, which leaves out or nulls what it has no news of."""
 
@@ -104,6 +130,8 @@ class _Tokens(Struct):
     output_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
+    cache_creation: _Written | None = None
+    server_tool_use: _Served | None = None
 
 
 class _Message(Struct):
@@ -129,6 +157,7 @@ class Tally:
         self._dearest = Extra(hour_tokens=can.tokens if can.for_an_hour else 0)
         self._streams = can.streams
         self._seen: Usage | None = None
+        self._extra = NO_EXTRA
         self._bytes = 0
         self._line = b""
         self.whole = False
@@ -162,8 +191,9 @@ class Tally:
     def usage(self) -> Usage:
         """What it has come to: its own numbers at its end, an estimate before."""
         if self.whole and self._seen is not None:
-            return structs.replace(self._seen, cost_usd=cost(self._model, self._seen))
-        begun, extra = self._seen, NO_EXTRA
+            spent = cost(self._model, self._seen, self._extra)
+            return structs.replace(self._seen, cost_usd=spent)
+        begun, extra = self._seen, self._extra
         if begun is None:
             # What comes in one piece may be written to its end before any of it is seen.
             unseen = 0 if self._streams else self._most.output_tokens
@@ -181,6 +211,12 @@ class Tally:
             output_tokens=max(seen.output_tokens, told.output_tokens or 0),
             cache_read_tokens=max(seen.cache_read_tokens, told.cache_read_input_tokens or 0),
             cache_write_tokens=max(seen.cache_write_tokens, told.cache_creation_input_tokens or 0),
+        )
+        written, served = told.cache_creation or _Written(), told.server_tool_use or _Served()
+        hour, searches = written.ephemeral_1h_input_tokens, served.web_search_requests
+        self._extra = Extra(
+            hour_tokens=max(self._extra.hour_tokens, hour or 0),
+            searches=max(self._extra.searches, searches or 0),
         )
 
     def _events(self, chunk: bytes) -> Iterator[_Event]:
