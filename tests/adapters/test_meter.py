@@ -382,10 +382,16 @@ class TestFailing:
         assert answer.json()["error"]["type"] == "overloaded_error"
         assert ledger.only == Usage()
 
-    async def test_a_connection_lost_before_any_answer_costs_nothing(self):
+    @pytest.mark.parametrize(("stream", "written"), [(True, 0), (False, 500)])
+    async def test_a_connection_lost_before_any_answer_is_estimated(  # B6
+        self, *, stream: bool, written: int
+    ):
         async with world(Drop()) as w:
-            assert (await w.ask(stream=True)).status_code == 503
-            assert w.ledger.only == Usage()
+            answer = await w.ask(stream=stream)
+            assert answer.status_code == 503
+            assert answer.json()["error"]["type"] == "overloaded_error"
+            _assert_estimated(w, started=False)
+            assert w.ledger.only.output_tokens == written
 
     @pytest.mark.parametrize("stream", [True, False])
     async def test_an_answer_that_breaks_off_breaks_off_and_is_estimated(self, *, stream: bool):

@@ -38,7 +38,8 @@ OAUTH_BETA = "oauth-2025-04-20"
 _ASKED = ("accept", "anthropic-", "content-type", "user-agent", "x-")
 """How the headers begin that are passed on; none of them belongs to a single connection."""
 _ANSWERED = ("anthropic-", "content-type", "request-id", "retry-after", "x-should-retry")
-
+_NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""What fails before a provider can have seen a request: whatever fails later may be paid for."""
 
 MOST_BYTES = 64 * 2**20
 """Of all requests that one agent has under way; the provider takes half of that in one."""
@@ -232,9 +233,11 @@ class _Passage(Struct):
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             opened = await self.client.send(self.request, stream=True)
-        except httpx2.RequestError:
-            self._settle(Usage())
-            refusal = _problem(503, "overloaded_error", "the provider cannot be reached")
+        except httpx2.RequestError as error:
+            never_sent = isinstance(error, _NEVER_SENT)
+            self._settle(Usage() if never_sent else self.tally.usage())
+            why = "cannot be reached" if never_sent else "broke off before it answered"
+            refusal = _problem(503, "overloaded_error", f"the provider {why}")
             await refusal(scope, receive, send)
             return
         async with contextlib.aclosing(opened) as answer:
