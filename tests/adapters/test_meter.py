@@ -5,9 +5,10 @@ import os
 import socket
 import tracemalloc
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
+from logging import NullHandler
 from pathlib import Path
 from typing import Any
 
@@ -264,11 +265,67 @@ class TestRefusing:
             assert method == "HEAD" or answer.json()["error"]["type"] == "not_found_error"
             assert w.server.log == []
 
-    @pytest.mark.parametrize("content", [b"", b"[]", b'{"model":"m"}', b'{"max_tokens":-1}'])
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b"[]",
+            b'{"model":"m"}',
+            b'{"max_tokens":-1}',
+            b'{"model":"m","max_tokens":' + b"9" * 400 + b"}",
+            b'{"model":"m","max_tokens":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+            b'{"model":"' + b"m" * 201 + b'","max_tokens":1}',
+        ],
+        ids=range(7),
+    )
     async def test_what_cannot_be_priced_is_not_forwarded(self, content: bytes):
         async with world() as w, w.agent() as agent:
             assert (await agent.post(PATH, content=content)).status_code == 400
             assert w.server.log == w.ledger.reserved == []
+
+    async def test_a_name_of_a_model_may_be_as_long_as_names_are(self):
+        async with world() as w:
+            assert (await w.ask(model="m" * 200)).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("query", "header"), [("", "x-foo: é"), ("", "anthropic-beta: é"), ("?" + "a" * 70_000, "")]
+    )
+    async def test_what_cannot_be_passed_on_is_refused(self, query: str, header: str):
+        async with world() as w:
+            answer = await _raw(w, f"POST {PATH}{query}", header, msgspec.json.encode(body()))
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert b"invalid_request_error" in answer
+            assert w.server.log == w.ledger.reserved == []
+
+    @pytest.mark.parametrize(
+        ("first", "header", "content", "later"),
+        [
+            ("garbage", "", b"", b""),
+            (f"POST {PATH}", "x-foo: é", msgspec.json.encode(body()), b""),
+            (f"POST {PATH}", "connection: upgrade\r\nupgrade: websocket", b"{}", b""),
+            (f"POST {PATH}", "", b'{"x":' + b"[" * 100_000, b""),
+            (f"POST {PATH}", "", b"{}", b"garbage\r\n\r\n"),
+            ("POST /elsewhere", "transfer-encoding: chunked", b"", b"zz\r\n"),
+            ("POST /elsewhere", "transfer-encoding: chunked", b"zz\r\n", b""),
+        ],
+        ids=range(7),
+    )
+    async def test_what_an_agent_sends_never_shows_on_the_users_terminal(
+        self,
+        first: str,
+        header: str,
+        content: bytes,
+        later: bytes,
+        monkeypatch: pytest.MonkeyPatch,
+        capfd: pytest.CaptureFixture[str],
+    ):
+        async with world() as w:
+            for name in ("", "uvicorn", "uvicorn.error", "asyncio"):  # as outside of any test
+                kept = [h for h in logging.getLogger(name).handlers if type(h) is NullHandler]
+                monkeypatch.setattr(logging.getLogger(name), "handlers", kept)
+            answer = await _raw(w, first, header, content, later)
+            assert answer.startswith(b"HTTP/1.1 40")
+        assert capfd.readouterr() == ("", "")
 
     async def test_what_is_too_much_at_once_is_refused_and_not_kept(self):  # B6
         """In one request, whether or not its length is told, or in several; then all is as ever."""
@@ -523,8 +580,11 @@ class TestSecrecy:
         assert "accept-encoding: identity" in head
         assert w.admission.token.lower() not in got[0].decode().lower()
 
-    async def test_the_key_is_seen_nowhere_else(self, caplog: pytest.LogCaptureFixture):
+    async def test_the_key_is_seen_nowhere_else(
+        self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ):
         caplog.set_level(logging.DEBUG)
+        monkeypatch.setattr(logging.getLogger("uvicorn"), "handlers", [caplog.handler])
         said = ""
         for step in (SAID, Status(401), Drop(), SseError()):
             async with world(step) as w:
@@ -613,6 +673,23 @@ async def _claude(w: World, tmp_path: Path) -> Report:
     credentials = {"ANTHROPIC_API_KEY": admission.token, "ANTHROPIC_BASE_URL": admission.url}
     agent = _agent(tmp_path, credentials)
     return await agent.work(brief(), tmp_path / "w", lambda _: None)
+
+
+async def _raw(w: World, first: str, header: str, content: bytes, later: bytes = b"") -> bytes:
+    """The answer to what no client would send."""
+    lines = [f"{first} HTTP/1.1", "host: x", f"x-api-key: {w.admission.token}"]
+    if "chunked" not in header:
+        lines.append(f"content-length: {len(content)}")
+    head = "\r\n".join([*lines, *([header] if header else []), "", ""])
+    answer = b""
+    async with await anyio.connect_tcp(HOST, int(w.meter.url.rpartition(":")[2])) as stream:
+        await stream.send(head.encode() + content)
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            answer = await stream.receive()
+            if later:
+                await stream.send(later)
+                answer += await stream.receive()
+    return answer
 
 
 def _tokens(usage: Usage) -> Tokens:

@@ -111,8 +111,9 @@ def bound(model: str, body: Mapping[str, Any]) -> float:
 class Asked(Struct, frozen=True):
     """What a request must say to be priced; the provider would refuse it without as well."""
 
-    model: str
-    max_tokens: Annotated[int, Meta(ge=0)]
+    model: Annotated[str, Meta(max_length=200)]
+    """Bounded, for it is written down with each request."""
+    max_tokens: Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class _Written(Struct):

@@ -6,10 +6,12 @@ Rule 3: it listens on 127.0.0.1 only and forwards two paths and nothing else: me
 metered, and the count of their tokens, which is free. Rule 4: it takes no signals and has no
 deadlines; those are the agent's, whose leaving ends its request. Rule 5: what an agent can have it
 hold is bounded, for its memory is the run's; values of a request are passed on as they stand, for
-a small text may be a great many objects.
+a small text may be a great many objects. Rule 6: what an agent sends is never written to a
+terminal, which is the user's, and what cannot be passed on is refused.
 """
 
 import contextlib
+import logging
 import secrets
 import socket
 from asyncio import Transport
@@ -17,6 +19,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from typing import Any, Protocol, cast
 
 import anyio
+import h11
 import httpx2
 import msgspec
 import uvicorn
@@ -156,9 +159,9 @@ class Meter:
             # Written anew, for a key that stands there twice could be read in two ways.
             content = msgspec.json.encode(body)
             asked = msgspec.json.decode(content, type=Asked) if path == MESSAGES else None
-        except msgspec.MsgspecError:
+            forward = self._forward(request, content)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError, httpx2.InvalidURL):
             return _problem(400, "invalid_request_error", "this is no request for a message")
-        forward = self._forward(request, content)
         priced = {**body, "max_tokens": asked.max_tokens if asked else 0}
         tally, held = Tally(asked.model if asked else "", priced), None
         if asked is not None:
@@ -290,9 +293,19 @@ class _Connection(H11Protocol):
         if len(self.connections) > MOST_CONNECTIONS:
             transport.abort()
 
+    def data_received(self, data: bytes) -> None:
+        try:
+            super().data_received(data)
+        except h11.ProtocolError:
+            # Garbage in a request that is answered: no second answer can say so.
+            self.transport.close()
+
 
 class _Web(uvicorn.Server):
     def __init__(self, app: ASGIApp) -> None:
+        # Where nobody listens, Python prints warnings, and these quote whatever an agent sends.
+        logs = logging.getLogger("uvicorn")
+        logs.handlers, logs.propagate = [logging.NullHandler()], False
         how: dict[str, Any] = {"interface": "asgi3", "ws": "none", "lifespan": "off"}
         how["http"] = _Connection
         # A client is whoever is connected, whatever its headers say.
