@@ -1,7 +1,12 @@
 """One budget over tasks, agents and restarts: reserved before a request, settled after it."""  # B6
 
+from contextlib import suppress
+
+import anyio
 import pytest
 
+from windlass.adapters.concurrently import first_of
+from windlass.errors import JournalUnwritable
 from windlass.events import model as e
 from windlass.plan import Task
 from windlass.ports import Report
@@ -116,3 +121,27 @@ def test_the_end_says_how_to_go_on_beyond_the_budget():
     world.go()
     [*_, line] = closing(world.state, plan="p.md", workspaces="w")
     assert line.text == "windlass resume p.md --max-cost 20  go on with more"
+
+
+@pytest.mark.parametrize("fact", [e.SpendReserved, e.SpendSettled])
+def test_a_journal_that_takes_no_spending_ends_the_run_whoever_was_told(fact):
+    """The meter is a server: it answers its client with an error, and would go on for ever."""
+    world, spender = spending()
+    append = world.journal.append
+
+    def full(events, *, expected):
+        if any(isinstance(event, fact) for event in events):
+            raise JournalUnwritable("the disk is full")
+        return append(events, expected=expected)
+
+    async def served(brief, workspace, watch) -> Report:
+        with suppress(JournalUnwritable):
+            return await spender(brief, workspace, watch)
+        await anyio.sleep_forever()
+        return Report()
+
+    world.journal.append = full
+    world.agent.work = served
+    with pytest.raises(ExceptionGroup) as failed:
+        world.go()
+    assert isinstance(first_of(failed.value), JournalUnwritable)

@@ -74,7 +74,7 @@ class Runner:
         name = f"{self._seq + 1}"
         at = self._ports.clock.now()
         fact = e.SpendReserved(at=at, id=name, task=task, role=role, model=model, usd=usd)
-        self._record([fact], self._group)
+        self._record_beside(fact, self._group)
         self._spenders[name] = task
         return name
 
@@ -85,7 +85,7 @@ class Runner:
         if (task := self._spenders.pop(reservation, None)) is not None:
             at = self._ports.clock.now()
             fact = e.SpendSettled(at=at, id=reservation, task=task, usage=usage)
-            self._record([fact], self._group)
+            self._record_beside(fact, self._group)
 
     async def run(self, *first: e.Event) -> RunState:
         """Begin or take over a run with these facts, and return how it ended.
@@ -109,6 +109,17 @@ class Runner:
                 await self._ended.wait()
             ears.cancel_scope.cancel()
         return self.state
+
+    def _record_beside(self, fact: e.Event, group: TaskGroup) -> None:
+        """Record what comes from outside of the run's own tasks, and let the run fail if it fails.
+
+        Whoever asked is a server, which answers its client with the error and lives on.
+        """
+        try:
+            self._record([fact], group)
+        except Exception as error:
+            group.start_soon(_raise, error)
+            raise
 
     def _record(self, happened: Sequence[e.Event], group: TaskGroup) -> None:
         """Make what happened, and everything that follows from it, durable in one step; then act.
@@ -214,3 +225,7 @@ class Runner:
     async def _heed_signals(self, group: TaskGroup) -> None:
         async for name in self._ports.signals():
             self._stop(name, "stop", group)
+
+
+async def _raise(error: Exception) -> None:
+    raise error
