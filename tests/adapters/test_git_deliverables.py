@@ -9,6 +9,7 @@ import pytest
 
 from repositories import Run, User, write
 from windlass.ports import Expected
+from windlass.settings import WorkspaceSettings
 
 ODD = os.fsdecode(b"src/caf\xe9 \xff.py")
 TOLD = "src/caf\ufffd \ufffd.py"
@@ -70,6 +71,14 @@ def test_what_the_project_ignores_is_in_no_commit_and_not_missed(user: User) -> 
     assert said == ("1: dist2/y is not there",)
 
 
+@pytest.mark.parametrize("outside", ["../plain", "src/../../plain", "/etc/none"])
+def test_a_path_that_leads_outside_keeps_no_answer_from_those_after_it(
+    user: User, outside: str
+) -> None:
+    said = verified(user, files=[outside, "dist/bundle.js"])
+    assert said == (f"1: {outside} is not there",)
+
+
 @pytest.mark.parametrize("how", ["changed", "removed", "pipe"])
 def test_work_that_was_given_up_and_changed_since_is_told(user: User, how: str) -> None:  # S6
     said = verified(user, lost=how)
@@ -80,6 +89,20 @@ def test_work_that_was_given_up_and_changed_since_is_told(user: User, how: str) 
 @pytest.mark.parametrize("how", ["nothing", "by-product"])
 def test_work_that_was_given_up_and_pinned_is_fine(user: User, how: str) -> None:
     assert verified(user, lost=how) == ()
+
+
+def test_what_setup_made_where_work_was_given_up_is_no_work(user: User) -> None:
+    settings = WorkspaceSettings(setup=("mkdir vendor && echo x > vendor/x",))
+
+    async def go() -> None:
+        run = await Run(user, settings=settings).open()
+        made = await run.play("1", {"half": "h\n"})
+        expected = Expected(merges={}, files={}, kept={"1": made.commit})
+        assert await run.repository.verify(run.base, expected) == ()
+        write(run.folders.workspace("1"), {"more": "m\n"})
+        assert len(await run.repository.verify(run.base, expected)) == 1
+
+    anyio.run(go)
 
 
 def test_sixty_tasks_are_looked_at_with_as_many_calls_as_one(user: User, tmp_path: Path) -> None:

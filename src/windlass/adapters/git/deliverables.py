@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 import anyio.to_thread
 
+from windlass.adapters.git.excludes import made_by_setup
 from windlass.adapters.git.snares import snares
 from windlass.adapters.git.store import Store, printable_line
 from windlass.adapters.git.throwaways import Throwaways
@@ -84,16 +85,17 @@ class Deliverables:
 
     async def _ignored(self, tip: str, paths: list[str]) -> set[str]:
         """Those that no commit is to hold, by the project's own rules or as by-products."""
-        told = "".join(f"{path}\0" for path in paths)
+        # A path that leads outside is none of the project's, and git answers nothing after one.
+        told = "".join(f"./{path}\0" for path in paths if _is_inside(path))
         rules = self._throwaways.excerpt(tip, "ignored", _is_gitignore)
         async with rules as excerpt:
             answer = await self._store.trees(
                 *("check-ignore", "--no-index", "-z", "--stdin"),
                 stdin=told,
                 work_tree=excerpt.path,
-                ok=(0, 1, 128),  # a path that leads outside is none of the project's
+                ok=(0, 1, 128),  # what it does not take for a path is not ignored
             )
-        return set(answer.fields)
+        return {path.removeprefix("./") for path in answer.fields}
 
     async def _uncommitted(self, expected: Expected) -> list[str]:
         """Work of tasks that were given up, which somebody changed since it was pinned."""
@@ -106,12 +108,19 @@ class Deliverables:
                 dirty.append(f"{task}: its workspace holds what git cannot look at")
                 continue
             which = ("--others", "--modified", "--deleted", "--exclude-standard")
-            listed = await self._store.trees("ls-files", "-z", *which, work_tree=place, index=index)
+            made = made_by_setup(index)
+            listed = await self._store.trees(
+                *("ls-files", "-z", *which), work_tree=place, index=index, excludes=made
+            )
             if listed.fields:
                 paths = dict.fromkeys(printable_line(path) for path in listed.fields)
                 named = ", ".join(tuple(paths)[:_TOLD])
                 dirty.append(f"{task}: its workspace holds what no commit does: {named}")
         return dirty
+
+
+def _is_inside(path: str) -> bool:
+    return not path.startswith("/") and ".." not in PurePosixPath(path).parts
 
 
 def _is_gitignore(path: str) -> bool:
