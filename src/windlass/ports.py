@@ -4,7 +4,7 @@ Each port has a memory implementation in `windlass.testing` that passes the same
 as the real adapter. A call that is cancelled leaves nothing running behind it.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import PurePath
@@ -78,6 +78,10 @@ class Agent(Protocol):
         ...
 
 
+MAX_LISTED = 100
+"""How many of its changed paths a snapshot tells."""
+
+
 class Snapshot(Struct, frozen=True, kw_only=True):
     """A workspace as a pinned commit."""
 
@@ -148,6 +152,10 @@ class Change(Struct, frozen=True, kw_only=True):
     """None where it has no lines: it is binary."""
     deleted: int | None
 
+
+ChangedPaths: TypeAlias = Mapping[tuple[str, str], Mapping[str, bool]]
+"""Every path that differs between pairs of commits, as far as git has both, and whether it is new.
+"""
 
 Changes: TypeAlias = Mapping[tuple[str, str], tuple[Change, ...]]
 """What differs between pairs of commits, as far as git has both."""
@@ -240,6 +248,10 @@ class Repository(Protocol):
 
         It is where it was last made ready for the n-th start of a Player, n up to `until`.
         """
+        ...
+
+    async def changed(self, pairs: Iterable[tuple[str, str]]) -> ChangedPaths:
+        """All that differs between commits, also beyond what a snapshot tells."""
         ...
 
     async def verify(self, tip: str, expected: Expected) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from windlass.events import model as e
 from windlass.plan import Plan, Stage, Task
-from windlass.ports import Message
+from windlass.ports import MAX_LISTED, Message
 from windlass.scheduler import barriers
 from windlass.scheduler.people import spoken
 from windlass.settings import Settings
@@ -133,6 +133,30 @@ def test_a_policy_decides_where_nobody_is_asked(policy: str, end: e.RunEnd, *, r
     again = [event for event in world.events if isinstance(event, e.StageRetried)]
     assert bool(again) is retried
     assert len(again) <= 1, "a policy has a stage done once more only once"
+
+
+def many(**more: str) -> Play:
+    """A Player that writes more files than are told of it, and removes the last one of another."""
+
+    def play(_n: int, _turn: int, files: dict[str, str]) -> None:
+        files.update({f"m{number}": "1" for number in range(MAX_LISTED)}, **more)
+        files.pop("z", None)
+
+    return play
+
+
+def test_a_file_that_was_removed_by_one_that_changed_many_is_not_missed():
+    after = replace(B, depends_on=("a",))
+    world = world_of(A, after, C, a=writes("z", "1"), b=many())
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert len(world.state.tasks["b"].last.files) == MAX_LISTED
+
+
+def test_a_file_beyond_those_that_are_told_is_parsed_too():
+    world = world_of(A, C, a=many(y="SYNTAX"))
+    world.go()
+    assert looks(world)[0].problems == ("y: no syntax",)
 
 
 def test_a_file_that_cannot_be_parsed_is_a_problem():

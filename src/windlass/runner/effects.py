@@ -15,7 +15,7 @@ from windlass.ports import Authorship, Conflict, Refused, Report, Repository
 from windlass.runner.agents import Agents
 from windlass.runner.landings import Landings
 from windlass.runner.surroundings import Ports
-from windlass.scheduler.deliverables import changed_in, expected_after
+from windlass.scheduler.deliverables import changed_in, cut_short, expected_after, in_full
 from windlass.state import RunState, TaskState
 
 Outcome: TypeAlias = e.Event | tuple[e.Event, ...] | None
@@ -167,8 +167,10 @@ class Effects:
     async def _verify(self, intent: e.VerificationStarted, state: RunState) -> e.Event:
         problems: tuple[str, ...] = ()
         if intent.stage is not None:
+            repository = self._ports.repository
+            state = in_full(state, await repository.changed(cut_short(state)))
             expected = expected_after(state, intent.stage)
-            problems = await self._ports.repository.verify(intent.commit, expected)
+            problems = await repository.verify(intent.commit, expected)
             paths = changed_in(state, intent.stage)
             problems += await self._ports.checks.parse(intent.commit, paths)
         results = await self._ports.checks.run(intent.commit, intent.checks, "tip")

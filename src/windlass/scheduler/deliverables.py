@@ -2,8 +2,41 @@
 
 from collections import Counter
 
-from windlass.ports import Expected
+from msgspec.structs import replace
+
+from windlass.ports import MAX_LISTED, ChangedPaths, Expected
 from windlass.state import Phase, RunState, TaskState
+from windlass.state.model import Attempt
+
+
+def cut_short(state: RunState) -> tuple[tuple[str, str], ...]:
+    """Start and commit of each attempt that may have changed more than is recorded of it."""
+    attempts = (attempt for task in state.tasks.values() for attempt in task.attempts)
+    return tuple(
+        (attempt.start, attempt.commit)
+        for attempt in attempts
+        if attempt.commit is not None and len(attempt.files) >= MAX_LISTED
+    )
+
+
+def in_full(state: RunState, changes: ChangedPaths) -> RunState:
+    """The state with all that its attempts have changed, where git was asked for it.
+
+    What was cut off may be a file that somebody removed for a good reason.
+    """
+
+    def whole(attempt: Attempt) -> Attempt:
+        paths = changes.get((attempt.start, attempt.commit or ""))
+        if paths is None:
+            return attempt
+        created = tuple(path for path, is_new in paths.items() if is_new)
+        return replace(attempt, files=tuple(paths), created=created)
+
+    tasks = {
+        id_: replace(task, attempts=tuple(map(whole, task.attempts)))
+        for id_, task in state.tasks.items()
+    }
+    return replace(state, tasks=tasks)
 
 
 def expected_after(state: RunState, stage: str) -> Expected:

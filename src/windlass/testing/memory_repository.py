@@ -4,7 +4,7 @@ It behaves as real git does in what the runner can see; merges are three-way, by
 """
 
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import PurePath, PurePosixPath
 from typing import Literal
@@ -13,7 +13,17 @@ import anyio.lowlevel
 from msgspec import Struct
 
 from windlass.errors import RepositoryError
-from windlass.ports import Authorship, Conflict, Expected, Merged, Refused, Seen, Snapshot
+from windlass.ports import (
+    MAX_LISTED,
+    Authorship,
+    ChangedPaths,
+    Conflict,
+    Expected,
+    Merged,
+    Refused,
+    Seen,
+    Snapshot,
+)
 from windlass.state.remains import attempt_pins
 
 Files = Mapping[str, str]
@@ -175,7 +185,7 @@ class MemoryRepository:
 
     async def diff(self, old: str, new: str) -> str:
         """The names of what changed."""
-        return "\n".join(self._told(new, (old,)).files)
+        return "\n".join(self._differing(old, new))
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
         """Remember the text under its pin."""
@@ -198,6 +208,15 @@ class MemoryRepository:
             self.points.reach("set_aside:before")
             del self.prepared[task]
             self.kept_aside.append((task, self.workspaces.pop(task)))
+
+    async def changed(self, pairs: Iterable[tuple[str, str]]) -> ChangedPaths:
+        """All that differs between commits."""
+        self.points.reach("changed:before")
+        return {
+            (old, new): {path: path not in self.files(old) for path in self._differing(old, new)}
+            for old, new in pairs
+            if {old, new} <= self.commits.keys()
+        }
 
     async def verify(self, tip: str, expected: Expected) -> tuple[str, ...]:
         """What of that is not so in the tip."""
@@ -252,15 +271,20 @@ class MemoryRepository:
         return self.trees[self.commits[commit].tree]
 
     def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
-        old, new = self.files(parents[0]), self.files(commit)
-        changed = tuple(path for path in {**old, **new} if old.get(path) != new.get(path))
+        old, changed = self.files(parents[0]), self._differing(parents[0], commit)
+        files = changed[:MAX_LISTED]
         return Snapshot(
             commit=commit,
             tree=self.commits[commit].tree,
             changed=bool(changed),
-            files=tuple(sorted(changed)),
-            created=tuple(sorted(path for path in changed if path not in old)),
+            files=files,
+            created=tuple(path for path in files if path not in old),
         )
+
+    def _differing(self, old: str, new: str) -> tuple[str, ...]:
+        before, after = self.files(old), self.files(new)
+        paths = (path for path in {**before, **after} if before.get(path) != after.get(path))
+        return tuple(sorted(paths))
 
     def _commit(self, files: Files, parents: tuple[str, ...], message: str) -> str:
         tree = _digest(sorted(files.items()))

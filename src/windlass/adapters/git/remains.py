@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.adapters.git.layout import Refs
-from windlass.adapters.git.snapshots import MAX_LISTED
 from windlass.adapters.git.store import Store
 from windlass.errors import GitFailed, RepositoryError, WindlassError
 from windlass.events.model import RunStarted
 from windlass.events.review import Review
+from windlass.ports import MAX_LISTED
 from windlass.state.remains import Kept, Made, Remains, Told, chain, read_began, read_told
 
 _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>[1-9]\d*)/(?P<what>[^/]+)")

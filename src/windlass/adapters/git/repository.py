@@ -6,7 +6,7 @@ their branch takes what was merged (landing.py). Nothing is removed that is not 
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -32,7 +32,16 @@ from windlass.adapters.git.snapshots import Snapshots
 from windlass.adapters.git.store import Store, printable
 from windlass.adapters.git.throwaways import Furnish, GitThrowaway, Throwaways
 from windlass.errors import GitFailed, RepositoryError, SetupFailed
-from windlass.ports import Authorship, Conflict, Expected, Merged, Refused, Seen, Snapshot
+from windlass.ports import (
+    Authorship,
+    ChangedPaths,
+    Conflict,
+    Expected,
+    Merged,
+    Refused,
+    Seen,
+    Snapshot,
+)
 from windlass.settings import WorkspaceSettings
 from windlass.state.remains import attempt_pins
 
@@ -296,6 +305,15 @@ class GitRepository:
         noted = self._prepared(task) if until else None
         if noted is not None and noted.n <= until and _is_folder(self._folders.workspace(task)):
             await self._put_away(task, noted)
+
+    async def changed(self, pairs: Iterable[tuple[str, str]]) -> ChangedPaths:
+        """All that differs between commits, also beyond what a snapshot tells."""
+        found: dict[tuple[str, str], dict[str, bool]] = {}
+        for pair in pairs:
+            with contextlib.suppress(GitFailed):  # that git has lost one is said elsewhere
+                paths = await self._store.changed_paths(*pair)
+                found[pair] = {path: kind == "A" for path, kind in paths.items()}
+        return found
 
     async def verify(self, tip: str, expected: Expected) -> tuple[str, ...]:
         """What of that is not so in the tip, a line each."""

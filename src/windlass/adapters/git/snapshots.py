@@ -22,10 +22,7 @@ from windlass.adapters.git.snares import MOST_RULES, Snare, first_met, snares
 from windlass.adapters.git.store import Store, printable_line
 from windlass.errors import GitFailed
 from windlass.plan.judges import judges
-from windlass.ports import Authorship, Refused, Snapshot
-
-MAX_LISTED = 100
-"""How many changed paths are told."""
+from windlass.ports import MAX_LISTED, Authorship, Refused, Snapshot
 
 _GITLINK = "160000"
 _LONGEST_TOLD = 500

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from windlass.errors import RepositoryError
-from windlass.ports import Expected, Repository, Seen, Snapshot
+from windlass.ports import MAX_LISTED, Expected, Repository, Seen, Snapshot
 from windlass.testing.conformance.repository import BASE, Edits, RepositoryContract, author, promise
 
 BRANCH = "main"
@@ -210,6 +210,17 @@ class LandingContract(RepositoryContract):
         blamed = {line.split(":")[0] for line in said}
         assert blamed == {"1.1", "1.2", "1.3", "1.4", "1.5"}, said
         assert any("wanted" in line for line in said if line.startswith("1.1"))
+
+    @promise
+    async def test_all_that_differs_is_told_of_two_commits_whatever_a_snapshot_tells(self) -> None:
+        """And nothing of a pair that is not there."""
+        repository = await self.make(BASE)
+        many = {f"many/{number:03}": "m\n" for number in range(MAX_LISTED)}
+        made = await self.played(repository, "1.1", {**many, "README": "other\n", "zz": "z\n"})
+        assert len(made.files) == MAX_LISTED
+        pair = (self.base(repository), made.commit)
+        told = await repository.changed((pair, ("0" * len(made.commit), made.commit)))
+        assert told == {pair: {**dict.fromkeys((*many, "zz"), True), "README": False}}
 
     @promise
     async def test_a_merge_of_another_commit_than_was_approved_is_told(self) -> None:
