@@ -53,6 +53,7 @@ def test_every_command_in_the_help_has_a_file_and_the_other_way_round():
         "resting",
         "pointing",
         "asking",
+        "changed_since",
         "watching",
         "showing",
         "following",

@@ -2,9 +2,8 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from contextlib import suppress
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from windlass.cli.abort import ABORT as ABORT_RUN
 from windlass.cli.asking import Answer, asked_for, decided, said
+from windlass.cli.changed_since import differences, moved_to
 from windlass.cli.config import Configuration, configure, variable
 from windlass.cli.options import settings_of
 from windlass.cli.resting import record_end
@@ -35,6 +35,7 @@ from windlass.cli.wiring.facts import (
     revised,
     told_until,
 )
+from windlass.cli.wiring.project import Base
 from windlass.cli.wiring.recovering import plans_in_git
 from windlass.dialects import continue_here_path
 from windlass.dialects import writes as writes_of
@@ -51,11 +52,10 @@ from windlass.events.model import Entry, Event, RunEnd
 from windlass.plan import Plan
 from windlass.ports import Agent
 from windlass.scheduler.estimates import learnt
-from windlass.settings import WALLED, Level, Settings
+from windlass.settings import WALLED, Level
 from windlass.state import RunState, apply, runs
 from windlass.views.choices import ABORT, RESTART
 from windlass.views.closing import closing
-from windlass.views.edits import edit_lines
 from windlass.views.outcome import exit_code, is_finished, run_status
 from windlass.views.words import plural
 
@@ -118,12 +118,21 @@ class _Hauling:
             request.options.get("mend") or request.options.get("reset_tasks")
         )
         self._resumes = mends or request.choice == "resume"
+        entries = project.entries(plan.id)
+        before = newest(entries)
         if self._resumes:
-            entries = project.entries(plan.id)
-            self._refuse_nothing_to_resume(newest(entries), entries[-1].seq if entries else 0)
+            self._refuse_nothing_to_resume(before, entries[-1].seq if entries else 0)
         # All that can be refused is refused before the lock, for taking it leaves files behind.
         project.refuse_unfit(self._settings, plan.id)
-        self._base = project.base(self._settings.base, plan.id)
+        if self._resumes or (before is not None and not is_finished(before)):
+            project.refuse_own_tracked()  # and it has a base of its own
+        else:
+            _ = self._base
+
+    @cached_property
+    def _base(self) -> Base:
+        """The commit that a new run works from, refused where none could."""
+        return self._project.base(self._settings.base, self._plan.id)
 
     def go(self) -> RunState:
         """Take the lock, settle what to do with an unfinished run, haul, and say how it ended."""
@@ -137,6 +146,7 @@ class _Hauling:
                     return self._abort(journal, before)
                 if answer.name != RESTART.name:
                     return self._haul(journal, said(self._project, journal, before, answer.words))
+                _ = self._base  # nothing is given up for a run that could not begin
                 journal.append([ended(RunEnd.ABANDONED, "restarted")], expected=journal.last)
             elif self._resumes:  # another may have gone on between the looks
                 self._refuse_nothing_to_resume(before, journal.last)
@@ -197,7 +207,7 @@ class _Hauling:
             first = resumed(
                 self._settings,
                 world.sandbox.level,
-                self._moved(before),
+                moved_to(self._project, before),
                 metered=world.metered,
                 only=self._only,
             )
@@ -282,7 +292,9 @@ class _Hauling:
         if before is None:
             self._tell_of_plan()
             self._tell_of_lost_run()
-        for warning in (*self._base.warnings, *(self._differences(before) if before else ())):
+        plan, settings = self._plan, self._settings
+        since = differences(self._project, plan, settings, before) if before is not None else None
+        for warning in self._base.warnings if since is None else since:
             self._screen.say("WARNING", warning)
 
     def _tell_of_plan(self) -> None:
@@ -301,22 +313,6 @@ class _Hauling:
         if pinned and not self._project.entries(self._plan.id):
             told = f"git has run {', '.join(pinned)} of this plan, and no journal tells of it"
             self._screen.say("WARNING", f"{told}; `windlass recover` would have taken it up")
-
-    def _differences(self, before: RunState) -> Iterator[str]:
-        """What is not as it was when the run began, and what that means for it."""
-        if (moved := self._moved(before)) is not None:
-            yield f"the base has moved to {moved[:10]}; the run goes on from its own"
-        for line in edit_lines(before, self._plan):
-            yield f"plan: {line}"
-        recorded = self._project.redactor.event(self._settings)
-        for name in Settings.__struct_fields__:
-            then, now = getattr(before.settings, name), getattr(recorded, name)
-            if then != now:
-                yield f"the setting {name!r} is not what it was; the run goes on with the new one"
-
-    def _moved(self, before: RunState) -> str | None:
-        followed = before.base_branch is not None and self._base.branch == before.base_branch
-        return self._base.commit if followed and self._base.commit != before.base else None
 
     def _decided(self, before: RunState) -> Answer:
         request = self._request

@@ -156,6 +156,14 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     _refuse_own(entries)
     _refuse_endless_rules(git, entries)
     _refuse_filters(git, commit, [entry.partition("\t")[2] for entry in entries])
+    branch = ref.removeprefix(_HEADS) if ref is not None else None
+    told = (*warnings, *reminders(git, commit, own))
+    return Base(commit=commit, branch=branch, warnings=told)
+
+
+def reminders(git: UserGit, commit: str, own: tuple[str, ...]) -> list[str]:
+    """What of the user's checkout and settings a run that works from the commit leaves out."""
+    told: list[str] = []
     status = git.ask(
         "status",
         "--porcelain",
@@ -167,16 +175,18 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     dirty = [entry for entry in status.fields if not entry[3:].startswith(own)]
     if dirty:
         count = len(dirty)
-        warnings.append(
+        told.append(
             f"{count} uncommitted change{'s are' if count != 1 else ' is'} not part of the run:"
             f" it works from commit {commit[:10]}"
         )
     if git.ask("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1)).text == "true":
-        warnings.append(
-            "commit.gpgSign is set, and no commit of a run is signed: sign what you land"
-        )
-    branch = ref.removeprefix(_HEADS) if ref is not None else None
-    return Base(commit=commit, branch=branch, warnings=tuple(warnings))
+        told.append("commit.gpgSign is set, and no commit of a run is signed: sign what you land")
+    return told
+
+
+def refuse_own_tracked(git: UserGit) -> None:
+    """Raise where what is checked out brings Windlass's own, whatever a run works from."""
+    _refuse_own(git.ask("ls-files", "--stage", "--full-name", "-z", "--", ":/").fields)
 
 
 def refuse_clashing_branches(git: UserGit, refs: Refs) -> None:

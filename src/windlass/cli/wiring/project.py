@@ -155,6 +155,14 @@ class Project:
         """The commit a new run would work from."""
         return inspect.base(self.user_git, wanted, self.own_files(plan_id))
 
+    def reminders(self, base: str, plan_id: str) -> list[str]:
+        """What is worth a word to whoever goes on with a run that began from that commit."""
+        return inspect.reminders(self.user_git, base, self.own_files(plan_id))
+
+    def refuse_own_tracked(self) -> None:
+        """Raise where a checkout would bring commands and records of runs that nobody made here."""
+        inspect.refuse_own_tracked(self.user_git)
+
     def why_not_in(self, base: Base, commit: str) -> str | None:
         """Why the base does not hold a commit, or None where it does."""
         return inspect.why_not_in(self.user_git, base.commit, commit)
