@@ -122,10 +122,19 @@ def test_a_dirty_file_in_the_way_stops_it_whole(  # G7
     before, held = status(user), (user.repo / path).read_text()
     said = refused(run, run.base, tip)
     assert path in said
-    assert "then `windlass land`" in said
+    assert "commit, stash or move what is in the way, then `windlass land`" in said
     assert user.git("rev-parse", "main") == run.base
     assert status(user) == before
     assert (user.repo / path).read_text() == held == "mine\n"
+
+
+def test_what_else_git_refuses_for_is_said_without_a_word_on_files(user: User) -> None:
+    run, tip = merged(user)
+    user.config("merge.verifySignatures=true")
+    said = refused(run, run.base, tip)
+    assert "does not have a GPG signature" in said
+    assert said.endswith("settle that, then `windlass land`")
+    assert "in the way" not in said
 
 
 def test_a_branch_that_nobody_has_checked_out_moves_alone(user: User) -> None:  # G7

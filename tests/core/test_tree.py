@@ -315,7 +315,12 @@ class TestClosing:
 
     def test_of_a_branch_that_is_gone_and_of_one_nobody_looked_at(self):
         state = ran().state
-        assert "main is gone" in self.end(state, ground=Ground(commit=None))
+        told = self.end(state, ground=Ground(commit=None))
+        assert "main is gone" in told
+        assert "windlass land" not in told
+        assert "main.." not in told
+        assert f"Next git log --graph {state.base[:10]}.." in told
+        assert "git branch main windlass/p/integration  make it again\n" in told
         assert "moved" not in self.end(state)
 
     def test_of_a_run_that_landed(self):

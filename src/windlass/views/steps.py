@@ -99,12 +99,19 @@ def _take_it(state: RunState, plan: str, ground: Ground | None) -> list[Step]:
         return []
     these = f"these {state.merges} merges" if state.merges > 1 else "this merge"
     base = state.base_branch
-    look = Step(f"git log --graph {base or state.base[:10]}..{branch}", "look at them")
-    if base is None:
-        return [look, Step(f"git merge {branch}", f"take {these}")]
+    asked = [Step(f"windlass pr {plan}", "open a pull request")]
+    asked = asked if ground is not None and ground.has_remote else []
+    if base is None or (ground is not None and ground.commit is None):
+        look = Step(f"git log --graph {state.base[:10]}..{branch}", "look at them")
+        again = [_made_again(base, branch)] if base is not None else []
+        return [*asked, look, Step(f"git merge {branch}", f"take {these}"), *again]
     land = Step(f"windlass land {plan}", f"move {base} to {these}")
-    remote = ground is not None and ground.has_remote
-    return [land, *([Step(f"windlass pr {plan}", "open a pull request")] if remote else []), look]
+    return [land, *asked, Step(f"git log --graph {base}..{branch}", "look at them")]
+
+
+def _made_again(base: str, branch: str) -> Step:
+    """The branch that the run began from, where it is gone."""
+    return Step(f"git branch {shlex.quote(base)} {branch}", "make it again")
 
 
 def _mend(state: RunState, plan: str) -> list[Step]:
@@ -167,7 +174,7 @@ def cure(state: RunState, plan: str) -> Cure:
     if state.base_branch is None:
         return Cure(steps=(merging,))
     if landing is not None and landing.relation == "gone":
-        made = Step(f"git branch {shlex.quote(state.base_branch)} {branch}", "make it again")
+        made = _made_again(state.base_branch, branch)
         told = f"`{made.command}` makes it again, with all of it; or take it into another:"
         return Cure(told=f"{told} `{merging.command}`", steps=(made, merging))
     if landing is not None and landing.rewound and not landing.anyway:

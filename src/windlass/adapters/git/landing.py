@@ -18,6 +18,8 @@ from windlass.ports import Seen
 
 _HEADS = "refs/heads/"
 _TRIES = 3
+_IN_THE_WAY = ("would be overwritten", "would be removed", "would lose untracked", "not uptodate")
+"""What git says of files that it would spoil."""
 _DEEPEST = 5
 """How many symbolic refs in a row are followed; git's own bound."""
 
@@ -144,9 +146,11 @@ class Branches:
             if failure is not None and await self._make_way(checkout, old):
                 failure = await self._refused(checkout, new)
         if failure is not None:
+            in_the_way = any(said in failure.stderr for said in _IN_THE_WAY)
+            cure = "commit, stash or move what is in the way" if in_the_way else "settle that"
             raise RepositoryError(
                 f"git did not move it in {checkout}: {_told(failure)}",
-                hint="commit, stash or move what is in the way, then `windlass land`",
+                hint=f"{cure}, then `windlass land`",
             ) from failure
 
     async def _refused(self, checkout: Path, commit: str) -> GitFailed | None:
