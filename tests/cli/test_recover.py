@@ -102,6 +102,21 @@ def test_a_deleted_journal_is_rebuilt_and_the_run_goes_on(stage: Lost):
     assert len(merges.splitlines()) == 3
 
 
+def test_a_task_done_once_more_whose_merge_stands_stays_merged(stage: Lost):  # X6
+    assert stage.tell("retry", "1.1")[0] == 0
+    assert stage.tell("retry", "1.3")[0] == 0
+    quick_run(stage.repo, ScriptedAgent({"1.1": {"a": "1"}}, default={}))
+    assert any(isinstance(event, e.MergeStands) for event in stage.events())
+    stage.lose()
+    code, out, err = stage.tell("recover")
+    assert code == 0, err
+    assert "2 of 3 tasks merged onto main" in out
+    assert "does not fit" not in out
+    agent = Counting(DONE)
+    assert quick_run(stage.repo, agent).ended is e.RunEnd.COMPLETED
+    assert {task for _, task, _ in agent.worked} == {"1.3"}
+
+
 def test_a_good_journal_is_not_touched(stage: Lost):
     before = stage.journal.read_bytes()
     code, _, err = stage.tell("recover", "plan")

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from recovering import recover
 from windlass.events import model as e
 from windlass.plan import Plan, Stage, Task
 from windlass.ports import MAX_LISTED, Message
@@ -115,6 +116,10 @@ def test_a_stage_once_more_tells_its_tasks_what_is_wrong():
     told = line_of(stands, state)
     assert told is not None
     assert told.text == f"b b · nothing was to change; {(merge or '')[:10]} stands"
+    world.pin_told()
+    recover(world)
+    assert world.state.done == state.done, "a journal that is lost takes nothing of it back"
+    assert world.state.tasks["b"].merge_commit == merge
 
 
 @pytest.mark.parametrize(

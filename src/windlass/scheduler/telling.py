@@ -116,6 +116,8 @@ class Telling:
                 self._asked(id_)
             case e.TaskReopened() if self.state.tasks[id_].phase is not Phase.MERGED:
                 self._given_up(id_)
+            case e.MergeStands() if self.state.tasks[id_].phase is Phase.PLAYING:
+                self._left_nothing(id_, finished=True)
             case e.TaskReset() if self.state.tasks[id_].phase is Phase.PLAYING:
                 self._left_nothing(id_, finished=False)
             case e.TaskTaken():

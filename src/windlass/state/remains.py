@@ -23,6 +23,7 @@ TOLD = (
     e.CheckpointPassed,
     e.Answered,
     e.TaskReopened,
+    e.MergeStands,
     e.TaskReset,
     e.TaskResetUndone,
     e.TaskTaken,
