@@ -268,14 +268,36 @@ class TestSettings:
         assert {setting["source"] for setting in told["settings"]} == {"default"}
 
     def test_a_variable_that_nobody_reads(self, desk: Desk):
-        told = diagnosis(desk, WINDLASS_AGENT="3", WINDLASS_DEBUG="1", WINDLASS_AGENTS="3")
-        assert of(told, "variable") == [
-            (
-                "warn",
-                "nobody reads WINDLASS_AGENT",
-                "a variable is WINDLASS_ and the key below, such as WINDLASS_MAX_TURNS",
-            )
-        ]
+        told = diagnosis(desk, 2, WINDLASS_AGENT="3", WINDLASS_DEBUG="1", WINDLASS_AGENTS="3")
+        ((level, said, cure),) = of(told, "variable")
+        assert (level, said) == ("bad", "nobody reads WINDLASS_AGENT")
+        assert cure.startswith("a variable is WINDLASS_ and a key that `windlass doctor` lists")
+
+    def test_a_variable_that_a_setting_names_is_read(self, desk: Desk):
+        desk.write("windlass.toml", '[sandbox]\nenv = ["WINDLASS_OWN"]\n')
+        assert of(diagnosis(desk, WINDLASS_OWN="1"), "variable") == []
+
+    @pytest.mark.parametrize(
+        ("name", "file", "variables"),
+        [
+            ("notify", '[notify]\ncommand = ["x"]\n', {}),
+            ("outside", '[notify]\nwebhook = "nothing"\n', {}),
+            ("outside", '[telemetry]\nprometheus = "foo:bar"\n', {}),
+            ("workspace", '[workspace]\nkeep = ["../x"]\n', {}),
+            ("key", "", {"ANTHROPIC_BASE_URL": "notaurl"}),
+            ("key", "", {"ANTHROPIC_BASE_URL": "http://[::1"}),
+            ("variable", "", {"WINDLASS_AGNETS": "3"}),
+        ],
+    )
+    def test_what_a_run_refuses(self, desk: Desk, name: str, file: str, variables: dict[str, str]):
+        """The same words, and nothing is left behind by either."""
+        desk.write("windlass.toml", file)
+        ((level, said, cure),) = of(diagnosis(desk, 2, **variables), name)
+        before = desk.everything()
+        answer = desk.call("run", "plan.md", **variables)
+        assert (level, answer.code) == ("bad", 2)
+        assert answer.err.splitlines()[-1] == f"windlass: {said}; {cure}"
+        assert desk.everything() == before
 
 
 class TestPeople:

@@ -24,13 +24,13 @@ import anyio.to_thread
 from windlass.adapters import processes
 from windlass.adapters.files import sync_all
 from windlass.adapters.git.checkouts import Checkouts
-from windlass.adapters.git.excludes import excludes, literal, made_by_setup
+from windlass.adapters.git.excludes import excludes, kept_folders, literal, made_by_setup
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.names import folded
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store
 from windlass.adapters.sandbox import Box, Sandbox
-from windlass.errors import ConfigError, SetupFailed
+from windlass.errors import SetupFailed
 from windlass.settings import WorkspaceSettings
 
 TIMEOUT = 1800
@@ -57,7 +57,7 @@ class Furnisher:
         self._tip = refs.tip
         self._sandbox = sandbox
         self._settings = settings
-        self._folders = tuple(_inner(folder) for folder in settings.keep)
+        self._folders = kept_folders(settings.keep)
         self._checkouts = Checkouts(store)
         self._one_at_a_time = anyio.Lock()
 
@@ -222,17 +222,6 @@ async def _copied(source: Path | str, target: Path) -> bool:
     """Whether all of it could be copied."""
     copy = [*_COPY, str(source), str(target)]
     return (await anyio.run_process(copy, check=False)).returncode == 0
-
-
-def _inner(folder: str) -> str:
-    """A folder inside a checkout, as the configuration names it."""
-    path = PurePosixPath(folder.strip("/"))
-    if not path.parts or ".." in path.parts or path.parts[0] == ".git":
-        raise ConfigError(
-            f"[workspace] keep names {folder!r}, which is no folder inside a checkout",
-            hint='name folders such as ".venv" or "web/node_modules"',
-        )
-    return str(path)
 
 
 def _listing(kept: Path) -> Path:

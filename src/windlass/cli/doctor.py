@@ -12,11 +12,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.cli.config import Configuration, Value, configure, variable
+from windlass.cli.config import Configuration, Value, configure
 from windlass.cli.init import INSTALL_WALLS
 from windlass.cli.options import json_option, repo_option
-from windlass.cli.wiring import Project, machine
-from windlass.cli.wiring.project import CREDENTIALS
+from windlass.cli.wiring import Outside, Project, machine
+from windlass.cli.wiring.refusing import (
+    refuse_command_in_file,
+    refuse_unread_variables,
+    refuse_without_credentials,
+)
 from windlass.errors import WindlassError
 from windlass.secrets import Redactor
 from windlass.settings import Settings
@@ -25,9 +29,6 @@ from windlass.views.columns import columns, hanging, padded
 from windlass.views.outcome import is_finished, run_status
 from windlass.views.steps import resuming
 from windlass.views.words import one_line, plural
-
-_OTHER_VARIABLES = ("WINDLASS_DEBUG", "WINDLASS_BOX")
-"""Read elsewhere: by the entry, and by whoever ends what a dead run left."""
 
 _NOWHERE = Path("/nonexistent")
 """A project without any configuration: every key at its default, to be listed all the same."""
@@ -86,7 +87,7 @@ def diagnose(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
     findings = [*_machine(environment, project, settings), *troubles]
     if project is not None:
         findings += [*_repository(project, settings), *_plans(project)]
-    findings += _variables(environment, configuration)
+    findings += _settings(environment, project, configuration)
     return Diagnosis(
         schema=1,
         usable=all(finding.level != "bad" for finding in findings),
@@ -130,16 +131,11 @@ def _agent() -> Finding:
 
 def _key(environment: Mapping[str, str]) -> Finding:
     """Which variables are set; what is in them is nobody's business."""
-    names = [name for name in CREDENTIALS if environment.get(name, "").strip()]
-    if any(name != "ANTHROPIC_BASE_URL" for name in names):
-        return Finding(area="machine", name="key", said=f"{', '.join(names)} set")
-    return Finding(
-        area="machine",
-        name="key",
-        level="bad",
-        said="no key for the agent in the environment",
-        cure="set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none",
-    )
+
+    def names() -> str:
+        return f"{', '.join(refuse_without_credentials(environment))} set"
+
+    return _tried("machine", "key", names)
 
 
 def _sandbox(
@@ -259,21 +255,25 @@ def _bad(
     return Finding(area=area, name=name, level="bad", said=error.message, cure=error.hint)
 
 
-def _variables(environment: Mapping[str, str], configuration: Configuration) -> list[Finding]:
-    """Variables that look meant for Windlass, though nobody reads them."""
-    read = {*_OTHER_VARIABLES, *(variable(value.key) for value in configuration.values)}
-    stray = sorted(name for name in environment if name.startswith("WINDLASS_"))
-    return [
-        Finding(
-            area="settings",
-            name="variable",
-            level="warn",
-            said=f"nobody reads {name}",
-            cure="a variable is WINDLASS_ and the key below, such as WINDLASS_MAX_TURNS",
+def _settings(
+    environment: Mapping[str, str], project: Project | None, configuration: Configuration
+) -> Iterator[Finding]:
+    """What a run would refuse of them, by the very functions that it refuses with."""
+    settings = configuration.settings
+    refusals: dict[str, Callable[[], object]] = {
+        "variable": lambda: refuse_unread_variables(environment, configuration),
+        "notify": lambda: refuse_command_in_file(configuration),
+    }
+    if project is not None:
+        refusals["workspace"] = lambda: project.refuse_settings(settings)
+        refusals["outside"] = lambda: Outside(
+            project, "", settings, notify=None, say=lambda _: None
         )
-        for name in stray
-        if name not in read
-    ]
+    for name, refuse in refusals.items():
+        try:
+            refuse()
+        except WindlassError as error:
+            yield _bad("settings", name, error)
 
 
 def _machine_readable(diagnosis: Diagnosis) -> str:

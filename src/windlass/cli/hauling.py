@@ -13,7 +13,7 @@ from msgspec import Struct
 from windlass.cli.abort import ABORT as ABORT_RUN
 from windlass.cli.asking import Answer, asked_for, decided, said
 from windlass.cli.changed_since import differences, moved_to
-from windlass.cli.config import Configuration, configure, variable
+from windlass.cli.config import configure
 from windlass.cli.options import settings_of
 from windlass.cli.resting import record_end
 from windlass.cli.showing import screens, write_step_summary
@@ -37,11 +37,16 @@ from windlass.cli.wiring.facts import (
 )
 from windlass.cli.wiring.project import Base
 from windlass.cli.wiring.recovering import plans_in_git
+from windlass.cli.wiring.refusing import (
+    refuse_command_in_file,
+    refuse_none_by_habit,
+    refuse_unread_variables,
+    refuse_without_credentials,
+)
 from windlass.dialects import continue_here_path
 from windlass.dialects import writes as writes_of
 from windlass.errors import (
     BadInput,
-    ConfigError,
     GitFailed,
     Interrupted,
     JournalGone,
@@ -103,9 +108,10 @@ class _Hauling:
             request.options, project.environment, left=self._unread.set
         )
         self._only = asked_for(plan, request.options)
-        _refuse_without_credentials(project)
-        _refuse_none_by_habit(configuration)
-        _refuse_command_in_file(configuration)
+        refuse_without_credentials(project.environment)
+        refuse_none_by_habit(configuration)
+        refuse_command_in_file(configuration)
+        refuse_unread_variables(project.environment, configuration)
         self._outside = Outside(
             project,
             plan.id,
@@ -351,34 +357,6 @@ class _Hauling:
 
 def _inside(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
-
-
-def _refuse_none_by_habit(configuration: Configuration) -> None:
-    """No sandbox at all is a word for one run, not something a file may say for all of them."""
-    level = next(value for value in configuration.values if value.key == "sandbox.level")
-    if level.value == "none" and not level.source.startswith("option"):
-        raise ConfigError(
-            f"{level.source}: no sandbox at all cannot be a setting",
-            hint="say it for one run: --sandbox none",
-        )
-
-
-def _refuse_command_in_file(configuration: Configuration) -> None:
-    """What runs outside the walls comes from a person; agents may have written files."""
-    command = next(value for value in configuration.values if value.key == "notify.command")
-    if command.value and command.source != variable(command.key):
-        raise ConfigError(
-            f"{command.source}: notify.command cannot come from a file, for agents may edit those",
-            hint=f"set {variable(command.key)}, with one argument a line",
-        )
-
-
-def _refuse_without_credentials(project: Project) -> None:
-    if not any(name != "ANTHROPIC_BASE_URL" for name in project.credentials()):
-        raise BadInput(
-            "no key for the agent in the environment",
-            hint="set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none",
-        )
 
 
 def forget_secrets() -> None:

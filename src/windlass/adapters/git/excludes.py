@@ -5,7 +5,9 @@ own setup made is left out of snapshots of that very checkout, and of no other.
 """
 
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from windlass.errors import ConfigError
 
 FOLDERS = frozenset({
     ".gradle",
@@ -41,6 +43,21 @@ def excludes(*, keep: Iterable[str], user: Iterable[str]) -> str:
     """The exclude file for every checkout: known by-products, kept folders, the user's own."""
     kept = (f"/{folder.strip('/')}/" for folder in keep)
     return "\n".join([*sorted(FOLDERS), *FILES, *kept, *user, ""])
+
+
+def kept_folders(keep: Iterable[str]) -> tuple[str, ...]:
+    """Folders inside a checkout, as the configuration names them; raises for one that is none."""
+    return tuple(_inner(folder) for folder in keep)
+
+
+def _inner(folder: str) -> str:
+    path = PurePosixPath(folder.strip("/"))
+    if not path.parts or ".." in path.parts or path.parts[0] == ".git":
+        raise ConfigError(
+            f"[workspace] keep names {folder!r}, which is no folder inside a checkout",
+            hint='name folders such as ".venv" or "web/node_modules"',
+        )
+    return str(path)
 
 
 def made_by_setup(index: Path) -> Path:

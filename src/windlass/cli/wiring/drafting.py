@@ -16,6 +16,7 @@ from windlass.adapters.guard import Guard, GuardedAgent
 from windlass.cli.wiring.facts import newest, now, refuse_short_journal
 from windlass.cli.wiring.metering import employed, is_metered
 from windlass.cli.wiring.project import Project, WritableJournal
+from windlass.cli.wiring.refusing import refuse_without_credentials
 from windlass.cli.wiring.telling import tell
 from windlass.errors import BadInput
 from windlass.events import model as e
@@ -58,11 +59,7 @@ class _Account:
 
 def drafted(project: Project, plan_id: str, say: Callable[[str], None]) -> Draft | None:
     """What an agent would say of the plan's last run; None where nothing came of it."""
-    if not any(name != "ANTHROPIC_BASE_URL" for name in project.credentials()):
-        raise BadInput(
-            "no key for the agent in the environment",
-            hint="set ANTHROPIC_API_KEY, or leave --by-agent out",
-        )
+    refuse_without_credentials(project.environment, "leave --by-agent out")
     with project.holding(plan_id) as journal:
         state = newest(list(journal.read()))
         if state is None:

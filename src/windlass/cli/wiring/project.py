@@ -17,6 +17,7 @@ from windlass.adapters.disk import Trouble, trouble
 from windlass.adapters.files import make_folder, read_plainly, write_durably
 from windlass.adapters.git import inspect
 from windlass.adapters.git.dress import SHOWN
+from windlass.adapters.git.excludes import kept_folders
 from windlass.adapters.git.inspect import Base
 from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.prepared import Prepared, is_ready
@@ -193,10 +194,15 @@ class Project:
         """Raise for what would keep a run of the plan from working here; nothing is changed."""
         inspect.identity(self.user_git)
         inspect.refuse_clashing_branches(self.user_git, Refs(plan_id, ""))
-        inspect.refuse_unlinkable(self.origin, settings.workspace)
+        self.refuse_settings(settings)
         self._bubblewrap(settings, "probe")
         if settings.sandbox.level in WALLED:
             self.sandbox(settings, "probe")
+
+    def refuse_settings(self, settings: Settings) -> None:
+        """Raise for what would keep a run of any plan from working here with these settings."""
+        inspect.refuse_unlinkable(self.origin, settings.workspace)
+        kept_folders(settings.workspace.keep)
 
     def trouble(self, error: Exception) -> Trouble:
         """What ails the disk where the run keeps its things, told by trying; else what was said."""
