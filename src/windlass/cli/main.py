@@ -91,8 +91,9 @@ def cli() -> None:
     State survives anything: interrupted at any moment, a run goes on with `windlass resume`.
 
     \b
-    Exit codes: 0 completed, 1 a task failed, 2 bad usage or input, 3 a person is needed,
-    4 stopped or paused, and resumable, 5 another run holds the lock, 6 a limit stopped it.
+    Exit codes: 0 completed, 1 a task failed, 2 bad usage or input,
+    3 a person is needed, 4 stopped or paused, and resumable,
+    5 another run holds the lock, 6 a limit stopped it.
     """  # noqa: D301  click's own mark for "leave these lines as they are"
 
 
