@@ -318,6 +318,11 @@ class TestPeople:
         assert "  ok    p         run r1 is completed, 2 of 2 tasks merged" in lines
         assert "  agents                3                      default  (≥ 1, ≤ 64)" in lines
 
+    def test_every_setting_fits_the_usual_columns(self, desk: Desk):
+        lines = desk.call("doctor").out.partition("\nSettings\n")[2].splitlines()
+        assert [line for line in lines if len(line) > 80] == []
+        assert any(line.startswith("  sandbox.level ") for line in lines)
+
     def test_what_must_be_mended(self, desk: Desk):
         answer = desk.call("doctor", ANTHROPIC_API_KEY="")
         assert answer.code == 2

@@ -224,6 +224,24 @@ class TestRepositories:
             " rename it: git branch -m windlass/plan windlass-plan-old"
         )
 
+    @pytest.mark.parametrize("hidden", [".windlass", ".windlass/plans/p"])
+    def test_what_windlass_keeps_may_not_be_read(self, desk: Desk, hidden: str):
+        """It is not lost, and `recover` is no cure: git has the run as well."""
+        desk.record("p", world().events)
+        desk.git("update-ref", "refs/windlass/p/r1/tip", "HEAD")
+        desk.without_privileges()
+        (desk.repo / hidden).chmod(0o000)
+        try:
+            for command in ("status", "report", "log", "resume", "doctor"):
+                answer = desk.call(command, *(["p"] if command in {"log", "resume"} else []))
+                told = answer.out if command == "doctor" else answer.err
+                assert "cannot be read: Permission denied" in told, command
+                assert f"{desk.repo}/{hidden}" in told
+                assert "recover" not in told
+                assert answer.code == (0 if command == "doctor" and "plans" in hidden else 2)
+        finally:
+            (desk.repo / hidden).chmod(0o755)
+
     def test_a_home_that_is_to_be_read_as_a_whole(self, desk: Desk):
         desk.write("windlass.toml", f'[sandbox]\nread = ["{desk.home}"]\n')
         assert refused(desk, "run", "plan.md") == (

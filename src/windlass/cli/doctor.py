@@ -33,6 +33,9 @@ from windlass.views.words import one_line, plural
 _NOWHERE = Path("/nonexistent")
 """A project without any configuration: every key at its default, to be listed all the same."""
 
+_USUAL = 80
+"""Columns of a setting's line where nobody says how many there are; programs read `--json`."""
+
 
 class Finding(Struct, frozen=True, kw_only=True):
     """One thing that was looked at."""
@@ -86,7 +89,13 @@ def diagnose(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
     settings = configuration.settings
     findings = [*_machine(environment, project, settings), *troubles]
     if project is not None:
-        findings += [*_repository(project, settings), *_plans(project)]
+        findings += _repository(project)
+        try:
+            plans = project.plans()
+        except WindlassError as error:
+            findings.append(_bad("repository", "journals", error))
+        else:
+            findings += [*_base(project, settings), *_plans(project, plans)]
     findings += _settings(environment, project, configuration)
     return Diagnosis(
         schema=1,
@@ -176,7 +185,7 @@ def _sandbox(
     )
 
 
-def _repository(project: Project, settings: Settings) -> Iterator[Finding]:
+def _repository(project: Project) -> Iterator[Finding]:
     writable = os.access(project.root, os.W_OK)
     yield Finding(
         area="repository",
@@ -186,7 +195,6 @@ def _repository(project: Project, settings: Settings) -> Iterator[Finding]:
         cure="" if writable else "Windlass keeps its journal in .windlass there",
     )
     yield _tried("repository", "identity", lambda: machine.identity(project))
-    yield from _base(project, settings)
     for lock in machine.git_locks(project):
         yield Finding(
             area="repository",
@@ -209,8 +217,8 @@ def _base(project: Project, settings: Settings) -> Iterator[Finding]:
         yield Finding(area="repository", name="base", level="warn", said=warning)
 
 
-def _plans(project: Project) -> Iterator[Finding]:
-    for plan_id in project.plans():
+def _plans(project: Project, plans: list[str]) -> Iterator[Finding]:
+    for plan_id in plans:
         try:
             yield _plan(project, plan_id)
         except WindlassError as error:
@@ -266,14 +274,16 @@ def _settings(
     }
     if project is not None:
         refusals["workspace"] = lambda: project.refuse_settings(settings)
-        refusals["outside"] = lambda: Outside(
-            project, "", settings, notify=None, say=lambda _: None
-        )
+        refusals["outside"] = lambda: Outside(project, "", settings, notify=None, say=_unheard)
     for name, refuse in refusals.items():
         try:
             refuse()
         except WindlassError as error:
             yield _bad("settings", name, error)
+
+
+def _unheard(_said: str) -> None:
+    """What a run would only remark on keeps nobody from starting one."""
 
 
 def _machine_readable(diagnosis: Diagnosis) -> str:
@@ -302,7 +312,7 @@ def told(
     for value in diagnosis.settings:
         shown = one_line(msgspec.json.encode(value.value).decode(), 60)
         said = f"{shown:<22} {value.source}  ({value.bounds})"
-        yield from hanging(f"  {value.key:<{keys}} ", redact(said), width)
+        yield from hanging(f"  {value.key:<{keys}} ", redact(said), width or _USUAL)
     bad = sum(finding.level == "bad" for finding in diagnosis.findings)
     yield ""
     yield f"{plural(bad, 'thing')} to mend first." if bad else "A run can be started."

@@ -33,6 +33,7 @@ from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.choose import choose
 from windlass.adapters.sandbox.plain import Plain
 from windlass.adapters.sandbox.seatbelt import Seatbelt
+from windlass.cli.wiring.journals import is_there, plans_with_journals
 from windlass.dialects import CONTINUE_HERE, continue_here_path, writes
 from windlass.errors import WindlassError
 from windlass.events import model as e
@@ -79,7 +80,7 @@ class Project:
 
     def plans(self) -> list[str]:
         """The ids of plans that were ever run here."""
-        return sorted(path.parent.name for path in self.home.glob("plans/*/journal.db"))
+        return plans_with_journals(self.home)
 
     def entries(self, plan_id: str) -> list[e.Entry]:
         """All that the plan's journal has, for those who only look."""
@@ -351,7 +352,7 @@ class _Look:
     def __init__(self, stamp: tuple[object, ...], path: Path) -> None:
         self.stamp = stamp
         self.entries: list[e.Entry] = []
-        if path.exists():
+        if is_there(path):
             with SqliteJournal.read_only(path) as journal:
                 self.entries = list(journal.read())
 
