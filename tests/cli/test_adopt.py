@@ -115,7 +115,8 @@ def test_the_marks_in_a_plan_are_claims_too(desk):  # B10
     ("text", "said"),
     [
         ("{}", "no state file that Windlass knows"),
-        ("hello", "no state file that Windlass knows"),
+        ("hello", "x.json is not JSON: JSON is malformed"),
+        ('{"completed_tasks": [', "x.json is not JSON: Input data was truncated"),
         ('{"completed_tasks": [], "plan_path": ""}', "does not name its plan"),
         ('{"completed_tasks": [1, {}], "plan_path": "gone.md"}', "gone.md"),
     ],

@@ -144,6 +144,10 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: (folder / "loop").symlink_to("."),
         r"plans: no file in this folder can be a plan; .*",
     ),
+    "other-link-loop": (
+        lambda folder: (folder / "loop").symlink_to("loop"),
+        r"plans: no file in this folder can be a plan; .*",
+    ),
     "link-out": (
         lambda folder: (folder / "a.md").symlink_to("/etc/passwd"),
         r"plans/a\.md: the link leads out of the repository; .*",

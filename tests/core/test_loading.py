@@ -54,6 +54,17 @@ class TestTooLong:
             load("p", texts)
 
 
+class TestYaml:
+    @pytest.mark.parametrize("name", ["FEAT-x.yaml", "p.YML"])
+    def test_one_that_is_broken_off_says_where(self, name: str):
+        with pytest.raises(PlanError, match=rf"^{name}:2: the file is not YAML: expected "):
+            load(name, "id: F\ntasks: [")
+
+    def test_one_that_is_no_plan_says_what_a_plan_is(self):
+        with pytest.raises(PlanError, match=r"^p.yaml: no tasks found; a plan is "):
+            load("p.yaml", "key: value\n")
+
+
 class TestFolder:
     def test_one_that_is_no_plan_names_those_in_it(self):
         texts = {f"p/{number}.md": TASK for number in range(5)}

@@ -184,7 +184,8 @@ def _refuse_beyond(count: int, most: int, what: str, shown: str) -> None:
 def _is_of_interest(entry: os.DirEntry[str]) -> bool:
     if entry.name.lower().endswith((*KINDS, *_ASIDE)):
         return True
-    return entry.is_symlink() and entry.is_dir()  # it is said that it is not followed
+    # It is said that it is not followed. A link to itself is no folder, and asking the entry raises.
+    return entry.is_symlink() and os.path.isdir(entry.path)  # noqa: PTH112
 
 
 def _may_hold_tasks(name: str) -> bool:

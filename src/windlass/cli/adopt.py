@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 from msgspec import Struct
 
 from windlass.cli.config import configure
@@ -96,8 +97,23 @@ def _claims(project: Project, file: str) -> tuple[Claims, str]:
     whole = path.resolve()
     inside = whole.is_relative_to(project.root.resolve())
     shown = str(whole.relative_to(project.root.resolve()) if inside else whole)
-    told = claims_of(shown, path.read_bytes().decode(errors="replace"))
-    return told or _marks(project, file), shown
+    text = path.read_bytes().decode(errors="replace")
+    if (told := claims_of(shown, text)) is not None:
+        return told, shown
+    _refuse_broken(file, text)
+    return _marks(project, file), shown
+
+
+def _refuse_broken(file: str, text: str) -> None:
+    """What stands in a state file that was cut short nobody knows, whoever had written it."""
+    if not file.lower().endswith(".json"):
+        return
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadInput(
+            f"{file} is not JSON: {error}", hint="name a state file that is whole"
+        ) from None
 
 
 def _marks(project: Project, file: str) -> Claims:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from msgspec.structs import replace
 
-from windlass.dialects import markdown
+from windlass.dialects import markdown, yaml_events
 from windlass.dialects.claims import Claims
 from windlass.dialects.dialect import Dialect, Projection, Redact, Source
 from windlass.dialects.feature import FEATURE
@@ -38,6 +38,7 @@ _SOME = 50
 
 _NOT_UNICODE = re.compile("[\ud800-\udfff]")  # what decoding leaves of bytes that are not UTF-8
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]", re.MULTILINE)
+_YAML = re.compile(r"\.ya?ml$", re.IGNORECASE)
 _UNKNOWN = Dialect(name="", recognises=lambda _source: False, parse=MILESTONE.parse)
 _A_PLAN = (
     "a plan is Markdown with a heading such as '## Task 1.1: Title' for each task, "
@@ -116,6 +117,8 @@ def _chosen(source: Source, name: str | None) -> Dialect:
             raise PlanError("the folder as a whole is no plan", path=source.path, hint=cure)
         if source.text is None:
             raise PlanError("no tasks found", path=source.path, hint=_A_FOLDER)
+        if _YAML.search(source.path):
+            yaml_events.read(source.path, source.text)  # what breaks it off is what to mend
         if not _HEADING.search(source.text):
             raise PlanError("no tasks found", path=source.path, hint=_A_PLAN)
         # Its own reading says best what was seen and not taken for a task.
