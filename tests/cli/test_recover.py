@@ -121,12 +121,21 @@ def test_a_good_journal_is_not_touched(stage: Lost):
     before = stage.journal.read_bytes()
     code, _, err = stage.tell("recover", "plan")
     assert code == 2
-    assert "the journal of 'plan' is good" in err
+    assert "the journal of 'plan' is good; go on with: windlass resume plan" in err
     assert stage.journal.read_bytes() == before
     assert stage.tell("recover")[0] == 2
     code, _, err = stage.tell("recover", "plan", "--force")
     assert code == 0, err
     assert (stage.journal.parent / "journal.db.damaged-1").read_bytes() == before
+
+
+def test_a_good_journal_of_a_run_that_is_over_names_nothing_to_go_on_with(tmp_path: Path):
+    stage = Lost(tmp_path, "http://127.0.0.1:9")
+    stage.build({"plan.md": plans.plan_text(plans.SEQUENCE)})
+    parts = {"1.1": {"a": "1"}, "1.2": {"b": "1"}, "1.3": {"c": "1"}}
+    assert quick_run(stage.repo, ScriptedAgent(parts)).ended == "completed"
+    code, _, err = stage.tell("recover", "plan.md")
+    assert (code, "the run is over; --force" in err, "resume" in err) == (2, True, False)
 
 
 def test_a_damaged_journal_says_the_cure_and_is_kept_aside(stage: Lost):

@@ -394,15 +394,23 @@ def test_whatever_cannot_be_said_is_refused_with_its_reason():  # B8 X8
         (playing, "retry", "b", f"{nothing}, it is pending"),
         (until(e.SnapshotTaken), "retry", "a", f"{nothing}, it is verifying"),
         (playing, "give", "a", "nobody has taken it, it is in_progress"),
+        (playing, "give", "b", "nobody has taken it, it is pending"),
+        (playing, "give", "e2e", "nobody has taken it, it is pending"),
+        (fold(events[:1]), "give", "a", "nobody has taken it, it is pending"),
+        (world.state, "give", "a", "nobody has taken it, it is completed"),
         (playing, "approve", "a", "nobody is asked to let it start, it is in_progress"),
         (playing, "answer", "a", "it asks nothing, it is in_progress"),
     ):
         name, _, text = command.partition(" ")
+        assert state is not None
         assert not spoken(Message(command=name, task=task, text=text), state, NOON)
         said, cure = refusal(name, state, task, undo=text == "undo")
         assert said.startswith(f"task {task!r} cannot be ")
         assert said.endswith(f": {why}")
         assert cure
+        _, _, other = cure.partition("windlass ")
+        if other.endswith(f":{task}"):  # a cure that is a command is not refused in its turn
+            assert spoken(Message(command=other.split()[0], task=task), state, NOON)
 
 
 def test_nothing_that_is_said_wakes_a_run_that_was_given_up():  # S3

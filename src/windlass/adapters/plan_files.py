@@ -184,7 +184,7 @@ def _refuse_beyond(count: int, most: int, what: str, shown: str) -> None:
 def _is_of_interest(entry: os.DirEntry[str]) -> bool:
     if entry.name.lower().endswith((*KINDS, *_ASIDE)):
         return True
-    # It is said that it is not followed. A link to itself is no folder, and asking the entry raises.
+    # That it is not followed is said. The entry itself would raise for a link that leads to itself.
     return entry.is_symlink() and os.path.isdir(entry.path)  # noqa: PTH112
 
 

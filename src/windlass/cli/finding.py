@@ -59,10 +59,15 @@ def _is_there(project: Project, plan: Plan) -> bool:
     return os.path.lexists(project.root / plan.path)
 
 
-def plan_id_of(project: Project, typed: str | None) -> str:
-    """The id of a plan that was run here; without a name, of the only unfinished one."""
+def plan_id_of(
+    project: Project, typed: str | None, *, cure: str = "start one: windlass run PLAN"
+) -> str:
+    """The id of a plan that was run here; without a name, of the only unfinished one.
+
+    `cure` is for where every run is finished: whoever only looks may name one of those.
+    """
     if typed is None:
-        return _only_unfinished(project)
+        return _only_unfinished(project, cure)
     if typed in project.plans():
         return typed
     if (recorded := _recorded(project, typed)) is not None:
@@ -132,6 +137,11 @@ def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[Ru
         last_run(project, plan)  # which says why there is no such plan
     said = f"no plan that was run here has a {what} {typed!r}"
     raise BadInput(said, hint="`windlass status`") if any(states) else never_run(project, said)
+
+
+def names_a_plan(project: Project, typed: str) -> bool:
+    """Whether it is PLAN and a colon, and something behind it, of a plan that was run here."""
+    return any(_split(project, typed))
 
 
 def _split(project: Project, typed: str) -> Iterator[tuple[str, str]]:
@@ -209,7 +219,7 @@ def id_beside_others(plan: Plan) -> str:
     return f"{plan.id[:57]}-{suffix}"
 
 
-def _only_unfinished(project: Project) -> str:
+def _only_unfinished(project: Project, cure: str) -> str:
     found = [project.last_run(plan_id) for plan_id in project.plans()]
     states = [state for state in found if state is not None]
     open_runs = [state for state in states if not is_finished(state)]
@@ -219,7 +229,6 @@ def _only_unfinished(project: Project) -> str:
         raise BadInput(f"several runs are unfinished: {_listed(open_runs)}", hint="name the plan")
     if not states:
         raise never_run(project, "there is no unfinished run here")
-    cure = "name the plan, or start one: windlass run PLAN"
     raise BadInput(f"there is no unfinished run here: {_listed(states)}", hint=cure)
 
 

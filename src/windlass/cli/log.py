@@ -12,7 +12,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from windlass.cli.finding import find_task, plan_id_of
+from windlass.cli.finding import find_task, names_a_plan, plan_id_of
 from windlass.cli.following import follow
 from windlass.cli.options import json_option, repo_option
 from windlass.cli.wiring import Project, now
@@ -156,14 +156,15 @@ def _meant(
     """The plan that was meant, and the tasks; a task alone names both."""
     if plan is None:
         plans = project.plans()
-        return (plans[0] if len(plans) == 1 else plan_id_of(project, None)), tasks
+        only = plans[0] if len(plans) == 1 else plan_id_of(project, None, cure="name the plan")
+        return only, tasks
     try:
         return plan_id_of(project, plan), tasks
     except WindlassError as error:
         try:
             state, task = find_task(project, plan)
-        except WindlassError:
-            raise error from None
+        except WindlassError as missing:
+            raise (missing if names_a_plan(project, plan) else error) from None
         return state.plan.id, (*tasks, task)
 
 

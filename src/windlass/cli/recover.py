@@ -18,6 +18,7 @@ from windlass.events import model as e
 from windlass.scheduler.recovery import recovered
 from windlass.state import RunState, fold
 from windlass.state.remains import Remains
+from windlass.views.outcome import is_finished
 from windlass.views.progress import progress
 from windlass.views.words import one_line, plural
 
@@ -71,9 +72,12 @@ def _refuse_good(
             raise
         why = error.message
     if why is None and not asked:
+        state = project.last_run(plan_id)
+        over = state is not None and is_finished(state)
+        cure = "the run is over" if over else f"go on with: windlass resume {plan_id}"
         raise BadInput(
             f"the journal of {plan_id!r} is good",
-            hint=f"go on with: windlass resume {plan_id}; --force makes it anew all the same",
+            hint=f"{cure}; --force makes it anew all the same",
         )
     return why
 

@@ -68,7 +68,8 @@ def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  #
 def _watched(project: Project, plan: str | None) -> str:
     """Look on until the run ends, or the person has seen enough; the plan that it was."""
     live = [plan_id for plan_id in project.plans() if project.live_pid(plan_id) is not None]
-    plan_id = live[0] if plan is None and len(live) == 1 else plan_id_of(project, plan)
+    only = plan is None and len(live) == 1
+    plan_id = live[0] if only else plan_id_of(project, plan, cure="name the plan")
     screen, _ = screens({}, project.environment, stream=sys.stdout, watching=True)
     ahead = len(project.entries(plan_id))
 

@@ -33,12 +33,12 @@ def refusal(command: str, state: RunState, task_id: str, *, undo: bool = False) 
 
 
 def _why(command: str, state: RunState, task_id: str, *, undo: bool) -> tuple[str, str]:
-    task, where = state.tasks[task_id], f"{state.plan.id}:{task_id}"
+    task = state.tasks[task_id]
     status = f"it is {task_statuses(state)[task_id]}"
     if undo:
         return "it was not reset, or was begun since", _LOOK
     if command == "give":
-        return f"nobody has taken it, {status}", f"windlass take {where}"
+        return f"nobody has taken it, {status}", _how_to_take(state, task_id, status)
     if command in {"approve", "answer"}:
         asked = "nobody is asked to let it start" if command == "approve" else "it asks nothing"
         return f"{asked}, {status}", _LOOK
@@ -51,6 +51,18 @@ def _why(command: str, state: RunState, task_id: str, *, undo: bool) -> tuple[st
     if command == "reset" and task.phase not in RESETTABLE:
         return f"nothing was done for it yet, {status}", _LOOK
     return f"only what is merged or abandoned is done once more, {status}", _LOOK
+
+
+def _how_to_take(state: RunState, task_id: str, status: str) -> str:
+    """A cure that is refused in its turn is none."""
+    task = state.tasks[task_id]
+    if task.phase in UNDER_WAY:
+        return _WAIT
+    if state.specs[task_id].scenario:
+        return _LOOK
+    if task.phase is Phase.MERGED or (task.phase is Phase.PENDING and task not in state.free):
+        return _not_taken(state, task_id, status)[1]
+    return f"windlass take {state.plan.id}:{task_id}"
 
 
 def _not_taken(state: RunState, task_id: str, status: str) -> tuple[str, str]:
