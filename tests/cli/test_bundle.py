@@ -126,3 +126,10 @@ def test_only_a_bundle_is_replaced(done: Near, tmp_path: Path):
     assert "is no bundle" in answer.err
     held(done)
     held(done)
+
+
+def test_no_folder_is_made_for_it(done: Near, tmp_path: Path):
+    answer = done.call("bundle", "--output", str(tmp_path / "nowhere" / "b.zip"))
+    assert (answer.code, answer.out) == (2, "")
+    assert f"there is no folder {tmp_path}/nowhere; make it, or name another" in answer.err
+    assert not (tmp_path / "nowhere").exists()

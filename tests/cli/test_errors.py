@@ -338,6 +338,19 @@ class TestConfiguration:
             " install bubblewrap (`apt install bubblewrap`), or use `--sandbox checkout`"
         )
 
+    @pytest.mark.parametrize(
+        ("args", "said"),
+        [
+            (["--resume", "--restart"], "--resume goes on with the run, and --restart leaves it"),
+            (
+                ["--quiet", "--verbose"],
+                "--quiet shows the end only, --verbose also what agents say",
+            ),
+        ],
+    )
+    def test_options_against_each_other(self, desk: Desk, args: list[str], said: str):
+        assert refused(desk, "run", "plan.md", *args) == f"{said}; take one"
+
 
 class TestUsage:
     """Usage is click's to say, in its own form."""
@@ -431,8 +444,7 @@ class TestRuns:
             "there is nothing to resume: plan 'p' is completed; start a new one: windlass run p.md"
         )
         assert refused(desk, "resume") == (
-            "there is no unfinished run here: p (completed);"
-            " name the plan, or start one: windlass run PLAN"
+            "there is no unfinished run here: p (completed); start one: windlass run PLAN"
         )
         assert refused(desk, "stop", "p") == "no run of 'p' is going on; `windlass status`"
 
@@ -468,6 +480,7 @@ class TestRuns:
     def test_a_task_that_the_plan_does_not_have(self, desk: Desk):
         desk.record("p", world().events[:2])
         assert refused(desk, "diff", "p:z") == "plan 'p' has no task 'z'; `windlass status`"
+        assert refused(desk, "log", "p:z") == "plan 'p' has no task 'z'; `windlass status`"
         assert refused(desk, "log", "--task", "z") == "plan 'p' has no task 'z'; it has a"
         assert refused(desk, "diff", "a") == (
             "task 'a' has not been started; `windlass status` shows all"

@@ -19,6 +19,7 @@ from windlass.cli.finding import plan_id_of
 from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project, machine
 from windlass.cli.wiring.bundling import Found, found, keep, people, tail
+from windlass.cli.wiring.reporting import refuse_without_folder
 from windlass.errors import BadInput, WindlassError
 from windlass.secrets import Redactor
 from windlass.views.scrubbing import impersonal, scrubbed
@@ -66,6 +67,8 @@ def command(plan: str | None, output: Path | None, with_texts: bool, repo: Path)
     far as it can be read. Only looks; what is inside is listed.
     """
     environment = dict(os.environ)
+    if output is not None:
+        refuse_without_folder(output)
     try:
         project = Project(repo.resolve(), environment)
     except WindlassError as error:

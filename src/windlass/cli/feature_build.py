@@ -8,7 +8,7 @@ import click
 
 from windlass.cli.finding import plan_to_resume, read_plan
 from windlass.cli.hauling import Request, start_or_resume
-from windlass.cli.options import mend_options, run_options
+from windlass.cli.options import again_options, choice_of, mend_options, run_options
 from windlass.cli.wiring import Project
 from windlass.dialects import taskfile
 from windlass.dialects.task_text import is_meant
@@ -18,11 +18,10 @@ from windlass.plan import Plan
 
 @click.command("feature-build", short_help="Run one task file of tasks/ by its id")
 @click.argument("task_id", metavar="TASK-ID")
-@click.option("--resume", "choice", flag_value="resume", help="Go on with an unfinished run")
-@click.option("--restart", "choice", flag_value="restart", help="Leave it, and begin anew")
+@again_options
 @mend_options
 @run_options
-def command(task_id: str, choice: str | None, repo: Path, **options: Any) -> int:
+def command(task_id: str, resumes: bool, restarts: bool, repo: Path, **options: Any) -> int:  # noqa: FBT001
     """Run the task of that id, a Markdown file below tasks/ whose frontmatter has the id.
 
     It is `windlass run` on that file. How far the task is stands in the file's frontmatter too:
@@ -34,6 +33,7 @@ def command(task_id: str, choice: str | None, repo: Path, **options: Any) -> int
     windlass feature-build TASK-042 --max-turns 3 --verbose
     windlass feature-build TASK-042 --resume
     """  # noqa: D301
+    choice = choice_of(resumes=resumes, restarts=restarts)
     project = Project(repo.resolve(), dict(os.environ))
     plan = _plan(project, task_id, resuming=choice == "resume")
     return start_or_resume(project, plan, Request(typed=plan.id, options=options, choice=choice))

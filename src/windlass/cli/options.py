@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from windlass.errors import BadInput
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -29,6 +31,24 @@ def dialect_option(command: F) -> F:
     return click.option(
         "--dialect", metavar="NAME", help="Read it as this format  [default: as recognised]"
     )(command)
+
+
+def again_options(command: F) -> F:
+    """What to do about a run of the plan that is not finished, where that is not to be asked."""
+    options = [
+        click.option("--resume", "resumes", is_flag=True, help="Go on with an unfinished run"),
+        click.option("--restart", "restarts", is_flag=True, help="Leave it, and begin anew"),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def choice_of(*, resumes: bool, restarts: bool) -> str | None:
+    """Which of them was asked for; both would be one against the other."""
+    if resumes and restarts:
+        raise BadInput("--resume goes on with the run, and --restart leaves it", hint="take one")
+    return "resume" if resumes else "restart" if restarts else None
 
 
 def mend_options(command: F) -> F:

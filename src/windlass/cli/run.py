@@ -7,14 +7,20 @@ from typing import Any
 import click
 
 from windlass.cli.greeting import greeting
-from windlass.cli.options import dialect_option, mend_options, part_options, run_options
+from windlass.cli.options import (
+    again_options,
+    choice_of,
+    dialect_option,
+    mend_options,
+    part_options,
+    run_options,
+)
 
 
 @click.command("run", short_help="Run a plan to verified, merged commits")
 @click.argument("plan")
 @dialect_option
-@click.option("--resume", "choice", flag_value="resume", help="Go on with an unfinished run")
-@click.option("--restart", "choice", flag_value="restart", help="Leave it, and begin anew")
+@again_options
 @click.option("--dry-run", is_flag=True, help="Show what was understood, and do nothing")
 @mend_options
 @part_options
@@ -22,7 +28,8 @@ from windlass.cli.options import dialect_option, mend_options, part_options, run
 def command(
     plan: str,
     dialect: str | None,
-    choice: str | None,
+    resumes: bool,  # noqa: FBT001
+    restarts: bool,  # noqa: FBT001
     dry_run: bool,  # noqa: FBT001
     repo: Path,
     **options: Any,
@@ -40,6 +47,7 @@ def command(
     windlass run docs/plan.md --agents 2 --max-cost 5
     windlass run docs/plan.md --dry-run
     """  # noqa: D301
+    choice = choice_of(resumes=resumes, restarts=restarts)
     with greeting(plan, options):
         from windlass.cli.finding import read_plan
         from windlass.cli.hauling import Request, start_or_resume

@@ -38,6 +38,10 @@ def screens(
         if asked not in {"auto", "json"}:
             raise BadInput(f"--json is --display json, not {asked}", hint="take one of them")
         asked = "json"
+    if options.get("quiet") and options.get("verbose"):
+        raise BadInput(
+            "--quiet shows the end only, --verbose also what agents say", hint="take one"
+        )
     terminal = to.isatty()
     display = chosen(asked, environment, terminal=terminal)
     if display == "none":

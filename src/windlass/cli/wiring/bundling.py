@@ -76,7 +76,6 @@ def people(project: Project | None, environment: Mapping[str, str]) -> dict[str,
 
 def keep(path: Path, data: bytes) -> None:
     """Write the bundle, for its owner alone to read."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_durably(path, data)
     path.chmod(0o600)
 

@@ -41,14 +41,21 @@ def put(path: Path, text: str, *, own: bool) -> None:
     data = text.encode(errors="replace")
     if own:
         make_folder(path.parent)
-    elif not path.parent.is_dir():
-        raise BadInput(f"there is no folder {path.parent}", hint="make it, or name another")
-    elif path.is_dir():
+    else:
+        refuse_without_folder(path)
+    if path.is_dir():
         raise BadInput(f"{path} is a folder", hint="name a file")
     if path.exists() and not path.is_file():
         path.write_bytes(data)  # a pipe or a device, which must not be replaced by a file
     else:
         write_durably(path, data)
+
+
+def refuse_without_folder(path: Path) -> None:
+    """No folder of the user's is made on the way to a file that they name: it may be misspelt."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise BadInput(f"there is no folder {folder}", hint="make it, or name another")
 
 
 def _changes(project: Project, state: RunState) -> Changes:
