@@ -105,7 +105,7 @@ class TestHeadings:
     @pytest.mark.parametrize(
         "heading",
         [
-            "## Task Groups", "## Task Summary: all", "## Task: x", "## Tasks 1: x", "## Task",
+            "## Task Groups", "## Task Summary: all", "## Task:", "## Tasks 1: x", "## Task",
             "## Task Context: TASK-001", "## 🎯 Task Goals: all", "## Task Force (new): x",
         ],
     )  # fmt: skip
@@ -123,6 +123,15 @@ class TestHeadings:
 
         assert [each.id for each in found.tasks] == ["1.1"]
         assert "looks like a task, but no ':'" in notes(found)[2]
+
+    @pytest.mark.parametrize(
+        "heading", ["## Task: noid", "### **Task:** noid", "## [x] Task : noid"]
+    )
+    def test_a_task_without_an_id_is_noted(self, heading: str):
+        found = plan(f"## Task 1.1: Real\n{heading}\n")
+
+        assert [each.id for each in found.tasks] == ["1.1"]
+        assert notes(found) == {2: "looks like a task, but it has no id: write 'Task 1.1: …'"}
 
     def test_a_task_that_is_struck_out_is_none(self):
         found = plan("## Task 1.1: Real\n## ~~Task 1.2: Gone~~ → Task 2.4\n")

@@ -21,6 +21,7 @@ _BOLD = re.compile(r"(?:\[x\])?\W*\*\*", re.IGNORECASE)
 _STRUCK = re.compile(r"(?:\[x\])?\W*~~", re.IGNORECASE)
 _TICKED = re.compile(r"\[x\]|[✅✓✔☑]", re.IGNORECASE)
 _NEARLY = re.compile(r"(?:\[x\])?\W*Task\s+\S*[0-9]", re.IGNORECASE)
+_WITHOUT_ID = re.compile(r"(?:\[x\])?\W*Task\s*[:：]\W*\w", re.IGNORECASE)  # noqa: RUF001
 # 'Task Summary: …' speaks of tasks; it is no task called Summary.
 _NOT_AN_ID = frozenset({
     "breakdown", "categories", "complete", "completed", "completion", "context", "dependencies",
@@ -57,6 +58,8 @@ def is_ticked(found: re.Match[str]) -> bool:
 
 def why_none(text: str) -> str:
     """Why a heading that looks like a task is none; nothing where it does not look like one."""
+    if _WITHOUT_ID.match(text):
+        return "it has no id: write 'Task 1.1: …'"
     if not _NEARLY.match(text):
         return ""
     return "is struck out" if _STRUCK.match(text) else "no ':' or ' - ' follows its id"
