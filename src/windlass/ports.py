@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Annotated, Literal, Protocol, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from windlass.events.landing import Relation
 from windlass.events.model import CheckResult, Entry, Event, Failure, Usage
@@ -39,6 +39,8 @@ class Activity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: Literal["player", "coach", ""] = ""
     """Whose it is, and of which start of a Player; nothing where nobody says."""
     n: int = 0
+    at: datetime | None = field(default=None, name="ts")
+    """When it was, where that is not now: it was read from the file."""
 
 
 Watch: TypeAlias = Callable[[Activity], None]

@@ -43,7 +43,7 @@ def test_auto_takes_the_strongest_that_works():  # B5
 
 
 @pytest.mark.parametrize(
-    ("level", "cure"), [("bwrap", "apt install bubblewrap"), ("seatbelt", "a part of macOS")]
+    ("level", "cure"), [("bwrap", "apt install bubblewrap"), ("seatbelt", "elsewhere use bwrap")]
 )
 def test_walls_that_were_asked_for_settle_for_nothing(level: Level, cure: str):  # B5
     with pytest.raises(ConfigError, match=f"{level}.*does not work here: broken.*{cure}"):

@@ -42,7 +42,7 @@ class TestLocate:
 
     def test_no_repository(self, user: User, tmp_path: Path):
         said = refused(inspect.locate, git(user, tmp_path))
-        assert said.startswith(f"{tmp_path} is in no git repository: not a git repository")
+        assert said.startswith(f"{tmp_path} is in no git repository;")
         assert said.endswith("run this inside one, or make one with `git init`")
 
     def test_no_folder(self, user: User):

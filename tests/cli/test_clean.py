@@ -169,7 +169,9 @@ def test_a_live_run_is_left_alone(desk: Desk):
     failed(desk)
     with PlanLock(desk.repo / HOME / "lock"):
         assert desk.call("clean", "plan", "--yes").code == 5
-        assert desk.call("clean", "--yes").code == 5
+        answer = desk.call("clean", "--yes")
+    assert answer.code == 5
+    assert answer.err.startswith("windlass: plan 'plan' is already running (PID ")
     assert (desk.repo / HOME / "workspaces/b").exists()
 
 

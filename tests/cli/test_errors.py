@@ -149,8 +149,7 @@ class TestRepositories:
         ceiling = str(tmp_path)
         said = refused(desk, "run", "plan.md", GIT_CEILING_DIRECTORIES=ceiling)
         assert said == (
-            f"{desk.directory} is in no git repository: not a git repository"
-            " (or any of the parent directories): .git;"
+            f"{desk.directory} is in no git repository;"
             " run this inside one, or make one with `git init`"
         )
 

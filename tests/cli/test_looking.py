@@ -126,7 +126,8 @@ class TestLog:
 
     def test_since(self, desk: Desk, world: World):
         everything = desk.call("log", "p").out
-        assert desk.call("log", "p", "--since", "1s").out == ""
+        nothing = desk.call("log", "p", "--since", "1s")
+        assert nothing == (0, "", "windlass: the log of p has nothing of that\n")
         assert desk.call("log", "p", "--since", "900000w").out == everything
         assert desk.call("log", "p", "--since", "2026-01-01").out == everything
         assert desk.call("log", "p", "--since", "99999999999d").out == everything
@@ -202,6 +203,12 @@ class TestHistory:
 
 def test_status_watch_of_a_run_that_is_over_shows_how_it_stands(desk: Desk, world: World):
     assert desk.call("status", "p", "--watch").out == desk.call("status", "p").out
+
+
+def test_status_watch_tells_old_activity_with_its_own_time(desk: Desk, world: World):
+    line = '{"ts":"2026-01-01T01:02:03+00:00","task":"a","kind":"tool","text":"Reading"}'
+    desk.write(".windlass/plans/p/runs/r1/activity.jsonl", f"{line}\n")
+    assert "01:02:03Z             a → Reading\n" in desk.call("status", "p", "--watch").out
 
 
 def test_status_is_watched_by_people_or_read_by_programs(desk: Desk, world: World):

@@ -51,7 +51,7 @@ def command(
         except Busy as busy:
             if plan is not None:
                 raise
-            click.echo(f"{plan_id}: {busy}", err=True)
+            click.echo(f"windlass: {busy}", err=True)
             code = max(code, busy.exit_code)
     return code
 

@@ -72,11 +72,7 @@ def command(
     entries = project.entries(plan_id)
     if not entries:
         raise BadInput(f"plan {plan_id!r} was never run here", hint="start it: windlass run PLAN")
-    known = {t.id for x in entries if isinstance(x.event, RunStarted) for t in x.event.plan.tasks}
-    for task in tasks:
-        if task not in known:
-            listed = ", ".join(sorted(known))
-            raise BadInput(f"plan {plan_id!r} has no task {task!r}", hint=f"it has {listed}")
+    _refuse_unknown_tasks(plan_id, entries, tasks)
     _refuse_unknown(kinds)
     starts = [x.seq for x in entries if isinstance(x.event, RunStarted)]
     wanted = _Wanted(
@@ -87,10 +83,13 @@ def command(
         after=0 if every or not starts else starts[-1] - 1,
     )
 
+    shown = 0
+
     def show(entry: Entry, state: RunState) -> None:
+        nonlocal shown
         line = line_of(entry.event, state)
         if wanted.has(entry, state, line):
-            _show(entry, line, as_json=as_json)
+            shown += _show(entry, line, as_json=as_json)
 
     if following:
         _follow(project, plan_id, show)
@@ -99,6 +98,8 @@ def command(
     for entry in entries:
         state = apply(state, entry.event)
         show(entry, state)
+    if not shown:
+        click.echo(f"windlass: the log of {plan_id} has nothing of that", err=True)
     return 0
 
 
@@ -107,6 +108,14 @@ _FACTS = tuple(sorted(each.__name__ for each in get_args(Event)))
 
 def _plainly(kind: str) -> str:
     return kind.lower().replace("_", " ")
+
+
+def _refuse_unknown_tasks(plan_id: str, entries: list[Entry], tasks: tuple[str, ...]) -> None:
+    known = {t.id for x in entries if isinstance(x.event, RunStarted) for t in x.event.plan.tasks}
+    for task in tasks:
+        if task not in known:
+            listed = ", ".join(sorted(known))
+            raise BadInput(f"plan {plan_id!r} has no task {task!r}", hint=f"it has {listed}")
 
 
 def _refuse_unknown(kinds: tuple[str, ...]) -> None:
@@ -196,13 +205,15 @@ def _follow(project: Project, plan_id: str, show: Callable[[Entry, RunState], No
         click.echo(told, err=True)
 
 
-def _show(entry: Entry, line: Line | None, *, as_json: bool) -> None:
+def _show(entry: Entry, line: Line | None, *, as_json: bool) -> bool:
+    """Whether there was something to show."""
     if as_json:
         click.echo(msgspec.json.encode(entry))
-        return
+        return True
     if line is None:
-        return
+        return False
     took = f" · {duration(line.took)}" if line.took is not None else ""
     put(f"{entry.event.at:%Y-%m-%d %H:%M:%S}Z  {line.word:>9}  ", f"{line.text}{took}")
     for detail in line.details:
         put(f"{'':20}  {'':>9}  ", detail)
+    return True

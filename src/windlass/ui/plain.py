@@ -72,7 +72,7 @@ class PlainScreen:
         if self._verbose or activity.kind in _SHOWN:
             arrow = "→" if activity.kind == "tool" else "·"
             line = f"{activity.task} {arrow} {one_line(activity.text, 120)}"
-            self.print(f"{stamp(self._now()):9}  {'':>9}  {line}")
+            self.print(f"{stamp(activity.at or self._now()):9}  {'':>9}  {line}")
 
     def closing(self, lines: Iterable[Line]) -> None:
         """The end of the story, and what to do next."""

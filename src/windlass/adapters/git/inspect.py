@@ -213,13 +213,18 @@ def refuse_unlinkable(origin: Origin, settings: WorkspaceSettings) -> None:
         )
 
 
+_NOWHERE = "not a git repository (or any of the parent directories)"
+"""What git says where there is simply none; it says no more than Windlass does."""
+
+
 def _no_repository(directory: Path, answer: Output) -> RepositoryError:
     said = [line.strip() for line in answer.stderr.splitlines() if line.strip()] or [""]
     why = said[0].removeprefix("fatal: ")
     if said[-1].startswith("git config "):  # it is somebody else's, and git says the cure itself
         return RepositoryError(f"{directory}: {why}", hint=f"if you trust it: {said[-1]}")
+    more = "" if why.startswith(_NOWHERE) else f": {why}"
     return RepositoryError(
-        f"{directory} is in no git repository: {why}",
+        f"{directory} is in no git repository{more}",
         hint="run this inside one, or make one with `git init`",
     )
 

@@ -14,7 +14,7 @@ Requested: TypeAlias = Level | Literal["auto"]
 
 CURES = {
     "bwrap": "install bubblewrap (`apt install bubblewrap`), or use `--sandbox checkout`",
-    "seatbelt": "it is a part of macOS; elsewhere use bwrap, or `--sandbox checkout`",
+    "seatbelt": "elsewhere use bwrap, or `--sandbox checkout`",
 }
 
 
