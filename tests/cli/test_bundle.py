@@ -69,7 +69,7 @@ def test_nothing_of_the_user_is_in_it(done: Near):
 
 
 def test_the_same_things_make_the_same_bundle(done: Near, tmp_path: Path):
-    one, two = tmp_path / "one.zip", tmp_path / "deep" / "two.zip"
+    one, two = tmp_path / "one.zip", tmp_path / "two.zip"
     held(done, "--output", str(one))
     held(done, "plan", "--output", str(two))
     assert one.read_bytes() == two.read_bytes()
