@@ -7,6 +7,7 @@ import pytest
 import plans
 from desk import Desk
 from quick import quick_run
+from windlass.settings import Settings
 from windlass.testing.agents import ScriptedAgent
 
 HARD = """
@@ -26,7 +27,8 @@ def desk(tmp_path: Path) -> Desk:
     made = Desk(tmp_path)
     made.build({"plan.md": plans.plan_text({"1.1": ()}) + HARD})
     made.git("switch", "--quiet", "-c", "dev")
-    state = quick_run(made.repo, ScriptedAgent({"1.1": {"1.1.txt": "one\n"}}))
+    agent, settings = ScriptedAgent({"1.1": {"1.1.txt": "one\n"}}), Settings(checks=("true",))
+    state = quick_run(made.repo, agent, settings=settings)
     assert (state.done, state.base_branch) == (("1.1",), "dev")
     return made
 
@@ -94,3 +96,25 @@ def test_a_checkout_that_brings_commands_to_runs_is_refused_to_a_resume_too(desk
     code, _, err = desk.call("resume", "plan")
     assert code == 2
     assert "the repository tracks '.windlass/plans/plan/inbox/1.json'" in err
+
+
+def test_a_run_keeps_its_checks_where_none_are_set(desk):
+    desk.git("switch", "--quiet", "--orphan", "pages")
+    desk.write("plan.md", plans.plan_text({"1.1": ()}) + HARD)
+    assert not (desk.repo / "windlass.toml").exists()
+    code, _, err = desk.call("resume", "plan", WINDLASS_AGNETS="3")
+    assert code == 3, err
+    assert "no checks are set here; the run keeps its own" in err
+    assert "the setting 'checks'" not in err
+    assert "nobody reads WINDLASS_AGNETS" in err
+
+
+def test_a_new_run_says_what_of_the_one_before_was_not_landed(desk):
+    tip = desk.git("for-each-ref", "--format=%(refname)", "refs/windlass/plan/*/tip").strip()
+    assert "not landed" not in desk.call("resume", "plan").err
+    assert desk.call("abort", "plan").code == 0
+    desk.write("plan.md", "# Hard\n" + HARD.replace("**Depends on:** 1.1\n", ""))
+    code, _, err = desk.call("run", "plan.md")
+    assert code == 3, err
+    assert f"not landed: 1 merge of the run before; to take that: git merge {tip}" in err
+    assert desk.git("rev-parse", tip) == desk.git("rev-parse", "windlass/plan/integration")

@@ -129,7 +129,7 @@ class TestMachine:
     def test_no_box_in_a_box(self, desk: Desk, tmp_path: Path):
         real = shutil.copy(shutil.which("bwrap") or "", tmp_path / "real")
         shim = tmp_path / "bwrap"
-        inner = '*" bwrap "*|*" unshare "*) exit 1;;'
+        inner = '*"bwrap --dev-bind"*|*"unshare --user"*) exit 1;;'
         shim.write_text(f'#!/bin/sh\ncase "$*" in {inner} esac\nexec {real} "$@"\n')
         shim.chmod(0o755)
         laid = ("--ro-bind", str(shim), "/usr/bin/bwrap")
@@ -268,10 +268,10 @@ class TestSettings:
         assert {setting["source"] for setting in told["settings"]} == {"default"}
 
     def test_a_variable_that_nobody_reads(self, desk: Desk):
-        told = diagnosis(desk, 2, WINDLASS_AGENT="3", WINDLASS_DEBUG="1", WINDLASS_AGENTS="3")
+        told = diagnosis(desk, WINDLASS_AGENT="3", WINDLASS_DEBUG="1", WINDLASS_AGENTS="3")
         ((level, said, cure),) = of(told, "variable")
-        assert (level, said) == ("bad", "nobody reads WINDLASS_AGENT")
-        assert cure.startswith("a variable is WINDLASS_ and a key that `windlass doctor` lists")
+        assert (level, said) == ("warn", "nobody reads WINDLASS_AGENT")
+        assert cure.startswith("a variable is WINDLASS_ and a key")
 
     def test_a_variable_that_a_setting_names_is_read(self, desk: Desk):
         desk.write("windlass.toml", '[sandbox]\nenv = ["WINDLASS_OWN"]\n')
@@ -286,7 +286,6 @@ class TestSettings:
             ("workspace", '[workspace]\nkeep = ["../x"]\n', {}),
             ("key", "", {"ANTHROPIC_BASE_URL": "notaurl"}),
             ("key", "", {"ANTHROPIC_BASE_URL": "http://[::1"}),
-            ("variable", "", {"WINDLASS_AGNETS": "3"}),
         ],
     )
     def test_what_a_run_refuses(self, desk: Desk, name: str, file: str, variables: dict[str, str]):

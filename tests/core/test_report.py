@@ -185,7 +185,7 @@ class TestReport:
         assert (live.status, live.at, live.next) == ("in_progress", now, ())
         assert "The run goes on" in page(live)
         assert (dead.status, dead.at) == ("interrupted", until[-1].event.at)
-        assert dead.next == ("windlass resume p",)
+        assert dead.next == ("windlass approve p:T-08", "windlass resume p")
         assert max(bar.end for task in live.tasks for bar in task.bars) == now
 
     def test_only_the_last_run_is_told(self, world: World):

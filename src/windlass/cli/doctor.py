@@ -18,8 +18,8 @@ from windlass.cli.options import json_option, repo_option
 from windlass.cli.wiring import Outside, Project, machine
 from windlass.cli.wiring.refusing import (
     refuse_command_in_file,
-    refuse_unread_variables,
     refuse_without_credentials,
+    unread_variables,
 )
 from windlass.errors import WindlassError
 from windlass.secrets import Redactor
@@ -269,12 +269,19 @@ def _settings(
     """What a run would refuse of them, by the very functions that it refuses with."""
     settings = configuration.settings
     refusals: dict[str, Callable[[], object]] = {
-        "variable": lambda: refuse_unread_variables(environment, configuration),
         "notify": lambda: refuse_command_in_file(configuration),
     }
     if project is not None:
         refusals["workspace"] = lambda: project.refuse_settings(settings)
         refusals["outside"] = lambda: Outside(project, "", settings, notify=None, say=_unheard)
+    if unread := unread_variables(environment, configuration):
+        yield Finding(
+            area="settings",
+            name="variable",
+            level="warn",
+            said=f"nobody reads {', '.join(unread)}",
+            cure="a variable is WINDLASS_ and a key that is listed here, such as WINDLASS_AGENTS",
+        )
     for name, refuse in refusals.items():
         try:
             refuse()

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from windlass.cli.abort import ABORT as ABORT_RUN
 from windlass.cli.asking import Answer, asked_for, decided, said
@@ -40,8 +41,8 @@ from windlass.cli.wiring.recovering import plans_in_git
 from windlass.cli.wiring.refusing import (
     refuse_command_in_file,
     refuse_none_by_habit,
-    refuse_unread_variables,
     refuse_without_credentials,
+    unread_variables,
 )
 from windlass.dialects import continue_here_path
 from windlass.dialects import writes as writes_of
@@ -62,6 +63,7 @@ from windlass.state import RunState, apply, runs
 from windlass.views.choices import ABORT, RESTART
 from windlass.views.closing import closing
 from windlass.views.outcome import exit_code, is_finished, run_status
+from windlass.views.steps import landed_at
 from windlass.views.words import plural
 
 
@@ -111,7 +113,7 @@ class _Hauling:
         refuse_without_credentials(project.environment)
         refuse_none_by_habit(configuration)
         refuse_command_in_file(configuration)
-        refuse_unread_variables(project.environment, configuration)
+        self._unread_variables = unread_variables(project.environment, configuration)
         self._outside = Outside(
             project,
             plan.id,
@@ -195,6 +197,10 @@ class _Hauling:
             self._outside.close()
 
     def _hauled(self, journal: WritableJournal, before: RunState | None) -> RunState:
+        if before is not None and before.settings.checks and not self._settings.checks:
+            # A branch without windlass.toml may be checked out by now: nothing passes unchecked.
+            self._settings = replace(self._settings, checks=before.settings.checks)
+            self._screen.say("WARNING", "no checks are set here; the run keeps its own")
         run = before.run if before is not None else new_run_id()
         world = self._world(journal, run, before)
         self._warn(world.sandbox.level, before)
@@ -295,9 +301,12 @@ class _Hauling:
             self._screen.say("SANDBOX", told)
         if self._settings.e2e.run and not self._plan.e2e:
             self._screen.say("WARNING", "the plan has no E2E scenario; there is none to try")
+        for name in self._unread_variables:
+            self._screen.say("WARNING", f"nobody reads {name}; `windlass doctor` lists every key")
         if before is None:
             self._tell_of_plan()
             self._tell_of_lost_run()
+            self._tell_of_unlanded()
         plan, settings = self._plan, self._settings
         since = differences(self._project, plan, settings, before) if before is not None else None
         for warning in self._base.warnings if since is None else since:
@@ -312,6 +321,18 @@ class _Hauling:
         if self._plan.notes:
             told = f"{plural(len(self._plan.notes), 'note')} on what was passed over"
             self._screen.say("NOTE", f"{told}: windlass plan {self._request.typed}")
+
+    def _tell_of_unlanded(self) -> None:
+        """The run before may have merged what no branch of the user's has: it would look lost."""
+        last = self._project.last_run(self._plan.id)
+        if last is None or not last.merges or landed_at(last) is not None:
+            return
+        ground = self._project.ground(last)
+        if ground is None or not ground.holds_tip:
+            told = f"not landed: {plural(last.merges, 'merge')} of the run before"
+            self._screen.say(
+                "WARNING", f"{told}; to take that: git merge {self._project.tip(last)}"
+            )
 
     def _tell_of_lost_run(self) -> None:
         """Git may have a run that no journal tells of: somebody may want that instead."""

@@ -75,7 +75,7 @@ def next_steps(state: RunState, *, plan: str, ground: Ground | None) -> list[Ste
         case RunEnd.NEEDS_HUMAN:
             return _help(state, plan)
         case _:
-            return [resuming(state, plan)]
+            return _words(state, plan)
 
 
 def _clean(plan: str) -> Step:
@@ -133,7 +133,11 @@ def _help(state: RunState, plan: str) -> list[Step]:
             Step(f"windlass resume {plan} --go-on", "go on all the same"),
             Step(f"windlass abort {plan}", "give it up"),
         ]
-    # What waits for a word is not helped by going on alone.
+    return _words(state, plan)
+
+
+def _words(state: RunState, plan: str) -> list[Step]:
+    """What waits for a word is not helped by going on alone."""
     words = (word for task in state.live for word in ways_to_help(task, state))
     return [*islice(words, _SOME_WORDS), resuming(state, plan)]
 
@@ -147,6 +151,8 @@ def ways_to_help(task: TaskState, state: RunState) -> tuple[Step, ...]:
         return (Step(f'windlass answer {where} "…"', "answer it"),)
     if task.phase is Phase.TAKEN:
         return (Step(f"windlass give {where}", "hand it back"),)
+    if task.phase is Phase.HELP_TO_PLAY and task.feedback is not None:
+        return (Step(f'windlass answer {where} "…"', "say what helps"),)
     return ()
 
 

@@ -183,6 +183,10 @@ class Project:
             return Ground(commit=now, holds_tip=holds, has_remote=self.has_remote())
         return None
 
+    def tip(self, state: RunState) -> str:
+        """The ref that holds all that the run has merged, whatever other runs come after it."""
+        return Refs(state.plan.id, state.run).tip
+
     def has_remote(self) -> bool:
         """Whether there is any place to push to."""
         return bool(self.git("remote").strip())

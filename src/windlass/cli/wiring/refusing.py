@@ -67,15 +67,12 @@ def refuse_command_in_file(configuration: Configuration) -> None:
         )
 
 
-def refuse_unread_variables(environment: Mapping[str, str], configuration: Configuration) -> None:
-    """A variable that looks meant for Windlass, though nobody reads it, is a slip of the pen."""
+def unread_variables(environment: Mapping[str, str], configuration: Configuration) -> list[str]:
+    """Variables that look meant for Windlass, though nobody reads them: slips of the pen.
+
+    They keep no run from starting, for a script of the user's may have such names of its own.
+    """
     settings = configuration.settings
     named = {settings.notify.webhook, *settings.sandbox.env}
     read = {*_OTHER_VARIABLES, *named, *(variable(value.key) for value in configuration.values)}
-    unread = sorted(name for name in {*environment} - read if name.startswith("WINDLASS_"))
-    if unread:
-        raise ConfigError(
-            f"nobody reads {', '.join(unread)}",
-            hint="a variable is WINDLASS_ and a key that `windlass doctor` lists,"
-            " such as WINDLASS_MAX_TURNS",
-        )
+    return sorted(name for name in {*environment} - read if name.startswith("WINDLASS_"))
