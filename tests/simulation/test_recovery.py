@@ -3,6 +3,7 @@
 
 from collections import Counter
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,9 @@ from recovering import recover
 from simulation.forgetful import Forgetful, Historian
 from windlass.events import model as e
 from windlass.plan import Task
-from windlass.runner import loop
+from windlass.ports import Message
+from windlass.runner import lend, loop
+from windlass.scheduler.people import spoken
 from windlass.state import Phase
 from worlds import World, plan_of
 
@@ -104,6 +107,23 @@ def test_nothing_that_was_reviewed_is_paid_for_again():
         assert world.state.ended is e.RunEnd.COMPLETED, f"crashed at {at}"
         for n in answered:
             assert world.agent.reviews.count(("a", int(n))) == 1, f"crashed at {at}"
+
+
+def test_what_a_person_made_by_hand_is_theirs_again():  # B8
+    world = World(plan_of(Task(id="a", title="a", complexity=9)), {})
+    world.go()
+    taken = spoken(Message(command="take", task="a", text="Ada"), world.state, world.clock.now())
+    world.journal.append(taken, expected=len(world.events))
+    anyio.run(lend, world.repository, world.events[-1], world.state.tasks["a"])
+    world.repository.workspaces["a"]["a"] = "by hand"
+    given = spoken(Message(command="give", task="a"), world.state, world.clock.now())
+    world.journal.append(given, expected=len(world.events))
+    world.go()
+    tip = world.state.tip
+    recover(world)
+    assert (merged(world), world.state.tip) == ({"a"}, tip)
+    assert world.state.tasks["a"].last.by == "Ada"
+    assert world.agent.calls == []
 
 
 def lone() -> World:
