@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from windlass.cli.finding import read_plan
 from windlass.cli.hauling import Request, start_or_resume
 from windlass.cli.main import code_of
+from windlass.cli.options import choice_of
 from windlass.cli.run import command
 from windlass.cli.wiring import Project
 from windlass.events.model import Failure, Usage
@@ -85,7 +86,7 @@ def _haul(args: list[str]) -> int:
     given = command.make_context("run", args).params
     project = Project(Path.cwd(), environment)
     typed = given.pop("plan")
-    choice = given.pop("choice")
+    choice = choice_of(resumes=given.pop("resumes"), restarts=given.pop("restarts"))
     request = Request(typed=typed, options=given, choice=choice, agent=_Player(environment))
     return start_or_resume(project, read_plan(project, typed), request)
 

@@ -150,6 +150,7 @@ class Story:
         Project(self.linked, environment)
         self.git("config", "remote.there.promisor", "true")
         project.base("main", "plan")
+        project.refuse_own_tracked()
         self.git("config", "--unset", "remote.there.promisor")
         self._publish(project, tip, names)
         anyio.run(self._rest, tip, names)
@@ -195,7 +196,8 @@ class Story:
         if not USERS & set(names):
             # Landing is the user's own git at their word, which runs what they know themselves.
             environment = {**self.user.environment, "PATH": self.path}
-            branches = Branches(run.store, environment)
+            branches = Branches(run.store, environment, _readme)
+            (self.user.repo / "README").write_text("in the way\n")
             await branches.move("main", run.base, tip)
             self.git("update-ref", "refs/heads/nobodys", run.base)
             await branches.move("nobodys", run.base, tip)
@@ -245,6 +247,11 @@ class Story:
         """Whether git was called with all of these."""
         calls = self.log.read_text().split("\036")
         return any(words.issubset(call.split("\t")) for call in calls)
+
+
+async def _readme(_checkout: Path, _commit: str) -> list[str]:
+    """As if Windlass had written into it."""
+    return ["README"]
 
 
 @pytest.fixture

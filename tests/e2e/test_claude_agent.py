@@ -69,7 +69,7 @@ class World:
                 repository=tmp_path / "repository",
                 objects=(),
                 path=os.pathsep.join((*(f"{self.home}/{name}" for name in own), HOST["PATH"])),
-                environment={**HOST, "SHELL": "/bin/zsh"},
+                environment={**HOST, **({"SHELL": "/bin/zsh"} if own else {})},
                 marker=self.marker,
             )
         )

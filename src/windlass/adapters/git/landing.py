@@ -6,7 +6,7 @@ index and files follow, and a dirty file in the way stops it before anything is 
 dirty by Windlass's own hand alone, which writes a plan's state into its files, makes way.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,13 +24,13 @@ _DEEPEST = 5
 """How many symbolic refs in a row are followed; git's own bound."""
 
 
-MakeWay: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, bool]]
-"""Puts what Windlass wrote into files of a checkout back as its commit has them; whether any."""
+Ours: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, Sequence[str]]]
+"""The files of a checkout that differ from its commit by what Windlass wrote into them alone."""
 
 
-async def nothing_to_take_back(_checkout: Path, _commit: str) -> bool:
-    """Of who has written nothing."""
-    return False
+async def none_is_ours(_checkout: Path, _commit: str) -> Sequence[str]:
+    """Of who writes into no file."""
+    return ()
 
 
 class Branches:
@@ -40,12 +40,12 @@ class Branches:
         self,
         store: Store,
         environment: Mapping[str, str],
-        make_way: MakeWay = nothing_to_take_back,
+        ours: Ours = none_is_ours,
     ) -> None:
         self._store = store
         self._environment = environment
         """The user's own, for their configuration holds in their checkout."""
-        self._make_way = make_way
+        self._ours = ours
 
     async def look(self, branch: str, tip: str, base: str) -> Seen:
         """Where it stands, how the tip stands to it, and whether it still holds the base."""
@@ -143,8 +143,10 @@ class Branches:
         failure = await self._refused(checkout, new)
         # More than once: what was taken out of a file may have been written again meanwhile.
         for _ in range(_TRIES):
-            if failure is not None and await self._make_way(checkout, old):
-                failure = await self._refused(checkout, new)
+            if failure is None or not (paths := await self._ours(checkout, old)):
+                break
+            await self._take_back(checkout, paths)
+            failure = await self._refused(checkout, new)
         if failure is not None:
             in_the_way = any(said in failure.stderr for said in _IN_THE_WAY)
             cure = "commit, stash or move what is in the way" if in_the_way else "settle that"
@@ -152,6 +154,12 @@ class Branches:
                 f"git did not move it in {checkout}: {_told(failure)}",
                 hint=f"{cure}, then `windlass land`",
             ) from failure
+
+    async def _take_back(self, checkout: Path, paths: Sequence[str]) -> None:
+        """Not in the index: what somebody has put there is theirs, and stops the landing."""
+        theirs = {**self._environment, "GIT_LITERAL_PATHSPECS": "1"}
+        asked = ("restore", "--quiet", "--worktree", "--source=HEAD", "--")
+        await act(*asked, *paths, cwd=checkout, environment=theirs)
 
     async def _refused(self, checkout: Path, commit: str) -> GitFailed | None:
         """What git says against it; None when it is done."""

@@ -21,7 +21,7 @@ from windlass.adapters.git.deliverables import Deliverables
 from windlass.adapters.git.dress import Linked
 from windlass.adapters.git.excludes import made_by_setup
 from windlass.adapters.git.handwork import introduce
-from windlass.adapters.git.landing import Branches, MakeWay, nothing_to_take_back
+from windlass.adapters.git.landing import Branches, Ours, none_is_ours
 from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.occupied import is_occupied
@@ -58,12 +58,12 @@ class GitRepository:
         settings: WorkspaceSettings,
         environment: Mapping[str, str],
         notice: Callable[[str], None] = lambda _text: None,
-        make_way: MakeWay = nothing_to_take_back,
+        ours: Ours = none_is_ours,
     ) -> None:
         """Compose it; `environment` is what the user's own git is called with."""
         self._store = store
         self._refs = refs
-        self._branches = Branches(store, environment, make_way)
+        self._branches = Branches(store, environment, ours)
         self._furnish = furnish
         self._notice = notice
         hash_bytes = 20 if store.origin.object_format == "sha1" else 32

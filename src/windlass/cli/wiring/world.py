@@ -15,7 +15,6 @@ from windlass.adapters.concurrently import first_of
 from windlass.adapters.files import remove_unfinished
 from windlass.adapters.furnish import Furnisher
 from windlass.adapters.git import inspect
-from windlass.adapters.git.git import act
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.reconcile import reconcile, remove_stale_locks
 from windlass.adapters.git.removal import remove
@@ -83,7 +82,7 @@ class World:
             settings=settings.workspace,
             environment=without_secrets(project.environment),
             notice=remark,
-            make_way=self._make_way,
+            ours=self._ours_alone,
         )
         self._state_files = projections(project, plan_id, run, notice)
         self._newest: tuple[RunState, int] | None = None
@@ -212,26 +211,21 @@ class World:
         tell(self._project, state, seq, self._notice)
         self._store.close()
 
-    async def _make_way(self, checkout: Path, commit: str) -> bool:
-        """Take the plan's state out of its files for a landing, where it is all that is new there.
+    async def _ours_alone(self, checkout: Path, commit: str) -> list[str]:
+        """The plan's files in which its state is all that is new; a landing may write them anew.
 
-        It is written into them anew when the landing is recorded, however that went.
+        The state is written into them again once that is recorded, however it went.
         """
         if self._newest is None or checkout != self._project.root:
-            return False
+            return []
         committed: dict[str, str] = {}
         for path in writes_of(self._newest[0].plan):
             asked = ("cat-file", "blob", f"{commit}:{path}")
             if not (found := await self._store.trees(*asked, ok=(0, 128))).code:
                 committed[path] = found.stdout
         paths = written_alone(self._project, *self._newest, committed)
-        if paths:
-            theirs = {**without_secrets(self._project.environment), "GIT_LITERAL_PATHSPECS": "1"}
-            # Not in the index: what somebody has put there is theirs, and stops the landing.
-            asked = ("restore", "--quiet", "--worktree", "--source=HEAD", "--")
-            await act(*asked, *paths, cwd=checkout, environment=theirs)
-            self._state_files.let_go(*(checkout / path for path in paths))
-        return bool(paths)
+        self._state_files.let_go(*(checkout / path for path in paths))
+        return paths
 
     def _note(self, trespass: Trespass) -> None:
         """Put a trespass on record; the run can be resumed once somebody has looked."""
