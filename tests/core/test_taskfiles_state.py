@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from windlass.dialects import frontmatter, project, writes
+from windlass.dialects.taskfile_state import unstamped
 from windlass.events.values import RunEnd
 from windlass.plan import Plan, Task, validated
 from windlass.settings import Settings
@@ -106,6 +107,15 @@ def test_only_what_is_new_is_written():
     assert list(project(made.state, 8, {**first, "d/A.md": edited})) == ["d/A.md"]
     quoted = FRONT.format("A") + first["d/A.md"]
     assert list(project(made.state, 8, {**first, "d/A.md": quoted})) == ["d/A.md"]
+
+
+def test_files_of_one_state_differ_by_their_stamps_alone():
+    made = world("taskfolder")
+    made.go()
+    at_7, at_80 = (project(made.state, seq, texts())["d/A.md"] or "" for seq in (7, 80))
+    assert at_7 != at_80
+    run = made.state.run
+    assert unstamped(at_7, run) == unstamped(at_80, run) != unstamped(at_80, "another")
 
 
 def test_a_file_that_is_gone_or_broken_is_left_alone():

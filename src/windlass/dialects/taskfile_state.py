@@ -4,6 +4,7 @@ A projection: it is never read back. It is written into files of the user's, so 
 keys are touched, and a file that cannot be understood just now is left alone.
 """
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -72,10 +73,20 @@ def _project(
         if path not in texts or not (lost or task.status in _STATUS):
             continue
         status = "blocked" if lost else _status(state, task)
-        text = _told(f"{state.run}@{seq}", path, texts[path], status, _build(state, task, redact))
+        text = _told(stamp(state.run, seq), path, texts[path], status, _build(state, task, redact))
         if text != texts[path]:
             made[path] = text
     return made
+
+
+def stamp(run: str, seq: int | str) -> str:
+    """Which run, and which position of its journal, a file was made from."""
+    return f"{run}@{seq}"
+
+
+def unstamped(text: str, run: str) -> str:
+    """Give the text without stamps of the run: where nothing else is new, it keeps an older one."""
+    return re.sub(rf"\b{stamp(re.escape(run), '[0-9]+')}", "", text)
 
 
 def _told(position: str, path: str, text: str, status: str, build: Mapping[str, Value]) -> str:
@@ -107,8 +118,8 @@ def _stamp(text: str) -> str | None:
     """What the file says it was made from."""
     found = frontmatter.read("", text)
     build = found.data.get("feature_build") if found is not None else None
-    stamp = build.get(STAMP) if isinstance(build, dict) else None
-    return stamp if isinstance(stamp, str) else None
+    found_there = build.get(STAMP) if isinstance(build, dict) else None
+    return found_there if isinstance(found_there, str) else None
 
 
 def _status(state: RunState, task: TaskState) -> str:

@@ -1,7 +1,6 @@
 """The state files of a run: what is rendered from which state, and where it is written."""
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from windlass.adapters.projections import Projections, Shown
 from windlass.cli.wiring.project import Project
 from windlass.dialects import continue_here_path, shares, writes
 from windlass.dialects import project as project_dialect
+from windlass.dialects.taskfile_state import unstamped
 from windlass.state import RunState
 from windlass.views.continue_here import continue_here, pointer
 from windlass.views.progress import progress
@@ -50,13 +50,12 @@ def written_alone(
         {**held, **project_dialect(state, seq, held, project.redactor.text)}
         for held in (texts, {path: committed[path] for path in texts})
     )
+    new = (path for path in texts if texts[path] != committed[path])
+    return [path for path in new if _plain(state, now[path]) == _plain(state, then[path])]
 
-    def unstamped(text: str | None) -> str:
-        # A file in which nothing but the stamp is new keeps its older one.
-        return re.sub(rf"\b{re.escape(state.run)}@\d+", "", text or "")
 
-    same = (path for path in texts if unstamped(now[path]) == unstamped(then[path]))
-    return [path for path in same if texts[path] != committed[path]]
+def _plain(state: RunState, text: str | None) -> str:
+    return unstamped(text or "", state.run)
 
 
 def _of_dialect(project: Project, state: RunState, seq: int) -> dict[Path, Shown]:
