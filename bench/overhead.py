@@ -148,9 +148,8 @@ def floor(repo: Path, tasks: int, label: str) -> float:
 
     def check(commit: str) -> None:
         box = Box(checkout=checkout(commit), network=False)
-        subprocess.run(
-            sandbox.argv(box, ["/bin/sh", "-c", "true"]), env=sandbox.environment(box), check=True
-        )
+        with sandbox.entered(box, ["/bin/sh", "-c", "true"]) as entry:
+            subprocess.run(entry.argv, env=entry.env, pass_fds=entry.inherited, check=True)
         shutil.rmtree(box.checkout)
 
     def task(name: str, tip: str) -> str:

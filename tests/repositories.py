@@ -179,13 +179,15 @@ def inside_walls(user: User, checkout: Path, command: str) -> subprocess.Complet
     if sandbox.level != "bwrap":
         pytest.skip("bubblewrap does not work here")
     box = Box(checkout=checkout, network=False)
-    return subprocess.run(
-        sandbox.argv(box, ["/bin/sh", "-c", command]),
-        env=sandbox.environment(box),
-        cwd=checkout,
-        capture_output=True,
-        check=False,
-    )
+    with sandbox.entered(box, ["/bin/sh", "-c", command]) as entry:
+        return subprocess.run(
+            entry.argv,
+            env=entry.env,
+            pass_fds=entry.inherited,
+            cwd=checkout,
+            capture_output=True,
+            check=False,
+        )
 
 
 def author(task: str, n: int = 1) -> Authorship:

@@ -25,7 +25,7 @@ KEPT = frozenset({
     # Words out of a closed set: anything else could not be read back.
     "about", "absence", "absent", "answers", "cause", "checkpoint", "decision", "desktop",
     "failure", "flaky", "how", "kind", "level", "name", "on_failure", "otlp", "outcome",
-    "red_base", "relation", "sandbox", "severity", "status",
+    "red_base", "relation", "sandbox", "severity", "status", "network",
 })  # fmt: skip
 """Fields whose words stay as they are, wherever in a fact they stand."""
 

@@ -51,8 +51,10 @@ class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     level: Literal["auto", "bwrap", "seatbelt", "checkout", "none"] = "auto"
     """How strong the sandbox is; auto takes the strongest at hand."""
-    network: bool = False
-    """Let checks use the network."""
+    network: bool | Literal["open"] = False
+    """Let checks reach `hosts` too; "open": agents, setup and checks share the host's network."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that agents may reach: "name", "*.name", or "host:port" for a service of yours."""
     memory_mb: Annotated[int, Meta(ge=64, le=16_000_000)] | None = None
     """End an agent or check that has more memory than this; 3/4 of the machine's unless set."""
     processes: Annotated[int, Meta(ge=16, le=1_000_000)] = 4096

@@ -17,6 +17,7 @@ from windlass.adapters.furnish import MOST_TREES
 from windlass.adapters.sandbox import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.plain import Plain
+from windlass.adapters.sandbox.ways_out import WaysOut
 from windlass.errors import ConfigError, SetupFailed
 from windlass.events.model import Absence, CheckResult, Outcome
 from windlass.settings import WorkspaceSettings
@@ -39,7 +40,7 @@ class Bench:
         self.user.commit(BASE)
         self.marker = f"test-{os.getpid()}/{root.name}"
 
-    def sandbox(self) -> Sandbox:
+    def sandbox(self, *hosts: str) -> Sandbox:
         environment = {"PATH": PATH, "HOME": str(self.user.home), **SECRETS}
         if self.level == "checkout":
             home = self.root / "empty"
@@ -53,15 +54,16 @@ class Bench:
             path=PATH,
             environment=environment,
             marker=self.marker,
+            ways_out=WaysOut(hosts),
         )
         if reason := bubblewrap.probe():
             pytest.skip(f"bubblewrap does not work here: {reason}")
         return bubblewrap
 
-    async def open(self, **settings: Any) -> "Bench":
-        """A process of the run, with these settings for workspaces."""
+    async def open(self, *hosts: str, **settings: Any) -> "Bench":
+        """A process of the run, with these settings for workspaces, and hosts to reach."""
         settings = WorkspaceSettings(**settings)
-        self.run = await Run(self.user, settings=settings, sandbox=self.sandbox()).open()
+        self.run = await Run(self.user, settings=settings, sandbox=self.sandbox(*hosts)).open()
         return self
 
     def checks(self, *, timeout: float = 30, network: bool = False) -> CommandChecks:
@@ -191,10 +193,12 @@ class TestCheckout:
 
 class TestWalls:
     async def test_there_is_no_network_unless_it_is_asked_for(self, boxed: Bench):
-        await boxed.open()
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
             reach = f"python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}))\""
+            await boxed.open()
+            assert judged(await boxed.check(reach, network=True))[0][0] is Outcome.FAIL
+            await boxed.open(f"127.0.0.1:{port}")
             assert judged(await boxed.check(reach))[0][0] is Outcome.FAIL
             assert judged(await boxed.check(reach, network=True))[0][0] is Outcome.PASS
 
@@ -288,7 +292,7 @@ class TestSetup:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
             reach = f"python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}))\""
-            await bench.open(setup=(reach,))
+            await bench.open(f"127.0.0.1:{port}", setup=(reach,))
             assert await bench.said("echo fit") == "fit"
 
     async def test_without_walls_it_runs_each_time(self, tmp_path: Path):

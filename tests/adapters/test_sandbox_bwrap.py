@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from waiting import eventually
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.limits import Limits
 from windlass.adapters.processes import run
-from windlass.adapters.sandbox.bubblewrap import APART, SYSCTL, Bubblewrap
+from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import Plain
 from windlass.adapters.sandbox.private import private
@@ -119,6 +119,8 @@ def test_only_the_checkout_and_folders_in_memory_can_be_written(world: World):  
     assert writable.pop(checkout)
     assert writable.pop("/proc") == "proc"
     assert writable == dict.fromkeys(["/tmp", "/var/tmp", str(world.home)], "tmpfs")  # noqa: S108
+    agent = world.sandbox().environment(world.box(runs="apart"))
+    assert agent["HOME"].startswith("/windlass-agent/")
 
 
 def test_nobody_not_even_root_can_change_the_hosts_kernel(world: World):  # B5
@@ -247,12 +249,19 @@ def server() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-@pytest.mark.parametrize("network", [False, True])
-def test_loopback_is_reached_only_with_network(world: World, server: int, network: bool):  # noqa: FBT001  # B5
+@pytest.mark.parametrize("open_network", [False, True])
+def test_the_hosts_loopback_is_reached_only_where_the_network_is_open(  # B20
+    world: World,
+    server: int,
+    open_network: bool,  # noqa: FBT001
+):
     code = f"import socket; print(socket.socket().connect_ex(('127.0.0.1', {server})) == 0)"
-    box = world.box(network=network, read=(Path(sys.base_prefix),))
+    box = world.box(network=True, read=(Path(sys.base_prefix),))
+    sandbox = world.sandbox(open_network=open_network)
 
-    assert world.sh(f'{sys.base_prefix}/bin/python3 -c "{code}"', box=box) == f"{network}\n"
+    told = world.sh(f'{sys.base_prefix}/bin/python3 -c "{code}"', sandbox, box)
+
+    assert told == f"{open_network}\n"
 
 
 def test_without_network_there_is_only_an_empty_loopback(world: World):  # B5
@@ -285,8 +294,8 @@ def test_the_environment_is_exactly_the_one_given(world: World):  # B5
 def test_not_even_root_reads_what_is_closed_to_others(world: World):  # B5
     """Of /etc and /var a box shows what any user of the machine may read."""
     files = "-type f -size +0 -readable ! -perm -o=r"
-    folders = "-type d -executable ! -perm -o=x ! -empty ! -path /var/tmp"
-    look = f"find /etc /var -maxdepth 3 {files} -o {folders}"
+    folders = "-type d -executable ! -perm -o=x ! -empty"
+    look = f"find /etc /var -maxdepth 3 ! -fstype tmpfs '(' {files} -o {folders} ')'"
     found = world.sh(f"{look} 2> /dev/null || true")
     beyond = [Path(line) for line in found.splitlines()]
 
@@ -307,9 +316,10 @@ def test_what_is_closed_to_others_is_found_but_for_what_is_named(tmp_path: Path)
     (tmp_path / "closed").chmod(0o700)
     (tmp_path / "objects/ab").chmod(0o700)
 
-    found = private({tmp_path / "objects"}, {tmp_path: 3})
+    found = private({tmp_path / "objects"}, [tmp_path, tmp_path / "open/read"])
 
-    assert {str(path.relative_to(tmp_path)) for path in found} == {"key", "open/key", "closed"}
+    told = {str(path.relative_to(tmp_path)) for path in found}
+    assert told == {"key", "open/key", "closed", "deep/er/than/key"}
 
 
 def test_no_socket_of_the_host_is_there(world: World):  # B5
@@ -404,73 +414,117 @@ def as_nobody() -> list[str]:
     return nobody
 
 
-def test_it_works_for_a_user_without_privileges(shared: Path):  # B5
-    nobody = as_nobody()
-    world = World(shared)
-    os.chown(world.checkout, 65534, 65534)
-    os.chown(world.home, 65534, 65534)
-    sandbox, box = world.sandbox(), world.box()
-    script = f"id -u; grep CapEff /proc/self/status; find ~ -type f; echo x > made; ls -A {shared}"
+BOXED = """
+import sys, anyio
+from pathlib import Path
+from windlass.adapters.processes import run
+from windlass.adapters.sandbox.bubblewrap import Bubblewrap
+from windlass.adapters.sandbox.model import Box
 
+home, repository, checkout, marker, runs, script = sys.argv[1:]
+sandbox = Bubblewrap(home=Path(home), repository=Path(repository), objects=(), marker=marker,
+                     path="/usr/bin:/bin", environment={})
+box = Box(checkout=Path(checkout), network=runs != "itself", runs=runs)
+script = script.replace("LAUNCH", " ".join(sandbox.launcher))
+done = anyio.run(lambda: run(sandbox, box, ["sh", "-c", script], timeout=60, tail=9999))
+print(done.output, end="")
+sys.exit(done.exit_code if done.started else 99)
+"""
+
+
+def python_for(before: Sequence[str], env: dict[str, str]) -> str:
+    """A Python that this user can start, and can start again: this one may lie in root's home."""
+    again = "import subprocess, sys, msgspec, anyio; subprocess.run([sys.executable, '-c', ''])"
+    for python in (sys.executable, "/usr/bin/python3"):
+        tried = subprocess.run([*before, python, "-c", again], env=env, check=False)
+        if tried.returncode == 0:
+            return python
+    pytest.skip("without privileges no Python can be started")
+
+
+def boxed(world: World, script: str, *before: str, runs: str = "itself") -> str:
+    """What a script says in a box that a process of its own builds, started by these words."""
+    places = (str(world.home), str(world.repository), str(world.checkout))
+    env = {"PYTHONPATH": os.pathsep.join(sys.path), "HOME": "/nonexistent", "PATH": PATH}
     done = subprocess.run(
-        [*nobody, *sandbox.argv(box, ["sh", "-c", script])],
-        env=sandbox.environment(box),
+        [*before, python_for(before, env), "-c", BOXED, *places, world.marker, runs, script],
+        env=env,
         capture_output=True,
         check=False,
-        timeout=20,
+        timeout=120,
+        text=True,
     )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
-    assert done.stderr == b""
-    assert done.stdout.split() == [b"65534", b"CapEff:", b"0000000000000000", b"home", b"srv"]
+
+def unprivileged(shared: Path) -> tuple[World, list[str]]:
+    world, nobody = World(shared), as_nobody()
+    os.chown(world.checkout, 65534, 65534)
+    os.chown(world.home, 65534, 65534)
+    return world, nobody
+
+
+def test_it_works_for_a_user_without_privileges(shared: Path):  # B5
+    world, nobody = unprivileged(shared)
+    script = "id -u; grep CapEff /proc/self/status; find ~ -type f; echo x > made"
+
+    told = boxed(world, script, *nobody)
+
+    assert told.split() == ["65534", "CapEff:", "0000000000000000"]
     assert (world.checkout / "made").stat().st_uid == 65534
 
 
 REACHING = """
 SECRET_OF_PARENT=1 sleep 60 & victim=$!
-{apart} sh -c "
-  kill -9 $victim 2>&1; cat /proc/$victim/environ 2>&1; echo x 2>&1 > /proc/$victim/fd/1
+mkdir -p .git; echo mine > $HOME/.secret; echo mine > $TMPDIR/.secret
+LAUNCH '
+  kill -9 '$victim' 2>&1; cat /proc/'$victim'/environ 2>&1; echo x 2>&1 > /proc/'$victim'/fd/1
   grep -c SECRET_OF_PARENT /proc/[0-9]*/environ 2>/dev/null | grep -v :0
-  echo made > made"
+  find '$HOME' '$TMPDIR' /windlass-agent -name .secret 2>/dev/null
+  env | cut -d= -f1 | sort | tr "\\n" " "
+  (echo x > .git/config) 2>&1 | grep -o "Read-only file system"
+  cat /proc/net/dev | tail -n +3 | cut -d: -f1
+  echo made > made; echo x > /tmp/shared'
 kill -0 $victim && echo it lives
+cat /tmp/shared
 """
 
 
 def assert_nothing_was_reached(told: str) -> None:
-    assert "it lives" in told
+    assert "it lives\nx\n" in told
     assert "SECRET_OF_PARENT" not in told
     assert "/environ:1" not in told
+    assert ".secret" not in told
+    assert "GIT_EDITOR HOME PATH PWD SHLVL TMPDIR WINDLASS_BOX _" in " ".join(told.split())
+    assert "Read-only file system" in told
 
 
-def test_what_is_kept_apart_reaches_nothing_of_who_started_it(world: World):  # B5 G4
-    """What a Coach runs is the Player's code, in the Coach's own box."""
-    apart = world.sandbox().apart()
-    assert apart, "one of them works wherever bubblewrap does"
-    assert_nothing_was_reached(world.sh(REACHING.format(apart=" ".join(apart))))
+@pytest.mark.parametrize("privileges", ["kept", "dropped"])
+def test_what_a_coach_runs_reaches_nothing_of_the_coach(
+    world: World, shared: Path, privileges: str
+):
+    """It is the Player's code, in the Coach's own box."""  # B5 G4
+    before: list[str] = []
+    if privileges == "dropped":
+        world, before = unprivileged(shared)
+
+    assert_nothing_was_reached(boxed(world, REACHING, *before, runs="sealed"))
     assert (world.checkout / "made").read_text() == "made\n"
 
 
-def test_it_is_kept_apart_for_a_user_without_privileges(shared: Path):  # B5 G4
-    nobody = as_nobody()
-    world = World(shared)
-    os.chown(world.checkout, 65534, 65534)
-    os.chown(world.home, 65534, 65534)
-    sandbox, box = world.sandbox(), world.box()
-    script = REACHING.format(apart=" ".join(APART[0])) + "\nps -e 2>&1 | wc -l"
-    # The box of an ordinary user has no lid on /proc/sys, which only root needs.
-    argv = " ".join(f"'{word}'" for word in sandbox.argv(box, ["sh", "-c", "SCRIPT"]))
-    argv = argv.replace(" ".join(f"'{word}'" for word in SYSCTL), "").replace("SCRIPT", script)
+def test_what_a_player_runs_does_not_see_the_program_and_stays(world: World):  # B5
+    """Its commands share processes and network, so that a server it starts can be asked later."""
+    script = """
+    echo mine > $HOME/.secret
+    LAUNCH 'ls -A /windlass-agent/home /windlass-agent/tmp 2>&1; (sleep 50 & echo $! > pid)'
+    LAUNCH 'kill -0 $(cat pid) && echo still there; echo x > .git-like; echo $HTTPS_PROXY'
+    """
 
-    done = subprocess.run(
-        [*nobody, "sh", "-c", argv],
-        env=sandbox.environment(box),
-        capture_output=True,
-        check=False,
-        timeout=20,
-        text=True,
-    )
+    told = boxed(world, script, runs="apart")
 
-    assert done.returncode == 0, done.stderr
-    assert_nothing_was_reached(done.stdout)
+    assert ".secret" not in told
+    assert "still there\nhttp://127.0.0.1:" in told
 
 
 def test_a_clone_that_borrows_objects_works_and_leaves_the_repository_alone(world: World):  # G4

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import shutil
 import struct
 from functools import partial
@@ -12,8 +13,9 @@ import pytest
 
 from windlass.adapters.processes import run
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
+from windlass.adapters.sandbox.handing import Handed
 from windlass.adapters.sandbox.model import Box
-from windlass.adapters.sandbox.seccomp import MACHINES, filter_for, filtered
+from windlass.adapters.sandbox.seccomp import MACHINES, filter_for
 
 ALLOWED, REFUSED = 0x7FFF0000, 0x00050001
 X32 = 0x40000000
@@ -55,13 +57,16 @@ def test_the_refused_calls_are_refused_and_no_other(machine: str):
 
 def test_a_machine_that_is_not_known_has_none():
     assert filter_for("vax") == b""
-    with filtered(["bwrap", "true"], b"") as (argv, inherited):
-        assert (argv, inherited) == (["bwrap", "true"], ())
+    with Handed() as handed:
+        assert (handed.filter(b""), handed.numbers) == ((), ())
 
 
 def test_every_start_has_a_filter_of_its_own_and_leaves_nothing_open():
     before = os.listdir("/proc/self/fd")  # noqa: PTH208
-    with filtered(["bwrap"], b"one") as (_, [first]), filtered(["bwrap"], b"two") as (_, [second]):
+    with Handed() as one, Handed() as other:
+        one.filter(b"one")
+        other.filter(b"two")
+        [first], [second] = one.numbers, other.numbers
         assert os.read(first, 9) + os.read(second, 9) == b"onetwo"
     assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
 
@@ -91,7 +96,9 @@ def test_no_box_reaches_the_kernels_keys(sandbox: Bubblewrap, tmp_path: Path, *,
     """Not even by looking up the user's keyring (0, -4), nor from a box within the box."""
     native, _ = MACHINES[platform.machine()]
     script = f"print syscall({native.keyctl}, 0, -4, 0), ' ', $! + 0"
-    command = [*(sandbox.apart() if apart else ()), "perl", "-e", script]
-    box = Box(checkout=tmp_path, network=False)
+    command = ["perl", "-e", script]
+    if apart:
+        command = [*sandbox.launcher, shlex.join(command)]
+    box = Box(checkout=tmp_path, network=False, runs="sealed" if apart else "itself")
     done = anyio.run(partial(run, sandbox, box, command, timeout=20, tail=1000))
     assert done.output == "-1 1", "EPERM"

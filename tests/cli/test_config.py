@@ -171,7 +171,7 @@ def test_bounds_are_those_that_are_enforced(tmp_path: Path):
     assert bounds["agents"] == "≥ 1, ≤ 64"
     assert bounds["max_cost"] == "> 0, ≤ 100000"
     assert bounds["sandbox.level"] == "auto | bwrap | checkout | none | seatbelt"
-    assert bounds["sandbox.network"] == "true | false"
+    assert bounds["sandbox.network"] == "true | false | open"
     assert bounds["checks"] == "a list of texts"
     assert bounds["base"] == "text, or not set"
     assert bounds["max_tokens"] == "≥ 1, or not set"

@@ -54,16 +54,19 @@ HOST = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 class World:
     """A sandbox whose processes can be told from all others, and agents in it."""
 
-    def __init__(self, tmp_path: Path, level: str = "none", *own: str) -> None:
+    def __init__(
+        self, tmp_path: Path, level: str = "none", *own: str, temporary: Path | None = None
+    ) -> None:
         """Make it; `own` are folders of the home that PATH names before all others."""
         self.marker = f"test-{token_hex(8)}"
         self.home = tmp_path / "home"
         self.workspace = tmp_path / "workspace"
         for folder in (self.home, self.workspace, tmp_path / "repository"):
             folder.mkdir(exist_ok=True)
+        host = HOST if temporary is None else {**HOST, "TMPDIR": str(temporary)}
         self.sandbox: Sandbox = (
-            Plain("none", home=self.home, environment=HOST, marker=self.marker)
-            if level == "none"
+            Plain(level, home=self.home, environment=host, marker=self.marker)
+            if level in {"none", "checkout"}
             else Bubblewrap(
                 home=self.home,
                 repository=tmp_path / "repository",
@@ -267,9 +270,26 @@ def _bash(command: str) -> dict[str, str]:
     return {"command": command, "description": "d"}
 
 
-def _variables(dump: Path) -> dict[str, str]:
-    pairs = (entry.partition("=") for entry in dump.read_text().split("\0") if entry)
+def _variables(dump: str) -> dict[str, str]:
+    pairs = (entry.partition("=") for entry in dump.split("\0") if entry)
     return {name: value for name, _, value in pairs}
+
+
+def _environments(mark: str, program: Path | None) -> list[dict[str, str]]:
+    """The environments of all processes of the program that carry the mark."""
+    found: list[dict[str, str]] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            text = (entry / "environ").read_text(errors="replace")
+            if mark in text and (entry / "exe").readlink() == program:
+                found.append(_variables(text))
+    return found
+
+
+PROXIES = {
+    "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY",
+    "NODE_USE_ENV_PROXY",
+}  # fmt: skip
 
 
 @pytest.mark.e2e
@@ -283,22 +303,31 @@ class TestTheProgram:
         world = World(tmp_path, level)
         lines: list[str] = []
 
+        programs: list[dict[str, str]] = []
+
         def look(_activity: Activity) -> None:
             lines.extend(_marked(f"{MARKER}={world.marker}"))
+            programs.extend(_environments(f"{MARKER}={world.marker}", find_program()))
 
-        dump = _bash("cat /proc/$PPID/environ > environ; env -0 > inherited")
+        dump = _bash("env -0 > inherited")
         report, _, _ = world.run(Call("Bash", dump), Say("done"), watch=look)
         assert report.failure is None, report.message
-        program = _variables(world.workspace / "environ")
+        program = programs[0]
         program.pop("PWD", None)  # bubblewrap says where it went
+        own = (
+            {"CLAUDE_CODE_SHELL_PREFIX", "SHELL", "SHLVL", *PROXIES} if level == "bwrap" else set()
+        )
         assert set(program) == {
-            *HOST, *VARIABLES, "HOME", "TMPDIR", MARKER,
+            *HOST, *VARIABLES, *own, "HOME", "TMPDIR", MARKER,
             "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_MAX_RETRIES",
             "BASH_MAX_TIMEOUT_MS",
         }  # fmt: skip
         assert program["ANTHROPIC_API_KEY"] == KEY
-        assert program["HOME"] == str(world.home)
-        assert "WINDLASS_LEAK" not in _variables(world.workspace / "inherited")
+        assert program["HOME"] != os.environ["HOME"]
+        inherited = _variables((world.workspace / "inherited").read_text())
+        assert "WINDLASS_LEAK" not in inherited
+        assert inherited["HOME"] == str(world.home)
+        assert ("ANTHROPIC_API_KEY" in inherited) == (level == "none")
         assert lines
         assert not any(KEY in line for line in lines)  # no secret in any command line
 

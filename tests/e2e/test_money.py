@@ -47,7 +47,7 @@ def test_the_key_is_nowhere_an_agents_shell_can_read_it(stage, tmp_path: Path): 
     code, _, err = play.run("run", "plan.md")
     assert code == 0, err
     leaked = play.git("show", "windlass/plan/integration:leak.txt")
-    assert "ANTHROPIC_API_KEY" in leaked, "it has a token of its own"
+    assert "ANTHROPIC_API_KEY" not in leaked, "not even the token of its program"
     assert "dummy-key" not in leaked
     assert play.git("show", "windlass/plan/integration:files.txt") == ""
 

@@ -69,7 +69,7 @@ class Furnisher:
             async with self._one_at_a_time:  # the first makes it, the others find it made
                 await self._furnish(checkout, index, commit)
         elif self._settings.setup:
-            await self._set_up(checkout)
+            await self._set_up(checkout, commit)
             await self._note(checkout, index)
         if self._settings.setup:
             await self._checkouts.restore(checkout, index)
@@ -94,7 +94,7 @@ class Furnisher:
         if self._settings.setup and not await self._brought(place, checkout, index):
             own = await self._place(checkout, index, ()) if self._inputs else place
             if own == place or not await self._brought(own, checkout, index):
-                await self._set_up(checkout)
+                await self._set_up(checkout, commit)
                 made = await self._note(checkout, index)
                 own.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(made_by_setup(index), _listing(own))
@@ -157,8 +157,10 @@ class Furnisher:
         await self._checkouts.restore(checkout, index)
         return False
 
-    async def _set_up(self, checkout: Path) -> None:
-        box = Box(checkout=checkout, network=True)
+    async def _set_up(self, checkout: Path, commit: str) -> None:
+        # Code that is yet to be judged could send anything anywhere, and widen what agents reach.
+        reach = "public" if await self._is_merged(commit) else "listed"
+        box = Box(checkout=checkout, network=True, reach=reach, role="setup")
         for command in self._settings.setup:
             done = await processes.run(
                 self._sandbox, box, ("/bin/sh", "-c", command), timeout=TIMEOUT, tail=_TAIL

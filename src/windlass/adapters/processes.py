@@ -13,7 +13,7 @@ import re
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -26,7 +26,6 @@ from msgspec import Struct
 from windlass.adapters.leftovers import MARKER, end_leftovers, is_gone
 from windlass.adapters.limits import bounded, overrun
 from windlass.adapters.sandbox.model import Box, Sandbox
-from windlass.adapters.sandbox.seccomp import filtered
 from windlass.secrets import Redactor
 from windlass.settings import Level
 
@@ -71,31 +70,31 @@ async def run(
 ) -> Finished:
     """Run the command in the box; give its exit code and the last `tail` characters it printed."""
     begin = time.monotonic()
-    environment = sandbox.environment(box)
     output = _Output(tail=tail, limit=output_limit, redactor=redactor or Redactor({}))
-    with ExitStack() as held:
+    async with AsyncExitStack() as held:
         status = held.enter_context(_Status(wanted=sandbox.level == "bwrap"))
         try:
             if log is not None:
                 output.log = held.enter_context(log.open("ab", buffering=0))
-            argv = status.reported(sandbox.argv(box, command))
-            argv, inherited = held.enter_context(filtered(argv, sandbox.seccomp))
-            argv = bounded(sandbox.level, sandbox.limits, argv)
-            fds = (*status.passed, *inherited)
-            process = await _start(argv, box.checkout, environment, fds)
-            status.handed_over()
+            entry = held.enter_context(sandbox.entered(box, command))
+            argv = bounded(sandbox.level, sandbox.limits, status.reported(entry.argv))
+            fds = (*status.passed, *entry.inherited)
+            process = await _start(argv, box.checkout, entry.env, fds)
         except OSError as error:
             return _not_started(str(error), begin)
-        async with process:
-            # In bubblewrap nobody can be asked: the first signal ends it, and all in it with it.
-            grace = 0.0 if sandbox.level == "bwrap" else GRACE
-            end = partial(_end, sandbox.level, process, environment[MARKER])
-            rest = partial(_end_rest, status, partial(end, grace=0.0))
-            mark = environment[MARKER]
-            over = _Overrun(partial(overrun, sandbox.level, sandbox.limits, process.pid, mark), end)
-            timed_out = await _attend(
-                process, output, timeout, partial(end, grace=grace), rest, over
-            )
+        status.handed_over()
+        mark = entry.env[MARKER]
+        end = partial(_end, sandbox.level, process, mark)
+        held.push_async_callback(_close, process, end)
+        try:
+            await held.enter_async_context(entry.way_out())
+        except OSError as error:
+            return _not_started(f"its network could not be made: {error}", begin)
+        # In bubblewrap nobody can be asked: the first signal ends it, and all in it with it.
+        grace = 0.0 if sandbox.level == "bwrap" else GRACE
+        rest = partial(_end_rest, status, partial(end, grace=0.0))
+        over = _Overrun(partial(overrun, sandbox.level, sandbox.limits, process.pid, mark), end)
+        timed_out = await _attend(process, output, timeout, partial(end, grace=grace), rest, over)
         output.finish()
         code = process.returncode
         if over.said:
@@ -110,6 +109,14 @@ async def run(
         started=True,
         overran=over.said,
     )
+
+
+async def _close(process: anyio.abc.Process, end: Callable[[], int]) -> None:
+    """Leave nothing of a command, whether or not it was let begin."""
+    with anyio.CancelScope(shield=True):
+        if process.returncode is None:
+            await anyio.to_thread.run_sync(end)
+        await process.aclose()
 
 
 async def _start(

@@ -214,7 +214,9 @@ def _allowed(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return " | ".join(str(value) for value in schema["enum"])
     if "anyOf" in schema:
-        parts = (_allowed(part) for part in schema["anyOf"] if part.get("type") != "null")
+        parts = [_allowed(part) for part in schema["anyOf"] if part.get("type") != "null"]
+        if len(parts) == len(schema["anyOf"]):
+            return " | ".join(parts)
         return f"{' or '.join(parts)}, or not set"
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     if low is not None:

@@ -43,6 +43,7 @@ from windlass.events.people import (
 from windlass.events.run import (
     BaselineFinished,
     BaselineStarted,
+    HostsAsked,
     PlanRevised,
     RunEnded,
     RunRecovered,
@@ -146,6 +147,7 @@ CourseEvent: TypeAlias = (
     | VerificationFinished
     | SpendReserved
     | SpendSettled
+    | HostsAsked
     | StagePassed
     | StageRetried
     | StopRequested

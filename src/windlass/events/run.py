@@ -124,6 +124,17 @@ class SpendSettled(Fact, frozen=True, kw_only=True):
     usage: Usage
 
 
+class HostsAsked(Fact, frozen=True, kw_only=True):
+    """What a box asked its proxy for that a person should know of."""
+
+    role: str
+    """Who worked in it: setup, player, coach, or empty for a check."""
+    task: str = ""
+    reached: tuple[str, ...] = ()
+    """Public hosts that setup of merged code reached; the run's agents may reach them too."""
+    refused: tuple[str, ...] = ()
+
+
 class StopRequested(Fact, frozen=True, kw_only=True):
     """A person or a signal asked the run to come to rest."""
 

@@ -87,6 +87,16 @@ class Runner:
             fact = e.SpendSettled(at=at, id=reservation, task=task, usage=usage)
             self._record_beside(fact, self._group)
 
+    def hear(
+        self, role: str, task: str, reached: tuple[str, ...], refused: tuple[str, ...]
+    ) -> None:
+        """Record what a box asked of the network, while there is a run to record it in."""
+        if self._group is None or self._ended.is_set():
+            return
+        at = self._ports.clock.now()
+        fact = e.HostsAsked(at=at, role=role, task=task, reached=reached, refused=refused)
+        self._record_beside(fact, self._group)
+
     async def run(self, *first: e.Event) -> RunState:
         """Begin or take over a run with these facts, and return how it ended.
 

@@ -109,6 +109,12 @@ def _apply_to_run(state: RunState, event: e.CourseEvent) -> RunState:  # noqa: C
             )
         case e.SpendReserved() | e.SpendSettled():
             return _with_spending(state, event)
+        case e.HostsAsked():
+            reached = sorted({*state.hosts_reached, *event.reached})
+            refused = sorted({*state.hosts_refused, *event.refused})
+            return replace(
+                state, at=event.at, hosts_reached=tuple(reached), hosts_refused=tuple(refused)
+            )
         case e.BaselineStarted() | e.BaselineFinished():
             return _looked(state, event)
         case e.VerificationStarted() | e.VerificationFinished():

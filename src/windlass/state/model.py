@@ -340,6 +340,10 @@ class RunState(Struct, frozen=True, kw_only=True):
     resumes: int = 0
     notes: tuple[str, ...] = ()
     """What people should know at the end."""
+    hosts_reached: tuple[str, ...] = ()
+    """Public hosts that setup reached, beside those of the configuration."""
+    hosts_refused: tuple[str, ...] = ()
+    """Hosts that agents, setup or checks asked for and may not reach."""
 
     @property
     def given_up(self) -> bool:

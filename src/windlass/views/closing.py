@@ -18,6 +18,7 @@ from windlass.views.lines import (
     not_passed,
     quoted,
 )
+from windlass.views.network import advice
 from windlass.views.outcome import counts, task_statuses
 from windlass.views.progress import integration_branch, progress, turns_allowed, turns_used
 from windlass.views.steps import Ground, Step, landed_at, listed, next_steps, ways_to_help
@@ -177,7 +178,7 @@ def _flaky(state: RunState) -> list[str]:
 def branch_line(state: RunState, ground: Ground | None) -> Line:
     """What was merged, onto what, and what became of the branch the run began from."""
     base = f"{state.base_branch or 'commit'}@{state.base[:10]}"
-    told = (*state.notes, *_base_line(state, ground))
+    told = (*state.notes, *advice(state), *_base_line(state, ground))
     if not (count := state.merges):
         return Line("Branch", f"nothing was merged onto {base}", told)
     return Line("Branch", f"{integration_branch(state)}: {plural(count, 'merge')} on {base}", told)

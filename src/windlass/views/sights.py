@@ -47,7 +47,7 @@ def seen(before: Sights, event: e.Event, state: RunState) -> dict[str, Sight]:
     sights = dict(before)
     if isinstance(event, e.TaskEvent):
         _look(sights, event.task, event, state)  # no other can have changed
-    elif not isinstance(event, e.SpendReserved | e.SpendSettled):
+    elif not isinstance(event, e.SpendReserved | e.SpendSettled | e.HostsAsked):
         for id_ in {*before, *(task.id for task in under_way(state))} - {WHOLE}:
             _look(sights, id_, event, state)
     match event:

@@ -2,6 +2,7 @@
 
 from windlass.events import model as e
 from windlass.state import RunState
+from windlass.views import network
 from windlass.views.lines import Line, flaky, not_passed, quoted, tally, unchecked
 from windlass.views.tree import position, verified
 from windlass.views.words import one_line, plural
@@ -36,6 +37,8 @@ def _of_course(event: e.RunEvent, state: RunState) -> Line | None:
             return Line("RECOVERED", "all before this is what git alone shows of it", event.notes)
         case e.PlanRevised():
             return Line("PLAN", "the plan was edited; the run goes on with it as it is now")
+        case e.HostsAsked():
+            return network.told(event)
         case e.StopRequested():
             word, what = _RESTS[event.how]
             return Line(word, f"asked by {event.by}; {what}")

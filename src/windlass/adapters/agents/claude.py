@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
 from subprocess import PIPE
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -24,9 +25,10 @@ from msgspec.structs import replace
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.limits import bounded, overrun
 from windlass.adapters.sandbox.model import Box, Sandbox
-from windlass.adapters.sandbox.seccomp import filtered
+from windlass.adapters.sandbox.ways_out import METER_URL
 from windlass.events.model import Failure
 from windlass.events.review import schema
+from windlass.hosts import Entry as HostEntry
 from windlass.ports import Brief, Report, Watch
 from windlass.secrets import Redactor
 from windlass.settings import AgentSettings
@@ -49,7 +51,10 @@ VARIABLES: Mapping[str, str] = {
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
 }
 
-ENV = "/usr/bin/env"
+PROVIDER = "https://api.anthropic.com"
+"""Where requests go unless ANTHROPIC_BASE_URL says otherwise."""
+
+NO_PROGRAMS = "/nonexistent"
 SHELL = shutil.which("bash", path="/usr/bin:/bin") or "bash"
 
 FLAGS = (
@@ -61,9 +66,22 @@ FLAGS = (
     # No settings and no servers from the repository: they could send the key elsewhere.
     "--setting-sources=",
     "--strict-mcp-config",
-    # What leaves the checkout or the call is not the Player's to use.
-    "--disallowedTools=EnterWorktree,ExitWorktree,CronCreate,CronDelete,CronList,ScheduleWakeup",
 )
+
+ELSEWHERE = (
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterWorktree",
+    "ExitWorktree",
+    "ListAgents",
+    "Monitor",
+    "ScheduleWakeup",
+    "SendMessage",
+)
+"""Tools that leave the checkout or the call, or speak to another session."""
+COMMANDS = ("Bash", "Monitor", "Workflow", "Task", "Skill")
+"""Tools by which commands are run, or others who run them."""
 
 
 def find_program() -> Path | None:
@@ -104,17 +122,18 @@ class ClaudeAgent:
             message = "the program `claude` is missing; reinstall claude-agent-sdk"
             return Report(failure=Failure.ENVIRONMENT, message=message)
         box = self._box(Path(workspace), self._program, brief)
-        argv = self._sandbox.argv(box, [str(self._program), *self._flags(brief)])
+        command = [str(self._program), *self._flags(brief)]
         async with contextlib.AsyncExitStack() as stack:
             try:
-                env = self._sandbox.environment(box)
-                argv, fds = stack.enter_context(filtered(argv, self._sandbox.seccomp))
-                argv = bounded(self._sandbox.level, self._sandbox.limits, argv)
-                process = await stack.enter_async_context(_running(argv, env, box.checkout, fds))
+                entry = stack.enter_context(self._sandbox.entered(box, command))
+                argv = bounded(self._sandbox.level, self._sandbox.limits, entry.argv)
+                running = _running(argv, entry.env, box.checkout, entry.inherited)
+                process = await stack.enter_async_context(running)
+                await stack.enter_async_context(entry.way_out())
             except OSError as error:
                 message = f"the agent could not be started: {error.strerror or error}"
                 return Report(failure=Failure.ENVIRONMENT, message=message)
-            return await self._watched(process, env[MARKER], brief, watch)
+            return await self._watched(process, entry.env[MARKER], brief, watch)
 
     async def _watched(self, process: Process, mark: str, brief: Brief, watch: Watch) -> Report:
         """Converse, while somebody looks that the program does not take more than its share."""
@@ -138,41 +157,76 @@ class ClaudeAgent:
         return replace(report, failure=Failure.CRASHED, message=message)
 
     def _box(self, checkout: Path, program: Path, brief: Brief) -> Box:
+        coach = brief.role == "coach"
         env = {
             **({"TRACEPARENT": brief.traceparent} if brief.traceparent else {}),
             **VARIABLES,
-            **(self._kept_apart() if brief.role == "coach" else {}),
+            **self._kept_apart(),
             "CLAUDE_CODE_MAX_RETRIES": str(self._retries),
             # A tool may take as long as the agent; without this, ten minutes.
             "BASH_MAX_TIMEOUT_MS": str(int(self._settings.timeout * 1000)),
             **self._credentials,
         }
-        return Box(checkout=checkout, network=True, env=env, read=(program,))
+        return Box(
+            checkout=checkout,
+            network=True,
+            model=True,
+            hosts=self._hosts(),
+            env=env,
+            read=(program,),
+            runs="sealed" if coach else "apart",
+            task=brief.task,
+            role=brief.role,
+        )
+
+    def runs_commands(self, role: str) -> bool:
+        """Tell whether an agent of this role may run commands here.
+
+        A Coach may not where they could speak for it, unless no walls at all were asked for.
+        """
+        kept = bool(self._sandbox.launcher) or self._sandbox.level == "none"
+        return role != "coach" or kept
+
+    def _hosts(self) -> tuple[str, ...]:
+        """Where its model answers, unless that is the meter, which every agent's box has."""
+        address = urlsplit(self._credentials.get("ANTHROPIC_BASE_URL", PROVIDER))
+        if address.hostname is None or address.geturl() == METER_URL:
+            return ()
+        port = address.port or (443 if address.scheme == "https" else 80)
+        return (str(HostEntry(address.hostname, port)),)
 
     def _kept_apart(self) -> dict[str, str]:
-        """Let what a Coach runs reach nothing of the Coach.
+        """Let what the program runs reach nothing of the program.
 
-        It is the Player's code. Beside the program it could write an answer of its own into the
-        program's output, or take the program's token and have the model say what it likes.
+        What a Coach runs is the Player's code. Beside the program it could write an answer of its
+        own into the program's output, speak to the program as its user, change the functions that
+        its later commands are run with, or take its token and have the model say what it likes.
         """
-        if not (words := self._sandbox.apart()):
+        if not self._sandbox.launcher:
             return {}
-        unset = (word for name in sorted(self._credentials) for word in ("-u", name))
-        program, *options = (*words, ENV, *unset, SHELL, "-c")
+        program, *words = self._sandbox.launcher
         return {
             # The program parts what it finds here at the last space before a dash, quotes what
             # comes before that, leaves the rest to the shell, and puts the whole command behind it.
-            "CLAUDE_CODE_SHELL_PREFIX": f"{program} {chr(9).join(options)}",
+            "CLAUDE_CODE_SHELL_PREFIX": f"{program} {chr(9).join(words)}",
             # The shell that calls all this must read no file that the Player's code may have
             # written: zsh reads one always, and bash where it takes itself for the first shell of
             # a connection.
             "SHELL": SHELL,
             "SHLVL": "2",
+            # It would run git in the checkout by itself, where the Player's code may have been.
+            "PATH": NO_PROGRAMS,
         }
 
     def _flags(self, brief: Brief) -> tuple[str, ...]:
         # One word each, so that no value can be taken for a flag of its own.
-        flags = (*FLAGS, f"--model={brief.model}", f"--max-turns={self._settings.max_steps}")
+        off = (*ELSEWHERE, *(() if self.runs_commands(brief.role) else COMMANDS))
+        flags = (
+            *FLAGS,
+            f"--disallowedTools={','.join(dict.fromkeys(off))}",
+            f"--model={brief.model}",
+            f"--max-turns={self._settings.max_steps}",
+        )
         if brief.answer is None:
             return flags
         return (*flags, f"--json-schema={json.dumps(schema(brief.answer))}")

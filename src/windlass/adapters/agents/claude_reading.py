@@ -9,7 +9,9 @@ Rule 3: cost and tokens are the last result's totals, which cover all models and
 `usage` covers neither.
 Rule 4: an answer is one only if the program then ends by itself, and well: what it runs could have
 put words into its mouth, and silenced it before it spoke.
-Rule 5: what is not as it must be is not taken, and no text that is kept is longer than anyone
+Rule 5: the first answer that fits the schema is the answer. What a conversation says after it, in
+the same turn or in one that was opened later, changes what it costs and nothing else.
+Rule 6: what is not as it must be is not taken, and no text that is kept is longer than anyone
 reads: every message may be forged.
 """
 
@@ -41,6 +43,8 @@ from windlass.events.model import Failure, Usage
 from windlass.ports import Activity, Brief, Report, Watch
 from windlass.settings import AgentSettings
 
+ANSWER = "StructuredOutput"
+"""The tool by which the program lets a model answer by schema."""
 LINE = 200
 """Characters of an activity's line."""
 COMMAND = 50
@@ -143,6 +147,10 @@ class Reader:
     ) -> None:
         self._redact = redact
         self.result: Result | None = None
+        """The last one: its totals cover all that came before."""
+        self._answered: Result | None = None
+        """The first one that was no error and came with an answer."""
+        self._answer: Struct | None = None
         self._task = brief.task
         self._schema = brief.answer
         self._watch = watch
@@ -193,6 +201,10 @@ class Reader:
             case ResultMessage():
                 self.result = msgspec.convert(message, Result, from_attributes=True)
                 self._quiet = now + LINGER
+                if self._answered is None and not self.result.is_error:
+                    self._answer = self._answer or self._fitting(self.result.structured_output)
+                    given = self.result.structured_output is not None
+                    self._answered = self.result if given and self._answer is not None else None
             case _:
                 pass
 
@@ -218,6 +230,8 @@ class Reader:
         for block in message.content:
             match block:
                 case ToolUseBlock(name=str(name), input=given):
+                    if name == ANSWER and message.parent_tool_use_id is None:
+                        self._answer = self._answer or self._fitting(given)
                     # Taken out before the line is cut: half a secret could not be told any more.
                     cleaned = self._cleaned(given)
                     self._show("tool", describe(name, cleaned), whole(name, cleaned))
@@ -261,8 +275,11 @@ class Reader:
             message = f"the agent ended without an answer ({ended or 'no word why'})"
             return Report(failure=Failure.CRASHED, message=message, usage=usage)
         said = self._kept(result.result or self._said)
+        if self._answered is not None:
+            said = self._kept(self._answered.result or said)
+            return Report(summary=said, answer=None if ended else self._answer, usage=usage)
         if not result.is_error:
-            return Report(summary=said, answer=None if ended else self._answer(result), usage=usage)
+            return Report(summary=said, usage=usage)
         if result.terminal_reason == "structured_output_retry_exhausted":
             return Report(summary=said, usage=usage)  # it worked, and found no words that fit
         if result.terminal_reason == "max_turns":
@@ -272,12 +289,12 @@ class Reader:
         retry_at = self._until if failure is Failure.USAGE_LIMIT else None
         return Report(failure=failure, message=message, usage=usage, retry_at=retry_at)
 
-    def _answer(self, result: Result) -> Struct | None:
-        """What it said by schema; None where it said nothing that fits."""
+    def _fitting(self, said: object) -> Struct | None:
+        """What was said, by the schema; None where it does not fit."""
         if self._schema is None:
             return None
         try:
-            answer = self._kept(msgspec.convert(result.structured_output, self._schema))
+            answer = self._kept(msgspec.convert(said, self._schema))
         except msgspec.ValidationError:
             return None
         return answer if len(msgspec.json.encode(answer)) <= LONGEST_ANSWER else None
@@ -343,7 +360,7 @@ def describe(tool: str, given: Mapping[str, Any]) -> str:
         return f"{verb} {PurePath(str(given.get(field, ''))).name}"
     if tool in _SEARCHES:
         return f"Searching {given.get(_SEARCHES[tool], '')}"
-    if tool == "StructuredOutput":
+    if tool == ANSWER:
         return "Answering"
     if tool == "Bash":
         return f"Running: {one_line(str(given.get('command', '')), COMMAND)}"
@@ -352,7 +369,7 @@ def describe(tool: str, given: Mapping[str, Any]) -> str:
 
 def whole(tool: str, given: Mapping[str, Any]) -> str:
     """What a tool was given, as it was; of a file that is written, where, and not what."""
-    if tool == "StructuredOutput" or not given:
+    if tool == ANSWER or not given:
         return ""  # an answer is in the journal
     if tool == "Bash":
         return str(given.get("command", ""))

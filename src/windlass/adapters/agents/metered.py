@@ -20,8 +20,14 @@ from windlass.ports import Agent, Brief, Report, Watch
 class MeteredAgent:
     """Lets a fresh agent work through the meter."""
 
-    def __init__(self, meter: Meter, make: Callable[[Mapping[str, str]], Agent]) -> None:
-        """Take what makes an agent with the very variables it reaches its model with."""
+    def __init__(
+        self, meter: Meter, make: Callable[[Mapping[str, str]], Agent], address: str | None = None
+    ) -> None:
+        """Take what makes an agent with the very variables it reaches its model with.
+
+        `address` is the meter's in an agent's box, where that has a network of its own.
+        """
+        self._address = address
         self._meter = meter
         self._make = make
 
@@ -30,7 +36,7 @@ class MeteredAgent:
         admission = self._meter.admit(brief.task, brief.role)
         credentials = {
             "ANTHROPIC_API_KEY": admission.token,
-            "ANTHROPIC_BASE_URL": admission.url,
+            "ANTHROPIC_BASE_URL": self._address or admission.url,
         }
         try:
             report = await self._make(credentials).work(brief, workspace, watch)

@@ -10,6 +10,7 @@ a small text may be a great many objects. Rule 6: what an agent sends is never w
 terminal, which is the user's, and what cannot be passed on is refused.
 """
 
+import asyncio
 import contextlib
 import logging
 import secrets
@@ -127,6 +128,12 @@ class Meter:
                 meter._agents.clear()
                 meter._web.should_exit = True
                 meter._web.hang_up()
+
+    @contextlib.asynccontextmanager
+    async def listening(self, listener: socket.socket) -> AsyncGenerator[None]:
+        """Serve another listener too, such as one in a box's own network, while the block lasts."""
+        async with self._web.listening(listener):
+            yield
 
     def admit(self, task: str, role: str) -> Admission:
         """Let one agent in, under a token nobody else has."""
@@ -321,6 +328,18 @@ class _Web(uvicorn.Server):
         # Shielded: a server that is cancelled would leave its requests behind, unsettled.
         with anyio.CancelScope(shield=True):
             await self.serve([listening])
+
+    @contextlib.asynccontextmanager
+    async def listening(self, listener: socket.socket) -> AsyncGenerator[None]:
+        listener.setblocking(False)
+        made = await asyncio.get_running_loop().create_server(self._connection, sock=listener)
+        try:
+            yield
+        finally:
+            made.close()
+
+    def _connection(self) -> _Connection:
+        return _Connection(self.config, self.server_state, {})
 
     def hang_up(self, client: tuple[str, int] | None = None) -> None:
         for connection in cast("list[H11Protocol]", list(self.server_state.connections)):

@@ -1,13 +1,14 @@
 """The level bwrap: walls that the kernel keeps, built by bubblewrap from a list of mounts.
 
 Law 1: a process can write its checkout, and folders in memory that go away with it; nothing else.
-Law 2: of the home it sees the toolchains, of the repository the git objects and toolchains, of
-`/run` nothing; of keys and logins nothing, however wide a folder was asked to be readable.
+Law 2: a box shows the system, the toolchains that PATH leads to, its checkout and the git objects
+it needs. Whatever else is to be seen must be named, and keys and logins cannot be.
 Law 3: the order of the mounts is the depth of their paths. A deeper one is laid upon the one it
 lies in, so what covers a folder and what shows a part of it never depend on who asked first.
+Law 4: a box has a network of its own. What leads out of it is a door (`door.py`), unless the
+configuration says that the network is open.
 
 Every checkout is mounted at one path, the same in all boxes, for a virtualenv knows its path.
-With network the host's own is shared, and with it loopback and abstract sockets.
 """
 
 import os
@@ -15,19 +16,31 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from windlass.adapters.limits import Limits
-from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.handing import Handed
+from windlass.adapters.sandbox.launcher import (
+    AGENT,
+    AGENT_HOME,
+    AGENT_TEMPORARY,
+    INNER,
+    LAUNCHER,
+    Inner,
+)
+from windlass.adapters.sandbox.model import Box, Entry
 from windlass.adapters.sandbox.mounts import Mounts
 from windlass.adapters.sandbox.plain import CERTIFICATES, absolute_path, bare_environment
 from windlass.adapters.sandbox.private import private
 from windlass.adapters.sandbox.probing import why_not
-from windlass.adapters.sandbox.seccomp import filter_for, filtered
+from windlass.adapters.sandbox.seccomp import filter_for
 from windlass.adapters.sandbox.sockets import sockets
+from windlass.adapters.sandbox.system import ETC, SYSTEM
 from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
+from windlass.adapters.sandbox.ways_out import WaysOut
 from windlass.errors import ConfigError
 from windlass.settings import Level
 
@@ -41,51 +54,28 @@ FLAGS = (
     *("--cap-drop", "ALL"),
 )
 
-APART = (
-    (
-        *("bwrap", "--dev-bind", "/", "/", "--proc", "/proc"),
-        *("--unshare-user", "--unshare-pid", "--die-with-parent", "--"),
-    ),
-    ("unshare", "--user", "--pid", "--fork", "--kill-child", "--"),
-)
-"""Boxes in the box, with all that the outer one has; the first that works is used. For root it is
-the second: its box has no full /proc to make another of, and no right to have its own uid there.
+FRESH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (in the box they are the box's own)
+EMPTY = ("/etc", "/home", "/mnt", "/opt", "/root", "/run", "/srv", "/var")
+"""Folders that programs expect to be there."""
 
-Users of their own: the kernel lets no process look into one whose users are not its own. Processes
-of their own: what has no number cannot be killed."""
-
-FRESH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (in the box they are nobody else's)
-UNUSED = frozenset({"boot", "dev", "lost+found", "proc"})
-COVERED = (Path("/home"), Path("/root"), Path("/run"), Path("/var/run"))
-
-IN_MEMORY = 4
-"""How many folders in memory a box may fill: its home, two for temporary files, and /dev/shm."""
+IN_MEMORY = 5
+"""How many folders in memory a box may fill: its home, the agent's own, two for temporary files,
+and /dev/shm."""
 SYSCTL = ("--ro-bind", "/proc/sys", "/proc/sys")
 """For root alone: its uid may write the kernel's settings even without any capability, and one of
-them names a program that the host starts. Bubblewrap leaves them open. To anybody else they are
-read-only anyway, and a mount there would keep another bubblewrap from working inside the box."""
+them names a program that the host starts. Bubblewrap leaves them open. To other users they are
+read-only anyway, and a mount there would keep a box in the box from having a /proc of its own."""
 
-PRIVATE = (
-    "etc/gshadow*",
-    "etc/kubernetes",
-    "etc/rancher",
-    "etc/shadow*",
-    "etc/ssh",
-    "etc/ssl/private",
-    "mnt/?/Users",
-    "var/lib/incus",
-    "var/lib/lxd",
-    "var/log",
-    "var/snap/lxd",
-)
-"""Keys, logins, logs outside of homes, which some could read, and sockets that lead out again."""
+UID = 1000
+"""Who root is in a box. As root, with all its capabilities dropped, a process could not build a box
+within the box; as any other user it can."""
 
 NEEDED = ("/etc/resolv.conf", "/etc/hosts", "/etc/localtime", "/etc/nsswitch.conf")
-"""Files that may be links into `/run`; without them no name resolves."""
+"""Files that may be links into `/run`."""
 
 
 class Bubblewrap:
-    """Runs a command in a box: its own mounts and processes, and no network unless allowed."""
+    """Runs a command in a box: its own mounts, processes and network."""
 
     level: Level
     limits: Limits
@@ -104,13 +94,17 @@ class Bubblewrap:
         pass_env: Sequence[str] = (),
         program: str = "bwrap",
         limits: Limits | None = None,
+        ways_out: WaysOut | None = None,
+        open_network: bool = False,
     ) -> None:
         """Look at the host as it is now; `marker` names the run whose processes these will be.
 
-        Of `repository` and `masked` only git's `objects` show; `read` is what a person added.
+        Of `repository` and `masked` only git's `objects` show; `read` is what a person added. With
+        an open network, boxes that have a way out share the host's own.
         """
         self.level = "bwrap"
         self.limits = limits or Limits()
+        self.ways_out = None if open_network else ways_out or WaysOut()
         self._home = home.absolute()
         self._homes = (self._home, self._home.resolve())
         self._repository = repository.absolute()
@@ -132,79 +126,149 @@ class Bubblewrap:
         """Give the one path at which every box has its checkout."""
         return self._mount
 
-    def argv(self, box: Box, command: Sequence[str]) -> list[str]:
-        """Give bubblewrap's command line, to be started with exactly `environment(box)`.
+    @contextmanager
+    def entered(self, box: Box, command: Sequence[str]) -> Generator[Entry]:
+        """Give bubblewrap's command line, with all that it must inherit."""
+        with ExitStack() as held:
+            handed = held.enter_context(Handed())
+            door = self.ways_out.door(box) if self.ways_out is not None else None
+            if door is not None:
+                held.enter_context(door)
+            built = (
+                *(door.arguments if door is not None else ()),
+                *handed.filter(self._filter),
+                *self._mounted(box, handed),
+                *(() if box.runs == "itself" else self._place_of_agent(box, handed)),
+            )
+            argv, env = self._line(box, built, command), self.environment(box)
+            if door is None or self.ways_out is None:
+                yield Entry(argv=argv, env=env, inherited=handed.numbers)
+                return
+            inherited = (*handed.numbers, *door.inherited)
+            way_out = partial(self.ways_out.opened, door, box)
+            yield Entry(argv=argv, env=env, inherited=inherited, way_out=way_out)
 
-        Whoever starts it adds the filter (`seccomp.filtered`), which a process must inherit.
-        """
-        mounts = self._host.copy()
-        mounts.show(*box.read)
-        mounts.hide(*sockets())
+    def _line(self, box: Box, built: Sequence[str], command: Sequence[str]) -> list[str]:
         return [
             self._program or "bwrap",  # missing, it fails to start, which is what it should
             *FLAGS,
-            *(() if box.network else ("--unshare-net",)),
-            *mounts.arguments(self._size),
-            *("--proc", "/proc", "--dev", "/dev"),
-            *(*self._size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
-            *(SYSCTL if os.geteuid() == 0 else ()),
-            *("--bind", str(box.checkout.resolve()), self._mount),
+            *_user(),
+            *(() if self._is_open(box) else ("--unshare-net",)),
+            *built,
             *("--remount-ro", "/"),
             *("--chdir", self._mount),
             "--",
             *command,
         ]
 
+    def _mounted(self, box: Box, handed: Handed) -> Iterator[str]:
+        """Give what every box has: the host's part, its own devices, its checkout."""
+        mounts = self._host.copy()
+        mounts.show(*box.read)
+        mounts.hide(*sockets())
+        for folder in EMPTY:
+            yield from ("--dir", folder)
+        yield from ("--symlink", "../run", "/var/run")
+        yield from mounts.arguments(self._size)
+        yield from handed.file("/etc/passwd", self._passwd)
+        yield from handed.file("/etc/group", f"user:x:{_ids()[1]}:\nnogroup:x:65534:\n")
+        yield from ("--proc", "/proc", "--dev", "/dev")
+        yield from (*self._size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108
+        yield from SYSCTL if os.geteuid() == 0 else ()
+        yield from ("--bind", str(box.checkout.resolve()), self._mount)
+
+    def _place_of_agent(self, box: Box, handed: Handed) -> Iterator[str]:
+        """Give an agent's program a home of its own, and what starts its commands without it."""
+        yield from (*self._size, "--tmpfs", AGENT)
+        yield from ("--dir", AGENT_HOME, "--dir", AGENT_TEMPORARY)
+        if self._inner is not None:
+            sealed = box.runs == "sealed"
+            script = self._inner.script(self._commands_have(box), sealed=sealed)
+            yield from handed.file(LAUNCHER, script)
+
     def environment(self, box: Box) -> dict[str, str]:
-        """Give the whole environment, with a mark that is new each time."""
+        """Give the whole environment of the box's first process, with a mark that is new."""
+        own = {} if box.runs == "itself" else {"HOME": AGENT_HOME, "TMPDIR": AGENT_TEMPORARY}
+        return self._bare({**own, **self._leads_out(box), **box.env})
+
+    def _commands_have(self, box: Box) -> dict[str, str]:
+        """Give the whole environment of what an agent's program runs: nothing of the program."""
+        with_network = box.runs == "apart" or self._is_open(box)
+        return {**self._bare(self._leads_out(box) if with_network else {}), "GIT_EDITOR": "true"}
+
+    def _is_open(self, box: Box) -> bool:
+        return box.network and self.ways_out is None
+
+    def _leads_out(self, box: Box) -> dict[str, str]:
+        return self.ways_out.environment(box) if self.ways_out is not None else {}
+
+    def _bare(self, env: Mapping[str, str]) -> dict[str, str]:
         return bare_environment(
             {**self._environment, "PATH": self._inner_path},
             pass_env=self._pass_env,
             home=self._inner_home,
             temporary="/tmp",  # noqa: S108 (the box's own)
             run=self._marker,
-            box=box,
+            env=env,
         )
 
-    def apart(self) -> tuple[str, ...]:
-        """Give the command line of a box in the box, where the kernel allows one."""
-        return self._apart
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """Give what starts a command apart from the program, where the kernel allows it."""
+        return ("/bin/sh", "-e", LAUNCHER) if self._inner is not None else ()
 
     @cached_property
-    def _apart(self) -> tuple[str, ...]:
-        # By their paths, for who looks them up is not in the inner box yet.
-        named = ((self._found(program) or program, *words) for program, *words in APART)
-        return next((words for words in named if self._works(*words)), ())
+    def _inner(self) -> Inner | None:
+        """The box in the box that works here; with a /proc of its own where that can be had."""
+        # By its path, for who looks it up is not in the inner box yet.
+        program = self._found("bwrap")
+        if program is None:
+            return None
+        tries = (Inner(program, self._mount, words) for words in INNER)
+        return next((inner for inner in tries if self._works(inner)), None)
 
-    def _works(self, *words: str) -> bool:
-        return self._tried(*words, "true", by=self.seccomp) is None
-
-    @property
-    def seccomp(self) -> bytes:
-        """Give the filter for this machine, where its kernel takes one."""
-        return self._filter
+    def _works(self, inner: Inner) -> bool:
+        with self._trial(self._filter) as start:
+            return start("/bin/sh", "-c", inner.script({}, sealed=True), "sh", "true") is None
 
     @cached_property
     def _filter(self) -> bytes:
+        """The filter for this machine, where its kernel takes one."""
         known = filter_for(platform.machine())
-        return known if known and self._tried("true", by=known) is None else b""
+        with self._trial(known) as start:
+            return known if known and start("true") is None else b""
+
+    @property
+    def is_filtered(self) -> bool:
+        """Tell whether calls into the kernel are filtered here."""
+        return bool(self._filter)
 
     def probe(self) -> str | None:
         """Run `true` in a box; return why that does not work here, or None."""
         if self._program is None:
             return "bubblewrap (`bwrap`) is not installed"
-        return None if self.seccomp else self._tried("true", by=b"")
+        if self._filter:
+            return None
+        with self._trial(b"") as start:
+            return start("true")
+
+    @contextmanager
+    def _trial(self, by: bytes) -> Generator[Callable[..., str | None]]:
+        """Give what runs a command in an empty box with this filter, and says why it failed."""
+        with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder, Handed() as handed:
+            box = Box(checkout=Path(folder), network=False)
+            built = (*handed.filter(by), *self._mounted(box, handed), "--tmpfs", AGENT)
+
+            def start(*command: str) -> str | None:
+                argv = self._line(box, built, command)
+                return why_not(argv, self.environment(box), handed.numbers)
+
+            yield start
 
     def _found(self, program: str) -> str | None:
-        # The system's own first: PATH may lead through folders that somebody else writes.
+        # The system's own first: PATH may lead through folders that others write.
         path = os.pathsep.join(("/usr/bin", "/bin", *map(str, self._path)))
         return shutil.which(program, path=path)
-
-    def _tried(self, *command: str, by: bytes) -> str | None:
-        with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
-            box = Box(checkout=Path(folder), network=False)
-            with filtered(self.argv(box, command), by) as (argv, inherited):
-                return why_not(argv, self.environment(box), inherited)
 
     @cached_property
     def _size(self) -> tuple[str, ...]:
@@ -212,6 +276,16 @@ class Bubblewrap:
         if self._program is None or not _knows_size(self._program):
             return ()
         return ("--size", str(self.limits.memory // IN_MEMORY))
+
+    @cached_property
+    def _passwd(self) -> str:
+        """Who the box's user is, for programs that ask by number."""
+        (uid, gid), home = _ids(), self._inner_home
+        shell = self._environment.get("SHELL", "/bin/sh")
+        return (
+            f"user:x:{uid}:{gid}::{home}:{shell}\n"
+            "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n"
+        )
 
     @cached_property
     def _inner_home(self) -> Path:
@@ -223,36 +297,30 @@ class Bubblewrap:
     def _host(self) -> Mounts:
         """What every box of this run shows of the host."""
         mounts = Mounts()
-        for entry in sorted(Path("/").iterdir()):
-            if entry.is_symlink():
-                mounts.link(entry)
-            # Hidden entries belong to whoever has the root as home; each mount takes its time, so
-            # a folder in which nothing can be seen is left out.
-            elif entry.name not in UNUSED and not entry.name.startswith(".") and _shows(entry):
-                mounts.show(entry)
+        for folder in map(Path, SYSTEM):
+            mounts.show(folder)
+        etc = [found for pattern in ETC for found in sorted(Path("/etc").glob(pattern))]
+        mounts.show(*etc)
         mounts.lay("fresh", *FRESH)
-        mounts.lay("cover", *COVERED, *self._masked)
-        # After those, for it may be /root, or the repository, or lie in either.
+        mounts.lay("cover", *self._masked)
+        # After those, for it may be the repository, or lie in it.
         mounts.lay("fresh", self._inner_home)
         mounts.link(*self._path)
         mounts.show(
-            *toolchains(self._path, self._home, self._repository),
+            *toolchains(self._path, self._home, self._repository, tuple(map(Path, SYSTEM))),
             *self._objects,
             *self._read,
             *(Path(file) for file in NEEDED),
             *self._certificates(),
         )
-        listed = (found for pattern in PRIVATE for found in Path("/").glob(pattern))
-        # Who may not read them out here may not in there either.
-        mounts.hide(*(found for found in listed if found.is_file() or _shows(found)))
-        mounts.hide(*private(mounts.named))
+        mounts.hide(*private(mounts.named, (*etc, Path("/usr/local/etc"))))
         mounts.hide(*(self._home.resolve() / login for login in LOGINS))
         mounts.hold(*self._path)
         return mounts
 
     @cached_property
     def _inner_path(self) -> str:
-        """PATH without folders in which anybody in the box could put a program of their own."""
+        """PATH without folders in which a process in the box could put a program of its own."""
         places = map(self._host.place, self._path)
         return os.pathsep.join(str(place) for place in places if place is not None)
 
@@ -274,12 +342,17 @@ class Bubblewrap:
         return folder
 
 
-def _shows(folder: Path) -> bool:
-    """Whether there is anything in the folder that this user can see."""
-    try:
-        return any(True for _ in folder.iterdir())
-    except OSError:
-        return False
+def _ids() -> tuple[int, int]:
+    """Who the user is in a box: the same as outside, and not root."""
+    return os.geteuid() or UID, os.getegid() or UID
+
+
+def _user() -> tuple[str, ...]:
+    """Give users of its own to a box: for root always, for others where the kernel lets them."""
+    if os.geteuid() != 0:
+        return ("--unshare-user-try",)
+    uid, gid = _ids()
+    return ("--unshare-user", "--uid", str(uid), "--gid", str(gid))
 
 
 @cache

@@ -1,12 +1,15 @@
 """What a process is given, whatever the level of the sandbox that keeps it in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Protocol
+from socket import socket
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from windlass.adapters.limits import Limits
+from windlass.hosts import Reach
 from windlass.settings import Level
 
 
@@ -16,10 +19,61 @@ class Box(Struct, frozen=True, kw_only=True):
     checkout: Path
     """The folder it works in: writable, its working directory, and the only thing that stays."""
     network: bool
+    """Whether there is a way out of it."""
+    reach: Reach = "listed"
+    """How far that way leads."""
+    hosts: tuple[str, ...] = ()
+    """Hosts it may reach beside those of the configuration, such as its model's."""
+    model: bool = False
+    """Whether it may reach the meter."""
     env: Mapping[str, str] = {}
     """Variables it gets beside the harmless ones every process gets; nothing else is inherited."""
     read: tuple[Path, ...] = ()
     """Further files or folders it may read, such as an agent's program."""
+    runs: Literal["itself", "apart", "sealed"] = "itself"
+    """Whose commands run in it. itself: one command, and what that starts · apart: an agent's
+    program, with a home of its own that its commands do not see · sealed: the same, and its
+    commands have no network, and processes of their own."""
+    task: str = ""
+    role: str = ""
+    """Whom it is for, for those who are told what it asked for."""
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One start of a process in a box; what it needs is open while it is entered."""
+
+    argv: list[str]
+    env: dict[str, str]
+    inherited: tuple[int, ...] = ()
+    """Descriptors that the process must inherit."""
+    way_out: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Serves the box's network while the block lasts; entered once the process was started."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What one box asked its proxy for, as far as a person should know."""
+
+    task: str
+    role: str
+    reached: tuple[str, ...] = ()
+    """Public hosts that setup reached, beside those that are listed."""
+    refused: tuple[str, ...] = ()
+
+
+Serve: TypeAlias = Callable[[socket], AbstractAsyncContextManager[None]]
+
+
+class WaysOut(Protocol):
+    """What the doors of a run's boxes lead to."""
+
+    meter: Serve | None
+    """Serves the meter on a listener while the block lasts; set while there is one."""
+    tell: Callable[[Asked], None]
+    """Told what a box asked for when it ends, where there is anything to tell."""
+
+    def allow(self, hosts: Sequence[str]) -> None:
+        """Let agents reach these too: setup of merged code did."""
+        ...
 
 
 class Sandbox(Protocol):
@@ -30,22 +84,22 @@ class Sandbox(Protocol):
     """How much each box may take; whoever starts a command looks after it."""
 
     @property
-    def seccomp(self) -> bytes:
-        """The filter that calls of every box go through; empty where there is none."""
+    def ways_out(self) -> WaysOut | None:
+        """What the doors of its boxes lead to; None where a box shares the host's network."""
         ...
 
     def inside(self, box: Box) -> str:
         """The path under which the process sees its checkout."""
         ...
 
-    def argv(self, box: Box, command: Sequence[str]) -> list[str]:
-        """The command line to start in place of `command`."""
+    def entered(self, box: Box, command: Sequence[str]) -> AbstractContextManager[Entry]:
+        """What to start in place of `command`."""
         ...
 
-    def environment(self, box: Box) -> dict[str, str]:
-        """The whole environment to start it with."""
-        ...
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """What an agent's program puts before a shell command, given to it as one more argument.
 
-    def apart(self) -> tuple[str, ...]:
-        """What a process puts before a command that is to reach nothing of it; empty where not."""
+        Empty where what a program runs cannot be kept from the program.
+        """
         ...

@@ -9,12 +9,13 @@ compares refs and trees before and after, and says so.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from windlass.adapters.leftovers import MARKER, mark
 from windlass.adapters.limits import Limits
-from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.model import Box, Entry
 from windlass.secrets import MARKS
 from windlass.settings import Level
 
@@ -76,7 +77,7 @@ class Plain:
 
     level: Level
     limits: Limits
-    seccomp = b""
+    ways_out = None
 
     def __init__(
         self,
@@ -100,9 +101,10 @@ class Plain:
         """Give the checkout's own path: nothing is mounted here."""
         return str(box.checkout)
 
-    def argv(self, box: Box, command: Sequence[str]) -> list[str]:  # noqa: ARG002 (the port's form)
+    @contextmanager
+    def entered(self, box: Box, command: Sequence[str]) -> Generator[Entry]:
         """Give the command as it is; whoever starts it does so in the checkout."""
-        return list(command)
+        yield Entry(argv=list(command), env=self.environment(box))
 
     def environment(self, box: Box) -> dict[str, str]:
         """Give the whole environment, with a mark that is new each time."""
@@ -112,10 +114,11 @@ class Plain:
             home=self._home,
             temporary=self._environment.get("TMPDIR", "/tmp"),  # noqa: S108 (the system's own)
             run=self._marker,
-            box=box,
+            env=box.env,
         )
 
-    def apart(self) -> tuple[str, ...]:
+    @property
+    def launcher(self) -> tuple[str, ...]:
         """Give nothing: without walls there are none within them."""
         return ()
 
@@ -127,7 +130,7 @@ def bare_environment(
     home: Path,
     temporary: str,
     run: str,
-    box: Box,
+    env: Mapping[str, str],
 ) -> dict[str, str]:
     """Make the environment of a box out of the user's and what was named for it."""
     named = {name: user[name] for name in pass_env if name in user}
@@ -137,7 +140,7 @@ def bare_environment(
         "PATH": os.pathsep.join(absolute_path(user.get("PATH", ""))),
         "HOME": str(home),
         "TMPDIR": temporary,
-        **box.env,
+        **env,
         MARKER: mark(run),
     }
 

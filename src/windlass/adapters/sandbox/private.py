@@ -7,19 +7,19 @@ rights than an owner has; but it owns them all, which is why only root needs to 
 
 import os
 import stat
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
-FOLDERS = {Path("/etc"): 16, Path("/var"): 3}
-"""Where to look, and how deep: deeper in /var are many files, and few that are closed alone."""
+DEPTH = 16
 
 
-def private(named: Container[Path], folders: Mapping[Path, int] = FOLDERS) -> Iterator[Path]:
-    """Give what only root may see; below what is named by somebody nobody looks."""
+def private(named: Container[Path], places: Iterable[Path]) -> Iterator[Path]:
+    """Give what only root may see in these files and folders; what is named itself is left out."""
     if os.geteuid() != 0:
         return  # who may not read them out here may not in there either
-    for folder, depth in folders.items():
-        yield from _closed(folder, depth, named)
+    for place in places:
+        if place.is_dir():
+            yield from _closed(place, DEPTH, named)
 
 
 def _closed(folder: Path, depth: int, named: Container[Path]) -> Iterator[Path]:

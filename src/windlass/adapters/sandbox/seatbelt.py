@@ -15,12 +15,13 @@ import hashlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 
 from windlass.adapters.limits import Limits
-from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.model import Box, Entry
 from windlass.adapters.sandbox.plain import absolute_path, bare_environment
 from windlass.adapters.sandbox.probing import why_not
 from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
@@ -108,7 +109,7 @@ class Seatbelt:
 
     level: Level
     limits: Limits
-    seccomp = b""
+    ways_out = None
 
     def __init__(
         self,
@@ -144,8 +145,13 @@ class Seatbelt:
         """Give the checkout's own path: nothing is mounted here."""
         return str(box.checkout.resolve())
 
-    def argv(self, box: Box, command: Sequence[str]) -> list[str]:
+    @contextmanager
+    def entered(self, box: Box, command: Sequence[str]) -> Generator[Entry]:
         """Give the command line, and make the place of the box anew that its profile names."""
+        yield Entry(argv=self.argv(box, command), env=self.environment(box))
+
+    def argv(self, box: Box, command: Sequence[str]) -> list[str]:
+        """Give the command line, once the place of the box is made anew."""
         place = self._place(box)
         shutil.rmtree(place, ignore_errors=True)
         for folder in ("home", "tmp"):
@@ -161,10 +167,11 @@ class Seatbelt:
             home=place / "home",
             temporary=str(place / "tmp"),
             run=self._marker,
-            box=box,
+            env=box.env,
         )
 
-    def apart(self) -> tuple[str, ...]:
+    @property
+    def launcher(self) -> tuple[str, ...]:
         """Give nothing: a profile cannot be narrowed from within."""
         return ()
 

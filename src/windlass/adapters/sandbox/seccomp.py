@@ -11,10 +11,8 @@ not known here has no filter, which `windlass doctor` says.
 """
 
 import errno
-import os
 import struct
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -65,24 +63,6 @@ def filter_for(machine: str) -> bytes:
     # A language that no such machine speaks is refused whole.
     blocks = b"".join(_block(numbers) for numbers in known)
     return _step(_LOAD, _MACHINE) + blocks + _step(_RETURN, _REFUSE)
-
-
-@contextmanager
-def filtered(argv: Sequence[str], program: bytes) -> Generator[tuple[list[str], tuple[int, ...]]]:
-    """Give bubblewrap's command line with the filter, and what a process must inherit for it.
-
-    Bubblewrap reads it to its end, so every start has a file of its own, in memory.
-    """
-    if not program:
-        yield list(argv), ()
-        return
-    number = os.memfd_create("windlass-filter")
-    try:
-        os.write(number, program)
-        os.lseek(number, 0, os.SEEK_SET)
-        yield [argv[0], "--seccomp", str(number), *argv[1:]], (number,)
-    finally:
-        os.close(number)
 
 
 def _block(numbers: _Numbers) -> bytes:

@@ -99,6 +99,12 @@ LINUXBREW = Path("/home/linuxbrew/.linuxbrew")
 PREFIX = ("lib", "lib64", "libexec", "include", "share", "jmods", "conf")
 """What a program in `X/bin` finds beside it; never the whole of X, which may hold its login."""
 
+WHOLE = ("conda-meta", "pkg/tool", "lib/modules", "jmods")
+"""Signs of a toolchain that is shown whole: conda, Go, Java."""
+
+SHARED = Path("/opt")
+"""Where a system keeps what it installed besides its own; each folder there is one program's."""
+
 LINKS = 512
 """How many entries of one folder are looked at for links that lead elsewhere."""
 
@@ -114,9 +120,14 @@ def logins_in(folder: Path, home: Path) -> tuple[Path, ...]:
     return tuple(login for login in held if login.is_relative_to(folder) and login.exists())
 
 
-def toolchains(path: Sequence[Path], home: Path, repository: Path) -> tuple[Path, ...]:
-    """List the existing folders and files that the programs on PATH need, in order."""
-    search = _Search(home, repository)
+def toolchains(
+    path: Sequence[Path], home: Path, repository: Path, system: Sequence[Path] = (Path("/"),)
+) -> tuple[Path, ...]:
+    """List the existing folders and files that the programs on PATH need, in order.
+
+    What lies in `system` is shown anyway, unless it is of the home or of the repository.
+    """
+    search = _Search(home, repository, system)
     for entry in path:
         search.visit(entry)
     return tuple(sorted(search.kept))
@@ -129,7 +140,8 @@ _NEVER = frozenset((*(login for login in LOGINS if "/" not in login), ".git", ".
 class _Search:
     """One walk from PATH; remembers what it has seen, so links in a circle end."""
 
-    def __init__(self, home: Path, repository: Path) -> None:
+    def __init__(self, home: Path, repository: Path, system: Sequence[Path]) -> None:
+        self._system = tuple(system)
         # Under both names, for PATH may use the one and a link lead to the other.
         self._homes = tuple(dict.fromkeys((home, home.resolve())))
         self._repositories = tuple(dict.fromkeys((repository, repository.resolve())))
@@ -166,7 +178,9 @@ class _Search:
 
     def _concerns(self, path: Path) -> bool:
         places = (*self._homes, *self._repositories, LINUXBREW)
-        return any(path.is_relative_to(place) for place in places)
+        if any(path.is_relative_to(place) for place in places):
+            return True
+        return not any(path.is_relative_to(folder) for folder in self._system)
 
     def _needs(self, entry: Path) -> Iterator[Path]:
         root = entry.parent
@@ -176,7 +190,7 @@ class _Search:
             yield root
             for base in _base_interpreters(root):
                 self.visit(base)
-        elif (root / "conda-meta").is_dir():
+        elif any((root / sign).exists() for sign in WHOLE):
             yield root
         elif entry.is_relative_to(LINUXBREW):
             yield LINUXBREW
@@ -250,4 +264,6 @@ def _base_interpreters(venv: Path) -> Iterator[Path]:
 def _plain(entry: Path, homes: tuple[Path, ...]) -> tuple[Path, ...]:
     if entry.name != "bin" or entry.parent in homes:
         return (entry,)
+    if entry.parent != SHARED and entry.is_relative_to(SHARED):
+        return (entry.parent,)
     return (entry, *(entry.parent / part for part in PREFIX))

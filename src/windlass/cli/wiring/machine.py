@@ -72,12 +72,12 @@ def why_no_walls(environment: Mapping[str, str]) -> str | None:
 
 def is_filtered(environment: Mapping[str, str]) -> bool:
     """Whether calls into the kernel are filtered where walls work here; macOS has no such thing."""
-    return native_walls() == "seatbelt" or bool(_bubblewrap(environment).seccomp)
+    return native_walls() == "seatbelt" or _bubblewrap(environment).is_filtered
 
 
 def has_boxes_in_boxes(environment: Mapping[str, str]) -> bool:
     """Whether what a Coach runs can be kept apart from the Coach, within its own walls."""
-    return native_walls() == "bwrap" and bool(_bubblewrap(environment).apart())
+    return native_walls() == "bwrap" and bool(_bubblewrap(environment).launcher)
 
 
 def _bubblewrap(environment: Mapping[str, str]) -> Bubblewrap:

@@ -8,14 +8,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol, runtime_checkable
 
-from windlass.adapters.agents.claude import ClaudeAgent
+from windlass.adapters.agents.claude import PROVIDER, ClaudeAgent
 from windlass.adapters.sandbox import Sandbox
+from windlass.adapters.sandbox.ways_out import METER_URL
 from windlass.events.model import Usage
 from windlass.ports import Agent
 from windlass.settings import AgentSettings
-
-PROVIDER = "https://api.anthropic.com"
-"""Where requests go unless ANTHROPIC_BASE_URL says otherwise."""
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 """Credentials that the meter can hold in the agents' place."""
@@ -91,4 +89,7 @@ async def employed(
     upstream = credentials.get("ANTHROPIC_BASE_URL") or PROVIDER
     keys = {name: value for name, value in credentials.items() if name in KEYS}
     async with Meter.serving(upstream, keys, books) as meter:
-        yield MeteredAgent(meter, make), books
+        address = None
+        if sandbox.ways_out is not None:
+            sandbox.ways_out.meter, address = meter.listening, METER_URL
+        yield MeteredAgent(meter, make, address), books

@@ -33,10 +33,12 @@ from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.choose import choose
 from windlass.adapters.sandbox.plain import Plain
 from windlass.adapters.sandbox.seatbelt import Seatbelt
+from windlass.adapters.sandbox.ways_out import WaysOut
 from windlass.cli.wiring.journals import is_there, plans_with_journals
 from windlass.dialects import CONTINUE_HERE, continue_here_path, writes
-from windlass.errors import WindlassError
+from windlass.errors import ConfigError, WindlassError
 from windlass.events import model as e
+from windlass.hosts import BadHost
 from windlass.ports import Activity, Changes, Journal, Message
 from windlass.secrets import Redactor
 from windlass.settings import WALLED, Level, Settings
@@ -315,7 +317,16 @@ class Project:
             read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
             pass_env=settings.sandbox.env,
             limits=_limits(settings),
+            ways_out=self._ways_out(settings),
+            open_network=settings.sandbox.network == "open",
         )
+
+    def _ways_out(self, settings: Settings) -> WaysOut:
+        try:
+            return WaysOut(settings.sandbox.hosts, self.environment)
+        except BadHost as error:
+            hint = "mend [sandbox] hosts in windlass.toml"
+            raise ConfigError(f"[sandbox] hosts: {error}", hint=hint) from error
 
     def _seatbelt(self, settings: Settings, marker: str) -> Seatbelt:
         return Seatbelt(

@@ -93,7 +93,7 @@ class World:
             self._repository.throwaways,
             self.sandbox,
             timeout=settings.check_timeout,
-            network=settings.sandbox.network,
+            network=bool(settings.sandbox.network),
             logs=self._run_folder / "logs",
             redactor=project.redactor,
         )
@@ -161,6 +161,7 @@ class World:
                     observer=observer,
                 )
                 books.runner = runner
+                self._open_network(runner, before)
                 group.start_soon(told.keep)
                 group.start_soon(self._told.keep)
                 if beside is not None:
@@ -181,6 +182,16 @@ class World:
                 await self._repository.close()
             self._store.close()
         raise AssertionError("a block that is left without an error has returned")
+
+    def _open_network(self, runner: Runner, before: RunState | None) -> None:
+        """Let agents reach what setup has reached, and record what boxes ask for."""
+        ways_out = self.sandbox.ways_out
+        if ways_out is None:
+            return
+        ways_out.allow(before.hosts_reached if before is not None else ())
+        ways_out.tell = lambda asked: runner.hear(
+            asked.role, asked.task, asked.reached, asked.refused
+        )
 
     async def lend(self, before: RunState, take: Callable[[], TaskState]) -> None:
         """Make the workspace of a task that a person takes while nobody hauls its run.

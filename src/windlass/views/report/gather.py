@@ -21,6 +21,7 @@ from windlass.views.bills import Total, bills, total, totals, whole
 from windlass.views.closing import asks, branch_line, troubles
 from windlass.views.cost import run_cost
 from windlass.views.lines import UNCHECKED, is_unchecked
+from windlass.views.network import advice
 from windlass.views.outcome import run_status, words_for_people
 from windlass.views.progress import progress, turns_allowed, turns_used
 from windlass.views.report.course import Course
@@ -88,7 +89,7 @@ def report_of(
         troubles=tuple(troubles(state, workspaces)),
         branch=branch_line(state, ground),
         next=tuple(step.command for step in steps),
-        notes=(*((UNCHECKED,) if is_unchecked(state) else ()),),
+        notes=(*((UNCHECKED,) if is_unchecked(state) else ()), *advice(state)),
         whole=tuple(course.whole),
         looks=tuple(course.looks),
         critical=_critical(state, tasks),
