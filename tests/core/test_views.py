@@ -18,11 +18,11 @@ from windlass.ports import Report
 from windlass.settings import E2ESettings, Settings
 from windlass.state import RunState, apply, fold
 from windlass.testing.memory import Files, MemoryInbox, Play
+from windlass.views import network, story_run
 from windlass.views import story as story_module
-from windlass.views import story_run
 from windlass.views.closing import closing, what_it_needs
 from windlass.views.cost import run_cost, task_cost
-from windlass.views.lines import Line
+from windlass.views.lines import Line, warnings
 from windlass.views.outcome import (
     EXIT_CODES,
     blocked,
@@ -873,3 +873,37 @@ class TestProgress:
         later = msgspec.structs.replace(later, ended=None)
         assert progress(later, 1).metrics.elapsed_seconds == 90
         assert integration_branch(later) == "windlass/p/integration"
+
+
+def gone() -> RunState:
+    world = World(plan_of(A), {"a": writes("a.py", "1")})
+    world.go()
+    return world.state
+
+
+def test_what_a_box_asked_of_the_network_is_told_with_the_line_to_add():  # B20
+    state = gone()
+    refused = e.HostsAsked(at=NOON, role="player", task="a", refused=("one.example", "two:81"))
+    reached = e.HostsAsked(at=NOON, role="setup", reached=("p.example",))
+
+    assert network.advice(state) == ()
+    after = apply(apply(state, refused), reached)
+
+    assert network.told(refused) == Line(
+        "NETWORK",
+        "a player was refused one.example, two:81",
+        ('to allow it: [sandbox] hosts = ["one.example", "two:81"]',),
+    )
+    line = "setup reached p.example; this run's agents may too"
+    assert network.told(reached) == Line("NETWORK", line)
+    assert network.advice(after) == (
+        'network: 2 hosts refused; to allow them: [sandbox] hosts = ["one.example", "two:81"]',
+        'network: setup reached p.example; to keep them: [sandbox] hosts = ["p.example"]',
+    )
+    many = e.HostsAsked(at=NOON, role="setup", reached=tuple(f"h{i}" for i in range(10)))
+    assert network.told(many).text.endswith("h7 and 2 more; this run's agents may too")
+
+
+def test_a_run_whose_coach_runs_no_commands_says_so():  # B5
+    state = replace(gone(), coach_commands=False)
+    assert warnings(state)[-1].startswith("the Coach runs no commands here")

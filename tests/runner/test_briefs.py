@@ -4,13 +4,14 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from windlass.cli.wiring.guidance import said_to_agents
 from windlass.events import model as e
 from windlass.events.review import Issue, Review, TestResults
 from windlass.plan import Task
 from windlass.ports import Report
-from windlass.runner.briefs import coach_prompt, player_prompt
+from windlass.runner.briefs import NO_COMMANDS, coach_prompt, player_prompt
 from windlass.runner.drafts import draft_prompt
 from windlass.settings import Settings
 from windlass.state import fold
@@ -178,3 +179,14 @@ def test_an_interrupted_player_is_told_of_its_predecessors_work():  # G10
     world.go()
     second = [event for event in world.events if isinstance(event, e.PlayerStarted)][1]
     assert "An earlier Player was interrupted" in player_prompt(world.state, second, {})
+
+
+def test_a_coach_without_commands_is_told_to_read():  # B5
+    task = Task(id="a", title="A", text="Do it.")
+    world = World(plan_of(task), {"a": writes("a.py", "1")})
+    world.go()
+    coach = next(event for event in world.events if isinstance(event, e.CoachStarted))
+    unable = replace(world.state, coach_commands=False)
+
+    assert NO_COMMANDS in coach_prompt(unable, coach, "+ 1", {})
+    assert NO_COMMANDS not in coach_prompt(world.state, coach, "+ 1", {})

@@ -173,7 +173,7 @@ def _sandbox(
         if not machine.is_filtered(environment):
             said += f", but reach the kernel's keys: no filter for {platform.machine()} works here"
         if not machine.has_boxes_in_boxes(environment):
-            said += "; what a Coach runs is not kept apart from it: no box in a box works here"
+            said += "; a Coach runs no commands: no box in a box works here"
         return Finding(area="machine", name="sandbox", said=said)
     return Finding(
         area="machine",

@@ -212,6 +212,7 @@ class _Hauling:
                 self._base,
                 world.sandbox.level,
                 metered=world.metered,
+                coach_commands=world.coach_commands,
                 only=self._only,
                 estimates=learnt(runs(entry.event for entry in journal.read()), self._plan),
             )
@@ -221,6 +222,7 @@ class _Hauling:
                 world.sandbox.level,
                 moved_to(self._project, before),
                 metered=world.metered,
+                coach_commands=world.coach_commands,
                 only=self._only,
             )
         forget_secrets()

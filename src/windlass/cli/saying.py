@@ -76,7 +76,13 @@ def words_for(message: Message, state: RunState) -> tuple[Event, ...]:
     task = state.tasks.get(message.task)
     if task is None or task.phase not in UNDER_WAY or state.given_up:
         return ()
-    over = resumed(state.settings, state.sandbox, state.base_moved_to, metered=state.metered)
+    over = resumed(
+        state.settings,
+        state.sandbox,
+        state.base_moved_to,
+        metered=state.metered,
+        coach_commands=state.coach_commands,
+    )
     heard = spoken(message, apply(state, over), now())
     rest = ended(RunEnd.STOPPED, f"for windlass {message.command}")
     return (over, *heard, rest) if heard else ()

@@ -20,6 +20,8 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     version: str
     metered: bool = False
     """Whether every request of an agent passes the meter; then its own account counts nothing."""
+    coach_commands: bool = True
+    """Whether a Coach may run commands: not where what it runs could speak for it."""
     estimates: tuple[Estimate, ...] = ()
     """How long tasks are thought to take, where past runs say."""
     only: tuple[str, ...] = ()
@@ -32,6 +34,7 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     settings: Settings
     sandbox: Level
     metered: bool = False
+    coach_commands: bool = True
     base_moved_to: str | None = None
     only: tuple[str, ...] = ()
     """As where a run begins; what was begun before goes on."""

@@ -24,6 +24,12 @@ GUIDES = ("CLAUDE.md", "AGENTS.md")
 CRITERIA = "acceptance criteria, by number"
 """What the block with the criteria is called."""
 
+NO_COMMANDS = (
+    "You cannot run commands here, so read instead: the change, the code around it, and what the "
+    "checks said, which were run on this very commit. Leave `test_results.passed` null."
+)
+"""Told to a Coach where what it ran could speak for it."""
+
 _NO_CHECKS = "There are none: run what tests there are, or say what cannot be shown."
 
 
@@ -59,6 +65,7 @@ def coach_prompt(state: RunState, intent: CoachStarted, diff: str, said: Mapping
     return joined(
         f"Role: {role}\nTask: {task.id}\nTurn: {attempt.turn}\nReview: {intent.k}",
         _instructions(instructions, said),
+        "" if state.coach_commands else NO_COMMANDS,
         _guide(said),
         DATA,
         quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),

@@ -172,6 +172,7 @@ class Telling:
                 settings=state.settings,
                 sandbox=state.sandbox,
                 metered=state.metered,
+                coach_commands=state.coach_commands,
             )
         )
 

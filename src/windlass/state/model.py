@@ -288,6 +288,7 @@ class RunState(Struct, frozen=True, kw_only=True):
     """The tasks that a person wants in this stretch of the run; none: all of the plan."""
     sandbox: Level
     metered: bool = False
+    coach_commands: bool = True
     base: str
     base_branch: str | None
     base_moved_to: str | None = None

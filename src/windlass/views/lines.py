@@ -13,6 +13,9 @@ WIDTH = 100
 UNCHECKED = "unchecked: no checks anywhere, so nothing but the agents' word says the work is right"
 
 
+NO_COMMANDS = "the Coach runs no commands here: this sandbox cannot keep them from speaking for it"
+
+
 class Line(Struct, frozen=True):
     """A word that says what happened, whom it happened to, and what there is to say of it."""
 
@@ -37,6 +40,11 @@ def is_unchecked(state: RunState) -> bool:
 def unchecked(state: RunState) -> tuple[str, ...]:
     """The warning where there is none, for a line's details."""
     return (UNCHECKED,) if is_unchecked(state) else ()
+
+
+def warnings(state: RunState) -> tuple[str, ...]:
+    """What a run begins with that a person should know of, for a line's details."""
+    return (*unchecked(state), *(() if state.coach_commands else (NO_COMMANDS,)))
 
 
 def tally(results: tuple[e.CheckResult, ...]) -> str:

@@ -24,8 +24,8 @@ from windlass.views.words import money, one_line, plural, tokens
 # fmt: off
 WORDS = (
     "ABANDONED", "ABORT", "ADOPTED", "AGAIN", "ANSWER", "BASE", "CHECKS", "COACH", "CONFLICT",
-    "DONE", "E2E", "FAILED", "GIVEN", "GO", "LAND", "LANDED", "LIMIT", "NEEDS YOU", "NOT MOVED",
-    "PAUSE", "PLAN", "PLAYER", "RECOVERED", "RESET", "RESUME", "RETURNED", "STAGE", "START", "STOP",
+    "DONE", "E2E", "FAILED", "GIVEN", "GO", "LAND", "LANDED", "LIMIT", "NEEDS YOU", "NETWORK",
+    "NOT MOVED", "PAUSE", "PLAN", "PLAYER", "RECOVERED", "RESET", "RESUME", "RETURNED", "STAGE", "START", "STOP",
     "STOPPED", "TAKEN", "VERIFY", "WAIT",
 )
 # fmt: on

@@ -3,7 +3,7 @@
 from windlass.events import model as e
 from windlass.state import RunState
 from windlass.views import network
-from windlass.views.lines import Line, flaky, not_passed, quoted, tally, unchecked
+from windlass.views.lines import Line, flaky, not_passed, quoted, tally, warnings
 from windlass.views.tree import position, verified
 from windlass.views.words import one_line, plural
 
@@ -27,12 +27,12 @@ def _of_course(event: e.RunEvent, state: RunState) -> Line | None:
                 "START",
                 f"{state.plan.title} · {plural(len(state.tasks), 'task')}"
                 f" · run {event.run} · from {event.base[:10]} · sandbox {event.sandbox}",
-                unchecked(state),
+                warnings(state),
             )
         case e.RunResumed():
             found = verified(state, event.found)
             told = ("Verified:", *(f"- {line}" for line in found)) if found else ()
-            return Line("RESUME", _resumed(state), (*told, *unchecked(state)))
+            return Line("RESUME", _resumed(state), (*told, *warnings(state)))
         case e.RunRecovered():
             return Line("RECOVERED", "all before this is what git alone shows of it", event.notes)
         case e.PlanRevised():

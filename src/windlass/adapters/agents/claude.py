@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.limits import bounded, overrun
-from windlass.adapters.sandbox.model import Box, Sandbox
+from windlass.adapters.sandbox.model import Box, Sandbox, may_run_commands
 from windlass.adapters.sandbox.ways_out import METER_URL
 from windlass.events.model import Failure
 from windlass.events.review import schema
@@ -179,14 +179,6 @@ class ClaudeAgent:
             role=brief.role,
         )
 
-    def runs_commands(self, role: str) -> bool:
-        """Tell whether an agent of this role may run commands here.
-
-        A Coach may not where they could speak for it, unless no walls at all were asked for.
-        """
-        kept = bool(self._sandbox.launcher) or self._sandbox.level == "none"
-        return role != "coach" or kept
-
     def _hosts(self) -> tuple[str, ...]:
         """Where its model answers, unless that is the meter, which every agent's box has."""
         address = urlsplit(self._credentials.get("ANTHROPIC_BASE_URL", PROVIDER))
@@ -220,7 +212,7 @@ class ClaudeAgent:
 
     def _flags(self, brief: Brief) -> tuple[str, ...]:
         # One word each, so that no value can be taken for a flag of its own.
-        off = (*ELSEWHERE, *(() if self.runs_commands(brief.role) else COMMANDS))
+        off = (*ELSEWHERE, *(() if may_run_commands(self._sandbox, brief.role) else COMMANDS))
         flags = (
             *FLAGS,
             f"--disallowedTools={','.join(dict.fromkeys(off))}",

@@ -103,3 +103,11 @@ class Sandbox(Protocol):
         Empty where what a program runs cannot be kept from the program.
         """
         ...
+
+
+def may_run_commands(sandbox: Sandbox, role: str) -> bool:
+    """Tell whether an agent of this role may run commands in this sandbox.
+
+    A Coach may not where they could speak for it, unless no walls at all were asked for.
+    """
+    return role != "coach" or bool(sandbox.launcher) or sandbox.level == "none"

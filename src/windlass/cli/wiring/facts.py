@@ -57,6 +57,7 @@ def started(
     level: Level,
     *,
     metered: bool = False,
+    coach_commands: bool = True,
     only: tuple[str, ...] = (),
     estimates: Mapping[str, float] = MappingProxyType({}),
 ) -> e.RunStarted:
@@ -71,6 +72,7 @@ def started(
         sandbox=level,
         version=__version__,
         metered=metered,
+        coach_commands=coach_commands,
         only=only,
         estimates=tuple(e.Estimate(task=id_, seconds=s) for id_, s in estimates.items()),
     )
@@ -82,6 +84,7 @@ def resumed(
     moved_to: str | None,
     *,
     metered: bool = False,
+    coach_commands: bool = True,
     only: tuple[str, ...] = (),
 ) -> e.RunResumed:
     """The first fact of a process that takes a run over."""
@@ -90,6 +93,7 @@ def resumed(
         settings=settings,
         sandbox=level,
         metered=metered,
+        coach_commands=coach_commands,
         base_moved_to=moved_to,
         only=only,
     )

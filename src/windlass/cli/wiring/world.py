@@ -25,6 +25,7 @@ from windlass.adapters.guard import Guard, GuardedAgent, GuardedChecks
 from windlass.adapters.inbox import FileInbox
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.leftovers import end_leftovers
+from windlass.adapters.sandbox.model import may_run_commands
 from windlass.cli.wiring.facts import facts_of_last_run
 from windlass.cli.wiring.guidance import said_to_agents
 from windlass.cli.wiring.metering import OwnMeter, employed, is_metered
@@ -101,6 +102,7 @@ class World:
         self._agent = agent
         by_proxy = agent is None and is_metered(project.credentials())
         self.metered = by_proxy or isinstance(agent, OwnMeter)
+        self.coach_commands = agent is not None or may_run_commands(self.sandbox, "coach")
         self._guard: Guard | None = None
         if self.sandbox.level == "checkout":
             self._guard = Guard(project.origin, (*project.own_files(plan_id), *writes))
