@@ -18,7 +18,7 @@ from windlass.events import model as e
 from windlass.plan import Plan, Stage, Task, validated
 from windlass.ports import Message
 from windlass.scheduler.people import spoken
-from windlass.settings import Settings
+from windlass.settings import SandboxSettings, Settings
 from windlass.testing.agents import ScriptedAgent
 from windlass.testing.memory import Files, MemoryInbox, Play
 from worlds import World, plan_of, with_policy, writes
@@ -174,6 +174,15 @@ def recovered(folder: Path) -> list[bytes]:
     return _records(plan)
 
 
+def refused(folder: Path) -> list[bytes]:
+    """A check asks for a host that it may not reach."""
+    desk, plan = _desk(folder)
+    ask = "python3 -c 'import urllib.request as u; u.urlopen(\"http://example.org\")' || true"
+    walled = Settings(checks=(ask,), sandbox=SandboxSettings(network=True))
+    quick_run(desk.repo, ScriptedAgent({"1.1": {"a": "1"}, "1.2": {"b": "1"}}), settings=walled)
+    return _records(plan)
+
+
 def _desk(folder: Path) -> tuple[Desk, Path]:
     """A repository with a plan of two tasks, and where its journal lies."""
     desk = Desk(folder)
@@ -200,5 +209,6 @@ STORIES: Mapping[Story, tuple[type[e.Event], ...]] = {
     by_hand: (e.TaskTaken, e.TaskGiven),
     adopted: (e.TaskAdopted,),
     recovered: (e.RunRecovered,),
+    refused: (e.HostsAsked,),
 }
 """Each with the kinds of facts that it is told for."""

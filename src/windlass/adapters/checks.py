@@ -84,7 +84,7 @@ class CommandChecks:
             file.write(f"$ {self._redactor.text(command)}\n")
         done = await processes.run(
             self._sandbox,
-            Box(checkout=checkout, network=self._network, env={"CI": "true"}),
+            Box(checkout=checkout, network=self._network, env={"CI": "true"}, role="check"),
             ("/bin/sh", "-c", command),
             timeout=self._timeout,
             tail=TAIL,

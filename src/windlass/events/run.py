@@ -131,7 +131,7 @@ class HostsAsked(Fact, frozen=True, kw_only=True):
     """What a box asked its proxy for that a person should know of."""
 
     role: str
-    """Who worked in it: setup, player, coach, or empty for a check."""
+    """Who worked in it: setup, player, coach or check."""
     task: str = ""
     reached: tuple[str, ...] = ()
     """Public hosts that setup of merged code reached; the run's agents may reach them too."""

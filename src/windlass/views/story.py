@@ -25,8 +25,8 @@ from windlass.views.words import money, one_line, plural, tokens
 WORDS = (
     "ABANDONED", "ABORT", "ADOPTED", "AGAIN", "ANSWER", "BASE", "CHECKS", "COACH", "CONFLICT",
     "DONE", "E2E", "FAILED", "GIVEN", "GO", "LAND", "LANDED", "LIMIT", "NEEDS YOU", "NETWORK",
-    "NOT MOVED", "PAUSE", "PLAN", "PLAYER", "RECOVERED", "RESET", "RESUME", "RETURNED", "STAGE", "START", "STOP",
-    "STOPPED", "TAKEN", "VERIFY", "WAIT",
+    "NOT MOVED", "PAUSE", "PLAN", "PLAYER", "RECOVERED", "RESET", "RESUME", "RETURNED", "STAGE",
+    "START", "STOP", "STOPPED", "TAKEN", "VERIFY", "WAIT",
 )
 # fmt: on
 """Every word that a line of the story may begin with."""
