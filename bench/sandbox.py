@@ -1,4 +1,4 @@
-"""What walls cost: one command in a box of a real run's, beside the same command without any.
+"""What walls cost: a command in a box, and an agent's box, beside the same command without any.
 
 Both go through what runs every check: started, attended, its output taken, all it left ended. They
 take turns, so that a noisy machine is noisy for both. The floor is the command by itself, started
@@ -23,7 +23,9 @@ from windlass.adapters.sandbox import Box, Sandbox
 from windlass.cli.wiring import Project
 from windlass.settings import SandboxSettings, Settings
 
-BOUND = 15.0
+BOUND, AGENT_BOUND, INNER_BOUND = 15.0, 60.0, 15.0
+"""Milliseconds: a command above a bare one, an agent's start above a command, and what a Coach runs
+above a command."""
 COMMAND = ("/bin/sh", "-c", "true")
 
 
@@ -33,8 +35,10 @@ def floor(folder: Path) -> float:
     return time.perf_counter() - begin
 
 
-async def boxed(sandbox: Sandbox, folder: Path) -> float:
+async def boxed(sandbox: Sandbox, folder: Path, *, agent: bool = False) -> float:
     box = Box(checkout=folder, network=False, env={"CI": "true"})
+    if agent:
+        box = replace(box, network=True, runs="sealed")
     begin = time.perf_counter()
     done = await processes.run(sandbox, box, COMMAND, timeout=60, tail=100)
     spent = time.perf_counter() - begin
@@ -42,12 +46,32 @@ async def boxed(sandbox: Sandbox, folder: Path) -> float:
     return spent
 
 
+async def inner(sandbox: Sandbox, folder: Path) -> float:
+    """One command of an agent's, started as its program does: ten, less the box around them."""
+    box = Box(checkout=folder, network=False, runs="sealed")
+    launch = " ".join((*sandbox.launcher, "true"))
+    begin = time.perf_counter()
+    script = ("/bin/sh", "-c", f"for i in 1 2 3 4 5 6 7 8 9 10; do {launch}; done")
+    done = await processes.run(sandbox, box, script, timeout=60, tail=100)
+    spent = time.perf_counter() - begin
+    assert done.exit_code == 0, done.output
+    return spent / 10
+
+
 async def measure(
     bare: Sandbox, walled: Sandbox, folder: Path, rounds: int
 ) -> dict[str, list[float]]:
-    taken: dict[str, list[float]] = {"floor": [], "bare": [], "sandboxed": []}
+    taken: dict[str, list[float]] = {
+        name: [] for name in ("floor", "bare", "sandboxed", "agent's box", "in an agent")
+    }
     for number in range(rounds + 3):
-        row = (floor(folder), await boxed(bare, folder), await boxed(walled, folder))
+        row = (
+            floor(folder),
+            await boxed(bare, folder),
+            await boxed(walled, folder),
+            await boxed(walled, folder, agent=True),
+            await inner(walled, folder),
+        )
         if number >= 3:  # noqa: PLR2004  the first ones look at the host and fill caches
             for values, spent in zip(taken.values(), row, strict=True):
                 values.append(spent * 1000)
@@ -78,10 +102,17 @@ def main() -> int:
     print(f"{'':12}" + "".join(f"{name:>12}" for name, _ in shown))
     for name, values in taken.items():
         print(f"{name:12}" + "".join(f"{measured(values):>9.1f} ms" for _, measured in shown))
-    above = statistics.median(taken["sandboxed"]) - statistics.median(taken["bare"])
-    held = above <= BOUND
-    print(f"{'above bare':12}{above:>9.1f} ms")
-    print(f"bound {BOUND:g} ms: {'held' if held else 'BROKEN'}")
+    middle = {name: statistics.median(values) for name, values in taken.items()}
+    held = True
+    for name, below, bound in (
+        ("sandboxed", "bare", BOUND),
+        ("agent's box", "sandboxed", AGENT_BOUND),
+        ("in an agent", "floor", INNER_BOUND),
+    ):
+        above = middle[name] - middle[below]
+        held = held and above <= bound
+        word = "held" if above <= bound else "BROKEN"
+        print(f"{name} above {below}: {above:.1f} ms, bound {bound:g} ms: {word}")
     return int(not held)
 
 
