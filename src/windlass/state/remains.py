@@ -137,6 +137,8 @@ class Remains(Struct, frozen=True, kw_only=True):
     """All that git shows of a run."""
 
     run: str
+    order: int = 0
+    """The run's place among the runs of its plan; 0 for a run of a version that did not count."""
     began: e.RunStarted | None
     told: tuple[Told, ...]
     told_until: int = 0
@@ -155,6 +157,12 @@ class Remains(Struct, frozen=True, kw_only=True):
     def merges(self) -> tuple[Made, ...]:
         """What the tip has beyond the base, first parents only, oldest first."""
         return chain(self.commits, self.base, self.tip) or ()
+
+    @property
+    def age(self) -> tuple[int, datetime, datetime]:
+        """Sorts runs of one plan, oldest first: by place, and by time where none was counted."""
+        base = self.commits[self.base].at
+        return self.order, self.began.at if self.began is not None else base, self.at
 
     @property
     def at(self) -> datetime:

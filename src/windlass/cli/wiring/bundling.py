@@ -35,10 +35,9 @@ class Found(Struct, frozen=True, kw_only=True):
 def found(project: Project, plan_id: str) -> Found:
     """All there is of one plan; what cannot be read is said, and is no reason to give up."""
     journal, trouble = _journal(project, plan_id)
-    runs = project.folders(plan_id).home / "runs"
-    newest = max(_folders(runs), key=lambda folder: folder.stat().st_mtime, default=None)
-    if newest is None:
+    if not (folders := project.run_folders(plan_id)):
         return Found(journal=journal, trouble=trouble)
+    newest = folders[-1]
     return Found(
         journal=journal,
         trouble=trouble,
@@ -97,10 +96,6 @@ def _decoded(payload: bytes) -> Any:
     except (msgspec.MsgspecError, UnicodeError):
         return {"type": "unreadable", "length": len(payload)}
     return record.get("event", record)
-
-
-def _folders(parent: Path) -> list[Path]:
-    return [path for path in parent.glob("*") if path.is_dir()]
 
 
 def _json(path: Path) -> Any:

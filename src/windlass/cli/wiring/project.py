@@ -19,7 +19,7 @@ from windlass.adapters.git import inspect
 from windlass.adapters.git.dress import SHOWN
 from windlass.adapters.git.excludes import kept_folders
 from windlass.adapters.git.inspect import Base
-from windlass.adapters.git.layout import Folders, Refs
+from windlass.adapters.git.layout import Folders, Refs, orders
 from windlass.adapters.git.prepared import Prepared, is_ready
 from windlass.adapters.git.stats import changes
 from windlass.adapters.git.store import Origin
@@ -111,10 +111,19 @@ class Project:
 
     def state_file(self, plan_id: str) -> Progress | None:
         """The newest state.json: what is left to show of a journal that cannot be read."""
-        files = sorted(
-            self.folders(plan_id).home.glob("runs/*/state.json"), key=lambda p: p.stat().st_mtime
-        )
+        files = [folder / "state.json" for folder in self.run_folders(plan_id)]
+        files = [path for path in files if path.exists()]
         return msgspec.json.decode(files[-1].read_bytes(), type=Progress) if files else None
+
+    def run_folders(self, plan_id: str) -> list[Path]:
+        """The folders of the plan's runs, the newest last, by the order that git pins."""
+        places: dict[str, int] = {}
+        with suppress(WindlassError):
+            pins = self.git("for-each-ref", "--format=%(refname)", f"refs/windlass/{plan_id}/")
+            places = orders(pins.split(), plan_id)
+        found = (path for path in (self.folders(plan_id).home / "runs").glob("*") if path.is_dir())
+        # Only runs of earlier versions have no place; of those the clock is all there is.
+        return sorted(found, key=lambda path: (places.get(path.name, 0), path.stat().st_mtime_ns))
 
     def live_pid(self, plan_id: str) -> int | None:
         """The process that runs the plan now, if any."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from windlass.adapters.files import fsync_dir, remove_durably
 from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.order import is_newest, next_order
 from windlass.adapters.git.reconcile import displaced_tip, forgotten_pin, remove_stale_locks
 from windlass.adapters.git.remains import pinned_runs, remains_of
 from windlass.adapters.git.store import Store
@@ -95,7 +96,7 @@ class Recovering:
         """
         refs = Refs(self._plan_id, remains.run)
         remove_stale_locks(self._store, refs)
-        anyio.run(self._put_tip, refs, remains.tip)
+        anyio.run(self._put_pins, refs, remains)
         state_file = self._folders.run(remains.run) / "state.json"
         aside = self._set_aside()
         # It was made from another journal, and would make this one look cut short.
@@ -108,9 +109,12 @@ class Recovering:
         tell(self._project, state, len(entries), notice)
         return aside
 
-    async def _put_tip(self, refs: Refs, tip: str) -> None:
-        now = (await self._store.pins(refs.tip)).get(refs.tip)
+    async def _put_pins(self, refs: Refs, remains: Remains) -> None:
+        """Put the tip where it stood, and the run behind all others: the journal is its own now."""
+        tip, now = remains.tip, (await self._store.pins(refs.tip)).get(refs.tip)
         try:
+            if not await is_newest(self._store, refs):
+                await self._store.pin({await next_order(self._store, refs): remains.base})
             if now is None:
                 await self._store.pin({refs.tip: tip})
             elif now != tip:
