@@ -14,6 +14,7 @@ from typing import Any, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
+from windlass.adapters.files import open_to_read
 from windlass.errors import ConfigError
 from windlass.settings import Settings
 
@@ -108,7 +109,9 @@ def _table(told: Any, *names: str) -> dict[str, Any] | None:
 
 def _read(path: Path) -> str:
     try:
-        content = path.read_bytes()
+        # A pipe would wait for ever; a link is the user's own, and read like any file.
+        with open_to_read(Path(os.path.realpath(path, strict=True))) as file:
+            content = file.read()
     except OSError as error:
         told = f"{path.name} cannot be read: {error.strerror or error}"
         raise ConfigError(told, hint="mend or remove it") from None

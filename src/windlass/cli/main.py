@@ -148,6 +148,8 @@ def code_of(command: Callable[[], Any]) -> int:
     except _Unread:
         return 0
     except OSError as error:
+        if hasattr(error, "exit_code"):  # one of Windlass's own, with a cure of its own
+            return _explained(error)
         where = f": {error.filename}" if error.filename else ""
         cure = "mend that, and call it again; nothing recorded is lost"
         return _said(f"{error.strerror or error}{where}; {cure}", 4)

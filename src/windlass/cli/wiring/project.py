@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from windlass.adapters.activity import heard_after
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.disk import Trouble, trouble
-from windlass.adapters.files import make_folder, read_plainly, write_durably
+from windlass.adapters.files import make_folder, read_plainly, refuse_unsafe, write_durably
 from windlass.adapters.git import inspect
 from windlass.adapters.git.dress import SHOWN
 from windlass.adapters.git.excludes import kept_folders
@@ -238,21 +238,24 @@ class Project:
 
     def write(self, name: str, text: str) -> None:
         """Put a file into the user's checkout, which only happens at their word."""
-        make_folder((self.root / name).parent)
-        write_durably(self.root / name, text)
+        path = self.root / name
+        if path.parent != self.root:
+            make_folder(path.parent, inside=self.root)
+        write_durably(path, text, inside=self.root)
 
     def read(self, name: str) -> str | None:
         """A small text file of the user's checkout; None for whatever else is there, or nothing."""
-        return read_plainly(self.root / name) if self._is_inside(name) else None
+        return read_plainly(self.root / name, inside=self.root)
 
     def is_free(self, name: str) -> bool:
         """Whether a file could be made there, in the checkout itself and in nobody's place."""
-        return not os.path.lexists(self.root / name) and self._is_inside(name)
-
-    def _is_inside(self, name: str) -> bool:
-        """Whether no link on the way leads out of the checkout."""
-        folder = Path(os.path.realpath((self.root / name).parent))
-        return folder.is_relative_to(os.path.realpath(self.root))
+        if os.path.lexists(self.root / name):
+            return False
+        try:
+            refuse_unsafe(self.root / name, inside=self.root)
+        except OSError:
+            return False
+        return True
 
     def prepared_for(self, workspace: Path) -> str | None:
         """The run that a workspace was last made ready for, where it says so."""
@@ -263,7 +266,7 @@ class Project:
 
     def continue_here(self) -> dict[str, str]:
         """What is there of the files that say where a paused run stands, by their paths."""
-        found = ((path, read_plainly(self.root / path)) for path in CONTINUE_HERE)
+        found = ((path, read_plainly(self.root / path, inside=self.root)) for path in CONTINUE_HERE)
         return {path: text for path, text in found if text is not None}
 
     def plan_files(self) -> PlanFiles:
@@ -272,10 +275,10 @@ class Project:
 
     def make_home(self) -> None:
         """Windlass's own folder, which the user's git is not to see."""
-        make_folder(self.home)
+        make_folder(self.home, inside=self.root)
         ignore = self.home / ".gitignore"
-        if not ignore.exists():
-            write_durably(ignore, "*\n")
+        if not os.path.lexists(ignore):
+            write_durably(ignore, "*\n", inside=self.root)
 
     @contextmanager
     def holding(self, plan_id: str) -> Generator[SqliteJournal]:
