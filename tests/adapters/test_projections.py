@@ -148,7 +148,7 @@ async def test_what_cannot_be_written_is_said_once_and_the_run_goes_on(tmp_path,
         projections.show(state, seq)
         projections.flush()
     [notice] = desk.notices
-    assert notice.startswith("state.json cannot be written from here on: ")
+    assert notice.startswith("deep/state.json cannot be written from here on: ")
 
 
 async def test_an_edit_that_cannot_be_put_aside_is_not_written_over(tmp_path, state):
@@ -195,7 +195,7 @@ async def test_where_nothing_can_be_remembered_nothing_is_written(tmp_path, stat
     projections.show(state, 1)
     projections.flush()
     [notice] = desk.notices
-    assert notice.startswith("projected.json cannot be written from here on: ")
+    assert notice.startswith("run/projected.json cannot be written from here on: ")
     assert not desk.file.exists()
     desk.memory.rmdir()
     projections.close()
@@ -248,7 +248,7 @@ async def test_a_link_is_said_with_its_cure_and_nothing_is_written_through_it(tm
     assert desk.file.is_symlink()
     [notice] = desk.notices
     assert notice == (
-        "state.json cannot be written from here on: deep/state.json is a link, and Windlass neither"
-        " reads nor writes through one; remove it, or put a plain file in its place"
+        "deep/state.json cannot be written from here on: deep/state.json is a link, and Windlass"
+        " neither reads nor writes through one; remove it, or put a plain file in its place"
     )
     assert sorted(each.name for each in desk.file.parent.iterdir()) == ["state.json"]

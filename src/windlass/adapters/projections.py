@@ -147,7 +147,8 @@ class Projections:
             self._unwritable.add(path)
             if path not in self._said:
                 self._said.add(path)
-                self._notice(f"{path.name} cannot be written from here on: {error.strerror}")
+                name = path.relative_to(self._inside)
+                self._notice(f"{name} cannot be written from here on: {error.strerror}")
 
     def _look_for_edit(self, path: Path, there: str | None, *, shared: bool) -> None:
         ours = self._hashes.get(str(path))
