@@ -230,6 +230,42 @@ def test_a_tip_that_was_put_back_under_a_good_journal_is_refused_and_recovered(s
     assert stage.status()["metrics"]["completed"] == 2
 
 
+def test_status_says_that_git_was_restored_from_an_older_copy(stage: Lost, tmp_path: Path):
+    """Of the whole `.git`, as it was after the first merge: `.windlass` knows more than it."""
+    assert "older" not in stage.tell("status")[1]
+    newer = stage.repo / ".git"
+    merges = stage.git("rev-list", "--first-parent", "--merges", "refs/windlass/plan/r1/tip")
+    second, first = merges.split()
+    older = tmp_path / "older.git"
+    stage.git("clone", "-q", "--bare", "--no-local", "--single-branch", ".", str(older))
+    for name, commit in (("tip", first), ("base", "main")):
+        copied = f"+{stage.git('rev-parse', commit).strip()}:refs/windlass/plan/r1/{name}"
+        stage.git("--git-dir", str(older), "fetch", "-q", str(newer), copied)
+    (older / "config").write_text((newer / "config").read_text())
+    newer.rename(tmp_path / "newer.git")
+    older.rename(newer)
+    code, out, _ = stage.tell("status")
+    said = " ".join(out.split())
+    assert code == 0
+    assert f"git is older than the journal: it lacks the merge of 1.2 ({second[:10]})" in said
+    assert "windlass recover plan" in said
+    code, out, err = stage.tell("status", "plan", "--json")
+    assert json.loads(out)["run"] == "r1"
+    assert "plan: git is older than the journal" in err
+    stage.git("update-ref", "-d", "refs/windlass/plan/r1/tip")
+    assert "windlass run plan --restart" in " ".join(stage.tell("status")[1].split())
+    shutil.rmtree(newer)
+    (tmp_path / "newer.git").rename(newer)
+    assert "older" not in stage.tell("status")[1]
+
+
+def test_status_says_that_the_tip_was_put_back(stage: Lost):
+    stage.git("update-ref", "refs/windlass/plan/r1/tip", "main")
+    said = " ".join(stage.tell("status")[1].split())
+    assert "git is older than the journal: refs/windlass/plan/r1/tip stands at" in said
+    assert "windlass recover plan" in said
+
+
 def test_nothing_in_git_is_said(tmp_path: Path):
     stage = Lost(tmp_path, "http://127.0.0.1:9")
     stage.build({"plan.md": plans.plan_text(plans.SEQUENCE)})
