@@ -43,7 +43,14 @@ def quick_run(
     with project.holding(plan.id) as journal:
         before = None if anew else newest(list(journal.read()))
         world = World(
-            project, plan.id, run, settings, journal, agent=agent, writes=writes(plan), notice=notice
+            project,
+            plan.id,
+            run,
+            settings,
+            journal,
+            agent=agent,
+            writes=writes(plan),
+            notice=notice,
         )
         level = world.sandbox.level
         first = (

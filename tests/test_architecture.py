@@ -82,9 +82,7 @@ _CALLS = {
     "shutil": "copy copy2 copyfile copytree move rmtree",
     "tempfile": "mkdtemp mkstemp NamedTemporaryFile TemporaryDirectory",
 }
-_METHODS = frozenset(
-    "write_text write_bytes mkdir touch rename unlink rmdir symlink_to hardlink_to chmod".split()
-)
+_METHODS = "write_text write_bytes mkdir touch rename unlink rmdir symlink_to hardlink_to chmod"
 _ELSEWHERE = {
     # Folders that are made anew below Windlass's own, in which no agent has worked yet, or that
     # are Windlass's alone: indexes, throwaway checkouts, what setup commands made.
@@ -147,7 +145,7 @@ def _writes(tree: ast.AST) -> set[str]:
             found |= {f"{holder}.{name}"} if name in _CALLS[holder].split() else set()
         elif name == "open" and _opens_to_write(node, method=bool(holder)):
             found.add("open")
-        elif holder and name in _METHODS:
+        elif holder and name in _METHODS.split():
             found.add(name)
     return found
 
@@ -155,11 +153,13 @@ def _writes(tree: ast.AST) -> set[str]:
 def _opens_to_write(node: ast.Call, *, method: bool) -> bool:
     modes = [*node.args[0 if method else 1 :], *(each.value for each in node.keywords)]
     texts = [each.value for each in modes if isinstance(each, ast.Constant)]
-    return any(isinstance(text, str) and re.fullmatch("[rwaxbt+]*[wax+][bt+]*", text) for text in texts)
+    return any(
+        isinstance(text, str) and re.fullmatch("[rwaxbt+]*[wax+][bt+]*", text) for text in texts
+    )
 
 
 def test_what_windlass_writes_goes_through_one_door():
-    """A link that a task commits leads nowhere: nothing else opens a file of a checkout to write."""
+    """A link that a task commits leads nowhere: nothing else opens a file to write it."""
     found: dict[str, set[str]] = {}
     for path in SOURCES:
         name = path.relative_to(ROOT / "src/windlass").as_posix()

@@ -34,7 +34,7 @@ GITS = (
     ".git::$INDEX_ALLOCATION",
     ".git:x",
 )
-"""Names that some file system takes for `.git`: marks are passed over, dots dropped, case folded."""
+"""Names that some file system takes for `.git`: it drops marks and dots, or folds the case."""
 
 BASE = {"README": "hello\n", "src/a": "a\n", "src/b": "b\n", "run": "#!/bin/sh\n"}
 pytestmark = pytest.mark.anyio
@@ -296,7 +296,9 @@ class TestRefusals:
         self, user: User, name: str, place: str, kind: str
     ):
         run, workspace = await prepared(user)
-        write(workspace, {f"{place}{name}/hooks/x" if kind == "folder" else f"{place}{name}": "x\n"})
+        write(
+            workspace, {f"{place}{name}/hooks/x" if kind == "folder" else f"{place}{name}": "x\n"}
+        )
         reason = await refused(run)
         assert "makes a repository inside the repository; remove that .git" in reason
         path = workspace / place / name

@@ -246,4 +246,4 @@ def test_a_pipe_in_the_place_of_the_configuration_waits_for_no_one(tmp_path: Pat
     os.mkfifo(desk.repo / "windlass.toml")
     answer = desk.call("run", "plan.md", "--yes")
     assert answer.code == 2
-    assert "windlass.toml cannot be read: windlass.toml is a pipe" in answer.err
+    assert "windlass.toml is no plain file; mend or remove it" in answer.err

@@ -243,4 +243,5 @@ def test_runs_are_sorted_by_their_place_and_only_without_one_by_a_clock():
     unpinned = replace(of_old, began=None)
     counted = replace(of_old, order=1, began=replace(began(), at=NOON - timedelta(days=9)))
     assert sorted([counted, later, of_old], key=lambda each: each.age) == [of_old, later, counted]
-    assert unpinned.age == (0, BASE.at, BASE.at)
+    assert unpinned.age == (0, BASE.at.timestamp(), BASE.at.timestamp())
+    assert counted.age == replace(counted, began=None).age, "no clock is looked at"

@@ -46,7 +46,7 @@ _KINDS = {
 
 
 class _Way(NamedTuple):
-    """How a path is reached: from a folder that is trusted, by names of which none may be a link."""
+    """How a path is reached: from a trusted folder, by names of which none may be a link."""
 
     top: Path
     names: tuple[str, ...]
@@ -119,19 +119,24 @@ def open_plain(path: Path, flags: int, *, inside: Path | None = None) -> int:
         except OSError as error:
             raise _explained(error, folder, way, way.names) from None
     try:
-        found = os.fstat(fd)
-        _refuse_special(found, way, way.names)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if flags & (os.O_WRONLY | os.O_RDWR) and found.st_nlink > 1:
-            raise UnsafePath(
-                f"{way.told()} has another name elsewhere (a hard link), which would change too",
-                hint="remove it; Windlass makes its own",
-            )
+        _refuse_opened(os.fstat(fd), way, writing=bool(flags & (os.O_WRONLY | os.O_RDWR)))
     except BaseException:
         os.close(fd)
         raise
     return fd
+
+
+def _refuse_opened(found: os.stat_result, way: _Way, *, writing: bool) -> None:
+    """Raise where what was opened is no plain file of one name."""
+    _refuse_special(found, way, way.names)
+    if stat.S_ISDIR(found.st_mode):
+        where = str(way.top.joinpath(*way.names))
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), where)
+    if writing and found.st_nlink > 1:
+        raise UnsafePath(
+            f"{way.told()} has another name elsewhere (a hard link), which would change too",
+            hint="remove it; Windlass makes its own",
+        )
 
 
 def open_to_append(path: Path, *, inside: Path | None = None) -> BinaryIO:
@@ -141,7 +146,7 @@ def open_to_append(path: Path, *, inside: Path | None = None) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def open_to_read(path: Path, *, inside: Path | None = None) -> Generator[BinaryIO]:
+def open_to_read(path: Path, *, inside: Path | None = None) -> Generator[io.BufferedReader]:
     """A plain file's content; raises OSError for a link, a pipe, or nothing."""
     with os.fdopen(open_plain(path, os.O_RDONLY, inside=inside), "rb") as file:
         yield file
@@ -216,7 +221,7 @@ def _opened(way: _Way, names: tuple[str, ...], *, make: bool = False) -> Generat
     with contextlib.ExitStack() as held:
         at = os.open(way.top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         held.callback(os.close, at)
-        for count, name in enumerate(names, 1):
+        for count in range(1, len(names) + 1):
             flags = _WAY if count < len(names) else _FOLDER
             at = _step(way, names[:count], at, flags, make=make)
             held.callback(os.close, at)

@@ -112,16 +112,8 @@ class Projections:
         if newest is None:
             return
         self._last = newest
-        due: dict[Path, Shown] = {}
-        for path, shown in self._render(*newest).items():
-            there = self._hash_of(path)
-            with self._going_on_without(path):
-                if shown.trouble is not None:
-                    raise shown.trouble
-                if not shown.gives_way:
-                    self._look_for_edit(path, there, shared=shown.shared)
-            if path not in self._unwritable and there != _hash(shown.text):
-                due[path] = shown
+        rendered = self._render(*newest).items()
+        due = {path: shown for path, shown in rendered if self._is_due(path, shown)}
         with self._going_on_without(self._memory):
             self._remember(due)
         if self._memory in self._unwritable:
@@ -133,6 +125,16 @@ class Projections:
                 else:
                     make_folder(path.parent, inside=self._inside)
                     self._write(path, shown.text)
+
+    def _is_due(self, path: Path, shown: Shown) -> bool:
+        """Whether the file is to be written: it is not so yet, and nothing speaks against it."""
+        there = self._hash_of(path)
+        with self._going_on_without(path):
+            if shown.trouble is not None:
+                raise shown.trouble
+            if not shown.gives_way:
+                self._look_for_edit(path, there, shared=shown.shared)
+        return path not in self._unwritable and there != _hash(shown.text)
 
     def _write(self, path: Path, content: str | bytes) -> None:
         # Half-written, it would lie about among the user's own files.
@@ -189,9 +191,9 @@ class Projections:
 
 
 def _read(memory: Path, inside: Path) -> dict[str, tuple[str, ...]]:
-    with contextlib.suppress(OSError, msgspec.MsgspecError):
-        with open_to_read(memory, inside=inside) as file:
-            return msgspec.json.decode(file.read(), type=dict[str, tuple[str, ...]])
+    errors = (OSError, msgspec.MsgspecError)
+    with contextlib.suppress(*errors), open_to_read(memory, inside=inside) as file:
+        return msgspec.json.decode(file.read(), type=dict[str, tuple[str, ...]])
     return {}
 
 

@@ -14,7 +14,6 @@ from typing import Any, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from windlass.adapters.files import open_to_read
 from windlass.errors import ConfigError
 from windlass.settings import Settings
 
@@ -109,9 +108,10 @@ def _table(told: Any, *names: str) -> dict[str, Any] | None:
 
 def _read(path: Path) -> str:
     try:
-        # A pipe would wait for ever; a link is the user's own, and read like any file.
-        with open_to_read(Path(os.path.realpath(path, strict=True))) as file:
-            content = file.read()
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # A pipe would wait for ever; a link is the user's own, and read like any file.
+            raise ConfigError(f"{path.name} is no plain file", hint="mend or remove it")
+        content = path.read_bytes()
     except OSError as error:
         told = f"{path.name} cannot be read: {error.strerror or error}"
         raise ConfigError(told, hint="mend or remove it") from None

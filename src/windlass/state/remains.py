@@ -159,10 +159,12 @@ class Remains(Struct, frozen=True, kw_only=True):
         return chain(self.commits, self.base, self.tip) or ()
 
     @property
-    def age(self) -> tuple[int, datetime, datetime]:
+    def age(self) -> tuple[float, ...]:
         """Sorts runs of one plan, oldest first: by place, and by time where none was counted."""
-        base = self.commits[self.base].at
-        return self.order, self.began.at if self.began is not None else base, self.at
+        if self.order:
+            return (self.order,)
+        began = self.began.at if self.began is not None else self.commits[self.base].at
+        return 0, began.timestamp(), self.at.timestamp()
 
     @property
     def at(self) -> datetime:

@@ -97,7 +97,7 @@ class Cleaning:
         await Linked(self._store).take_off(folder)
 
     async def pins_in_branches(self, refs: Refs, tip: str) -> dict[str, str]:
-        """The run's pins, but for base, tip and order, that a branch of the user's holds with its tip."""
+        """The run's pins that a branch of the user's holds with its tip; base, tip, order stay."""
         heads = await self._store.refs(
             "for-each-ref", "--format=%(refname)", f"--contains={tip}", "refs/heads/"
         )

@@ -24,8 +24,8 @@ from windlass.adapters.git.handwork import introduce
 from windlass.adapters.git.landing import Branches, Ours, none_is_ours
 from windlass.adapters.git.layout import Folders, Refs, is_order
 from windlass.adapters.git.merges import Merges
-from windlass.adapters.git.order import next_order
 from windlass.adapters.git.occupied import is_occupied
+from windlass.adapters.git.order import next_order
 from windlass.adapters.git.pool import Pool
 from windlass.adapters.git.prepared import Prepared, is_ready, note_of
 from windlass.adapters.git.removal import remove

@@ -60,9 +60,7 @@ def _resets(headers: Mapping[str, str]) -> Iterator[datetime]:
             yield end
 
 
-def _delay(
-    value: str, now: datetime, counted: Callable[[datetime], datetime]
-) -> datetime | None:
+def _delay(value: str, now: datetime, counted: Callable[[datetime], datetime]) -> datetime | None:
     """`retry-after`: seconds, or a date in HTTP's words."""
     try:
         seconds = timedelta(seconds=float(value))

@@ -104,8 +104,8 @@ def why_git_is_older(project: Project, state: RunState) -> str | None:
         what = f"it lacks {shown}"
     again = f"recover {refs.plan}" if tip else f"run {refs.plan} --restart"
     return (
-        f"git is older than the journal: {what}. Was .git restored from a copy? Bring the newer one "
-        f"back, or go on from what git has: windlass {again}"
+        f"git is older than the journal: {what}. Was .git restored from a copy? Bring the newer "
+        f"one back, or go on from what git has: windlass {again}"
     )
 
 

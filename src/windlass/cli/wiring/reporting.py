@@ -55,9 +55,9 @@ def write_named(root: Path | None, path: Path, data: bytes, *, mode: int | None 
     if path.is_dir():
         raise BadInput(f"{path} is a folder", hint="name a file")
     path = Path(os.path.abspath(path))  # noqa: PTH100  what a link makes of `..` must not count
-    for folder in reversed(path.parents) if root is not None else ():
+    for folder in reversed(path.parents):
         real = Path(os.path.realpath(folder))
-        if real.is_relative_to(root):
+        if root is not None and real.is_relative_to(root):
             write_durably(real / path.relative_to(folder), data, inside=root, mode=mode)
             return
     if path.exists() and not path.is_file():

@@ -171,4 +171,4 @@ def _concerns(event: str, args: tuple[object, ...], root: str) -> bool:
         return False
     names = [os.fsdecode(arg) for arg in args if isinstance(arg, str | bytes)]
     # A name without a folder is relative to a descriptor, and only Windlass's own files are.
-    return any(name.startswith(root) or not os.path.isabs(name) for name in names if name)
+    return any(name.startswith(root) or not Path(name).is_absolute() for name in names if name)
