@@ -5,6 +5,7 @@ import unicodedata
 
 import pytest
 
+from windlass.errors import RepositoryError, UnsafePath
 from windlass.plan.names import some, told
 from windlass.views.report.markup import harmless
 from windlass.views.words import one_line
@@ -39,3 +40,10 @@ def test_nothing_that_turns_letters_around_or_is_not_seen_reaches_a_screen():  #
         assert not set(shown) & set(FORMATS)
     assert not set(told(text)) & (set(FORMATS) - {"\u200c", "\u200d"})
     assert told("\u061cx") == "\\u061cx"
+
+
+def test_an_unsafe_path_tells_its_cure_also_to_those_who_know_only_the_systems_errors():
+    error = UnsafePath("state is a link", hint="remove it")
+    assert isinstance(error, OSError)
+    assert isinstance(error, RepositoryError)
+    assert error.strerror == str(error) == "state is a link; remove it"
