@@ -93,7 +93,10 @@ def run(folder: Path | None) -> float:
         return {(folder or Path()) / path: Shown(text) for path, text in made.items()}
 
     projections = Projections(
-        render, memory=(folder or Path()) / "memory.json", notice=lambda _text: None
+        render,
+        inside=folder or Path(),
+        memory=(folder or Path()) / "memory.json",
+        notice=lambda _text: None,
     )
 
     def observe(entry: e.Entry, state: RunState) -> None:

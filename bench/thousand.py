@@ -89,7 +89,7 @@ async def run(folder: Path, tasks: int, stages: int) -> tuple[Account, float]:
         shown = {folder / path: Shown(text) for path, text in files.items()}
         return {folder / "state.json": Shown(own), **shown}
 
-    projections = Projections(render, memory=folder / "projected.json", notice=print)
+    projections = Projections(render, inside=folder, memory=folder / "projected.json", notice=print)
     screen = PlainScreen(Nobody(), now=SystemClock().now)
 
     def observe(entry: e.Entry, state: RunState) -> None:

@@ -1,6 +1,7 @@
 """A real run without an agent program: real git, journal and files, a scripted agent in-process."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -33,6 +34,7 @@ def quick_run(
     run: str = "r1",
     settings: Settings | None = None,
     anew: bool = False,
+    notice: Callable[[str], None] = lambda _text: None,
 ) -> RunState:
     """Start that plan of the repository, or go on with it, unless it is to begin anew."""
     settings = settings or Settings()
@@ -40,7 +42,16 @@ def quick_run(
     plan = read_plan(project, plan_path)
     with project.holding(plan.id) as journal:
         before = None if anew else newest(list(journal.read()))
-        world = World(project, plan.id, run, settings, journal, agent=agent, writes=writes(plan))
+        world = World(
+            project,
+            plan.id,
+            run,
+            settings,
+            journal,
+            agent=agent,
+            writes=writes(plan),
+            notice=notice,
+        )
         level = world.sandbox.level
         first = (
             resumed(settings, level, None)

@@ -5,6 +5,7 @@ WindlassError
 │   ├── PlanError           a plan that cannot be understood, with file:line
 │   ├── ConfigError         a setting nobody knows, or out of its bounds
 │   └── RepositoryError     a repository Windlass cannot work in
+│       └── UnsafePath      a link or a special file where Windlass is to write or read
 ├── Unanswered              a question that nobody is there to answer: exit 3
 ├── Busy                    another run of this plan holds the lock: exit 5
 ├── Interrupted             a run that could not go on, and can be resumed: exit 4
@@ -64,6 +65,14 @@ class ConfigError(BadInput):
 
 class RepositoryError(BadInput):
     """A repository that Windlass cannot work in."""
+
+
+class UnsafePath(RepositoryError, OSError):
+    """A link or a special file where Windlass is to write or read; an OSError to who writes."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.strerror = str(self)
 
 
 class Unanswered(WindlassError):

@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,10 +16,17 @@ import pytest
 from windlass.adapters.files import (
     fsync_dir,
     make_folder,
+    open_plain,
+    open_to_append,
+    open_to_read,
+    read_plainly,
+    refuse_unsafe,
+    remove_durably,
     remove_unfinished,
     sync_all,
     write_durably,
 )
+from windlass.errors import UnsafePath
 
 WRITER = """
 import itertools, sys
@@ -120,17 +129,6 @@ def test_a_new_file_follows_the_umask(path: Path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_a_link_stays_a_link(path: Path, tmp_path: Path):
-    real = tmp_path / "elsewhere" / "real.json"
-    real.parent.mkdir()
-    real.write_text("old")
-    path.symlink_to("elsewhere/real.json")
-    write_durably(path, "new")
-    assert path.is_symlink()
-    assert real.read_text() == "new"
-    assert list(real.parent.iterdir()) == [real]
-
-
 def test_the_longest_name_can_be_written(tmp_path: Path):
     path = tmp_path / ("n" * 255)
     write_durably(path, "new")
@@ -184,3 +182,215 @@ def test_a_disk_that_cannot_be_synced_is_said(tmp_path: Path):
     sync_all(tmp_path, tmp_path / "..")
     with pytest.raises(OSError, match="No such file"):
         sync_all(tmp_path / "gone")
+
+
+class Trap:
+    """A repository beside a home with a file that no write may reach."""
+
+    def __init__(self, root: Path) -> None:
+        self.repo = root / "repository"
+        self.home = root / "home"
+        for folder in (self.repo / "state", self.home):
+            folder.mkdir(parents=True)
+        self.profile = self.home / ".profile"
+        self.profile.write_text("theirs\n")
+        self.target = self.repo / "state" / "other_state.json"
+
+    def write(self, text: str = "ours\n") -> None:
+        write_durably(self.target, text, inside=self.repo)
+
+    def held(self) -> dict[str, str]:
+        return {path.name: path.read_text() for path in self.home.iterdir()}
+
+
+THEIRS = {".profile": "theirs\n"}
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Trap:
+    return Trap(tmp_path)
+
+
+def plant_link(trap: Trap) -> None:
+    trap.target.symlink_to(trap.profile)
+
+
+def plant_relative_link(trap: Trap) -> None:
+    trap.target.symlink_to("../../home/.profile")
+
+
+def plant_link_inside(trap: Trap) -> None:
+    (trap.repo / "src.py").write_text("code")
+    trap.target.symlink_to(trap.repo / "src.py")
+
+
+def plant_dangling_link(trap: Trap) -> None:
+    trap.target.symlink_to(trap.home / "made-by-windlass")
+
+
+def plant_loop(trap: Trap) -> None:
+    trap.target.symlink_to(trap.target.name)
+
+
+def plant_folder_link(trap: Trap) -> None:
+    (trap.home / trap.target.name).symlink_to(trap.profile)
+    trap.target.parent.rmdir()
+    trap.target.parent.symlink_to(trap.home)
+    (trap.home / trap.target.name).unlink()
+
+
+def plant_dangling_folder_link(trap: Trap) -> None:
+    trap.target.parent.rmdir()
+    trap.target.parent.symlink_to(trap.home / "folder")
+
+
+def plant_pipe(trap: Trap) -> None:
+    os.mkfifo(trap.target)
+
+
+def plant_pipe_for_a_folder(trap: Trap) -> None:
+    trap.target.parent.rmdir()
+    os.mkfifo(trap.target.parent)
+
+
+def plant_socket(trap: Trap) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.open(trap.target.parent, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{here}/{trap.target.name}")
+        os.close(here)
+
+
+PLANTED = [
+    plant_link,
+    plant_relative_link,
+    plant_link_inside,
+    plant_dangling_link,
+    plant_loop,
+    plant_folder_link,
+    plant_dangling_folder_link,
+    plant_pipe,
+    plant_pipe_for_a_folder,
+    plant_socket,
+]
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_no_link_and_no_special_file_is_written_or_read_through(trap: Trap, plant):
+    plant(trap)
+    folder = trap.target.parent
+    before = folder.lstat().st_mode, sorted(os.listdir(folder)) if folder.is_dir() else None  # noqa: PTH208
+    doors = {
+        "write": trap.write,
+        "append": lambda: open_to_append(trap.target, inside=trap.repo),
+        "hold": lambda: open_plain(trap.target, os.O_RDWR | os.O_CREAT, inside=trap.repo),
+        "read": lambda: open_to_read(trap.target, inside=trap.repo).__enter__(),
+        "look": lambda: refuse_unsafe(trap.target, inside=trap.repo),
+        "folder": lambda: make_folder(trap.target / "deeper", inside=trap.repo),
+    }
+    for door in doors.values():
+        with pytest.raises(UnsafePath, match=r"state(/other_state\.json)? is a (link|pipe|socket)"):
+            door()
+    assert read_plainly(trap.target, inside=trap.repo) is None
+    after = folder.lstat().st_mode, sorted(os.listdir(folder)) if folder.is_dir() else None  # noqa: PTH208
+    assert after == before
+    assert trap.held() == THEIRS
+    assert not (trap.repo / "src.py").exists() or (trap.repo / "src.py").read_text() == "code"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
+def test_a_device_is_refused(trap: Trap):
+    try:
+        os.mknod(trap.target, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("no device can be made here")
+    with pytest.raises(UnsafePath, match="is a device"):
+        trap.write()
+
+
+def test_a_hard_link_is_replaced_and_its_other_name_is_as_it_was(trap: Trap):
+    trap.target.hardlink_to(trap.profile)
+    trap.write()
+    assert trap.target.read_text() == "ours\n"
+    assert trap.held() == THEIRS
+
+
+def test_a_hard_link_is_not_appended_to(trap: Trap):
+    trap.target.hardlink_to(trap.profile)
+    for flags in (os.O_WRONLY | os.O_APPEND, os.O_RDWR):
+        with pytest.raises(UnsafePath, match="another name"):
+            open_plain(trap.target, flags, inside=trap.repo)
+    assert trap.held() == THEIRS
+
+
+@pytest.mark.parametrize("name", ["..", "../home/.profile", "state/../../home/.profile"])
+def test_a_path_that_leaves_the_repository_is_refused(trap: Trap, name: str):
+    for path in (trap.repo / name, trap.profile):
+        with pytest.raises((UnsafePath, ValueError)):
+            write_durably(path, "ours", inside=trap.repo)
+    assert trap.held() == THEIRS
+
+
+def test_below_windlass_own_folder_no_link_is_followed_whoever_asks(trap: Trap):
+    own = trap.repo / ".windlass"
+    own.symlink_to(trap.home)
+    path = own / "plans" / "p" / "state.json"
+    for door in (
+        lambda: make_folder(path.parent),
+        lambda: write_durably(own / ".gitignore", "*"),
+        lambda: open_to_append(path),
+    ):
+        with pytest.raises(UnsafePath, match="is a link"):
+            door()
+    assert trap.held() == THEIRS
+
+
+def test_links_above_the_repository_are_the_users_own(trap: Trap, tmp_path: Path):
+    (tmp_path / "short").symlink_to(trap.repo)
+    write_durably(tmp_path / "short/state/a.json", "ours", inside=tmp_path / "short")
+    assert (trap.repo / "state/a.json").read_text() == "ours"
+
+
+def test_what_goes_is_the_link_and_not_what_it_names(trap: Trap):
+    plant_link(trap)
+    remove_durably(trap.target, inside=trap.repo)
+    remove_durably(trap.target, inside=trap.repo)
+    assert not os.path.lexists(trap.target)
+    assert trap.held() == THEIRS
+
+
+@pytest.mark.parametrize("where", ["file", "folder"])
+def test_a_link_that_is_swapped_in_while_windlass_writes_leads_nowhere(trap: Trap, where: str):
+    """A second thread puts the link there and takes it away for as long as there are writes."""
+    folder, over = trap.target.parent, threading.Event()
+    spare = trap.repo / "spare"
+
+    def swap() -> None:
+        while not over.is_set():
+            link = trap.repo / "link"
+            if where == "file":
+                link.symlink_to(trap.profile)
+                link.rename(trap.target)
+                trap.target.unlink(missing_ok=True)
+            else:
+                folder.rename(spare)
+                folder.symlink_to(trap.home)
+                folder.unlink()
+                spare.rename(folder)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    refused = written = 0
+    try:
+        for _ in range(600):
+            try:
+                trap.write()
+                written += 1
+            except FileNotFoundError:  # in the instant between two renames
+                continue
+            except UnsafePath:
+                refused += 1
+    finally:
+        over.set()
+        swapping.join()
+    assert trap.held() == THEIRS
+    assert written, "it was a race, and not one side only"

@@ -309,3 +309,18 @@ def test_a_collection_before_the_pin_takes_nothing(taken: Taken) -> None:
     taken.run.store.pin = collect_first  # the one moment in which nothing holds it
     made = taken.given()
     assert taken.user.git("rev-parse", f"{made.commit}^") == mine
+
+
+def test_a_name_that_is_git_to_some_file_system_is_refused_and_ends_no_run(taken: Taken) -> None:
+    name = ".g\u200cit"
+    mine = taken.commit({f"deep/{name}/hooks/x": "x\n"}, "Mine")
+    made = taken.give()
+    assert isinstance(made, Refused)
+    assert name in made.reason
+    shutil.rmtree(taken.path / "deep")
+    made = taken.give()
+    assert isinstance(made, Refused), "the commit has it still"
+    taken.git("rm", "-rq", "--cached", "deep")
+    taken.git("commit", "-q", "--amend", "--allow-empty", "-m", "Mine")
+    assert taken.git("rev-parse", "HEAD") != mine
+    assert isinstance(taken.give(), Snapshot)

@@ -16,6 +16,26 @@ from windlass.errors import GitFailed
 from windlass.ports import Refused
 from windlass.settings import WorkspaceSettings
 
+GITS = (
+    ".g\u200cit",
+    ".gi\u200dt",
+    "\u202e.git",
+    ".git\ufeff",
+    ".G\u2060IT",
+    ".gi\u00adt",
+    ".g\ufe0fit",
+    ".GIT",
+    ".git.",
+    ".git . ",
+    ".Git...",
+    "git~1",
+    "GIT~1",
+    "GIT~2",
+    ".git::$INDEX_ALLOCATION",
+    ".git:x",
+)
+"""Names that some file system takes for `.git`: it drops marks and dots, or folds the case."""
+
 BASE = {"README": "hello\n", "src/a": "a\n", "src/b": "b\n", "run": "#!/bin/sh\n"}
 pytestmark = pytest.mark.anyio
 
@@ -268,6 +288,22 @@ class TestRefusals:
         assert "deep/nested/.git" in await refused(run)
         (nested / ".git").unlink()
         assert "deep/nested/x" in user.files((await run.save("1.1")).commit)
+
+    @pytest.mark.parametrize("place", ["", "deep/nested/"])
+    @pytest.mark.parametrize("name", GITS)
+    @pytest.mark.parametrize("kind", ["folder", "file"])
+    async def test_a_name_that_is_git_to_some_file_system(
+        self, user: User, name: str, place: str, kind: str
+    ):
+        run, workspace = await prepared(user)
+        write(
+            workspace, {f"{place}{name}/hooks/x" if kind == "folder" else f"{place}{name}": "x\n"}
+        )
+        reason = await refused(run)
+        assert "makes a repository inside the repository; remove that .git" in reason
+        path = workspace / place / name
+        shutil.rmtree(path) if kind == "folder" else path.unlink()
+        assert not isinstance(await run.save("1.1"), Refused)
 
     async def test_one_among_tracked_files_hides_nothing(self, user: User):
         run, workspace = await prepared(user)

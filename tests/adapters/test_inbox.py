@@ -51,6 +51,14 @@ def test_commands_come_in_the_order_they_were_sent(folder: Path):
     assert commands(folder) == sent
 
 
+def test_the_order_stands_when_the_clock_was_set_back_between_two_commands(folder: Path):
+    first = send(folder, "pause")
+    first.rename(folder / f"{9 * 10**18:020d}-0123abcd.json")  # sent when the clock was ahead
+    send(folder, "go")
+    send(folder, "stop")
+    assert commands(folder) == ["pause", "go", "stop"]
+
+
 def test_a_command_waits_until_it_is_removed(folder: Path):
     send(folder, "pause")
     send(folder, "stop")

@@ -79,7 +79,7 @@ def test_what_moves_cursors_is_taken_out_and_nothing_else(tmp_path: Path):
     told = stand_in(tmp_path / "bin", "notify-send")
     found = desktop({"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}, sound=False)
     assert found is not None
-    hostile = "Done: \x1b[31mred\x1b[0m \x1b]0;title\x07\x00\x9b\u202eback \ud800 ünï\n2"
+    hostile = "Done: \x1b[31mred\x1b[0m \x1b]0;title\x07\x00\x9b\u202e\u061cback \ud800 ünï\n2"
     found[1](Notice(kind="done", title=hostile, text="\x07", plan="p", run="r"))
     ((*_, title, text),) = calls(told)
     assert (title, text) == ("Done: red back ? ünï\n2", "")

@@ -30,6 +30,7 @@ class Desk:
     """A file that holds the position it was made from, and what was said of it."""
 
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
+        self.folder = folder
         self.file = folder / "deep" / "state.json"
         self.memory = folder / "run" / "projected.json"
         self.shared = shared
@@ -38,7 +39,9 @@ class Desk:
         self.gone = False
 
     def projections(self) -> Projections:
-        return Projections(self.render, memory=self.memory, notice=self.notices.append)
+        return Projections(
+            self.render, inside=self.folder, memory=self.memory, notice=self.notices.append
+        )
 
     def render(self, _state: RunState, seq: int) -> dict[Path, Shown]:
         self.texts.append(seq)
@@ -145,7 +148,7 @@ async def test_what_cannot_be_written_is_said_once_and_the_run_goes_on(tmp_path,
         projections.show(state, seq)
         projections.flush()
     [notice] = desk.notices
-    assert notice.startswith("state.json cannot be written from here on: ")
+    assert notice.startswith("deep/state.json cannot be written from here on: ")
 
 
 async def test_an_edit_that_cannot_be_put_aside_is_not_written_over(tmp_path, state):
@@ -192,13 +195,14 @@ async def test_where_nothing_can_be_remembered_nothing_is_written(tmp_path, stat
     projections.show(state, 1)
     projections.flush()
     [notice] = desk.notices
-    assert notice.startswith("projected.json cannot be written from here on: ")
+    assert notice.startswith("run/projected.json cannot be written from here on: ")
     assert not desk.file.exists()
     desk.memory.rmdir()
     projections.close()
     assert desk.file.read_text() == "1\n"
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="it tells where a file is made")
 async def test_nothing_half_written_lies_among_the_users_files(tmp_path, state):
     """What a kill leaves lies in the run's own folder: there the next process looks."""
     desk = Desk(tmp_path)
@@ -208,8 +212,8 @@ async def test_nothing_half_written_lies_among_the_users_files(tmp_path, state):
     hook_on = True
 
     def hear(event, args):
-        if hook_on and event == "open" and str(args[0]).endswith(".tmp"):
-            seen.append(Path(args[0]).parent.name)
+        if hook_on and event == "os.rename" and str(args[0]).endswith(".tmp"):
+            seen.append(Path(f"/proc/self/fd/{args[2]}").readlink().name)
 
     sys.addaudithook(hear)
     projections.flush()
@@ -217,11 +221,34 @@ async def test_nothing_half_written_lies_among_the_users_files(tmp_path, state):
     assert set(seen) == {"run"}
 
 
-async def test_a_pipe_where_a_file_was_holds_nothing_up(tmp_path, state):
+async def test_a_pipe_where_a_file_was_holds_nothing_up_and_is_said(tmp_path, state):
     desk = Desk(tmp_path)
     desk.write(state, 1)
     desk.file.unlink()
     os.mkfifo(desk.file)
     desk.write(state, 2)
-    assert desk.file.is_file()
-    assert desk.file.read_text() == "2\n"
+    assert desk.file.is_fifo()
+    [notice] = desk.notices
+    assert "deep/state.json is a pipe" in notice
+    assert "remove it, or put a plain file in its place" in notice
+
+
+async def test_a_link_is_said_with_its_cure_and_nothing_is_written_through_it(tmp_path, state):
+    desk = Desk(tmp_path / "repository")
+    (tmp_path / "outside").write_text("theirs\n")
+    for name in ("deep", "run"):
+        (desk.folder / name).mkdir(parents=True)
+    desk.file.symlink_to(tmp_path / "outside")
+    projections = desk.projections()
+    for seq in (1, 2):
+        projections.show(state, seq)
+        projections.flush()
+    projections.close()
+    assert (tmp_path / "outside").read_text() == "theirs\n"
+    assert desk.file.is_symlink()
+    [notice] = desk.notices
+    assert notice == (
+        "deep/state.json cannot be written from here on: deep/state.json is a link, and Windlass"
+        " neither reads nor writes through one; remove it, or put a plain file in its place"
+    )
+    assert sorted(each.name for each in desk.file.parent.iterdir()) == ["state.json"]

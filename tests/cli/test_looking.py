@@ -6,6 +6,7 @@ import pty
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -190,6 +191,13 @@ class TestHistory:
         out = desk.call("history", "p").out
         assert "completed" in out
         assert "2/2 done" in out
+
+    def test_the_journal_orders_runs_whose_clock_was_set_back(self, desk: Desk, world: World):
+        first, second = world.events[0], world.events[0]
+        earlier = replace(second, run="r2", at=first.at - timedelta(hours=2))
+        desk.record("q", [first, earlier])
+        told = json.loads(desk.call("history", "q", "--json").out)["runs"]
+        assert [each["run"] for each in told] == ["r2", "r1"]
 
     def test_a_journal_that_cannot_be_read_hides_no_other(self, desk: Desk, world: World):
         broken = desk.repo / ".windlass/plans/z/journal.db"

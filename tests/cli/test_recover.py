@@ -2,8 +2,10 @@
 # X10
 
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from quick import ENVIRONMENT, quick_run
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.lock import PlanLock
 from windlass.cli.wiring import Project, ended
+from windlass.cli.wiring.bundling import found
 from windlass.events import model as e
 from windlass.ports import Brief
 from windlass.settings import Settings
@@ -227,6 +230,42 @@ def test_a_tip_that_was_put_back_under_a_good_journal_is_refused_and_recovered(s
     assert stage.status()["metrics"]["completed"] == 2
 
 
+def test_status_says_that_git_was_restored_from_an_older_copy(stage: Lost, tmp_path: Path):
+    """Of the whole `.git`, as it was after the first merge: `.windlass` knows more than it."""
+    assert "older" not in stage.tell("status")[1]
+    newer = stage.repo / ".git"
+    merges = stage.git("rev-list", "--first-parent", "--merges", "refs/windlass/plan/r1/tip")
+    second, first = merges.split()
+    older = tmp_path / "older.git"
+    stage.git("clone", "-q", "--bare", "--no-local", "--single-branch", ".", str(older))
+    for name, commit in (("tip", first), ("base", "main")):
+        copied = f"+{stage.git('rev-parse', commit).strip()}:refs/windlass/plan/r1/{name}"
+        stage.git("--git-dir", str(older), "fetch", "-q", str(newer), copied)
+    (older / "config").write_text((newer / "config").read_text())
+    newer.rename(tmp_path / "newer.git")
+    older.rename(newer)
+    code, out, _ = stage.tell("status")
+    said = " ".join(out.split())
+    assert code == 0
+    assert f"git is older than the journal: it lacks the merge of 1.2 ({second[:10]})" in said
+    assert "windlass recover plan" in said
+    code, out, err = stage.tell("status", "plan", "--json")
+    assert json.loads(out)["run"] == "r1"
+    assert "plan: git is older than the journal" in err
+    stage.git("update-ref", "-d", "refs/windlass/plan/r1/tip")
+    assert "windlass run plan --restart" in " ".join(stage.tell("status")[1].split())
+    shutil.rmtree(newer)
+    (tmp_path / "newer.git").rename(newer)
+    assert "older" not in stage.tell("status")[1]
+
+
+def test_status_says_that_the_tip_was_put_back(stage: Lost):
+    stage.git("update-ref", "refs/windlass/plan/r1/tip", "main")
+    said = " ".join(stage.tell("status")[1].split())
+    assert "git is older than the journal: refs/windlass/plan/r1/tip stands at" in said
+    assert "windlass recover plan" in said
+
+
 def test_nothing_in_git_is_said(tmp_path: Path):
     stage = Lost(tmp_path, "http://127.0.0.1:9")
     stage.build({"plan.md": plans.plan_text(plans.SEQUENCE)})
@@ -295,6 +334,72 @@ def test_of_several_runs_the_newest_is_taken_and_others_are_named(stage: Lost):
     code, out, _ = stage.tell("recover", "plan", "--run", "r1")
     assert code == 0
     assert "2 of 3 tasks merged" in out
+
+
+def two_runs(stage: Lost) -> None:
+    with Project(stage.repo, ENVIRONMENT).holding("plan") as journal:
+        journal.append([ended(e.RunEnd.ABANDONED, "restarted")], expected=journal.last)
+    assert quick_run(stage.repo, ScriptedAgent(DONE), run="r2", anew=True).run == "r2"
+
+
+def test_the_newest_run_is_known_by_a_count_and_not_by_a_clock(stage: Lost):
+    two_runs(stage)
+    stage.lose()
+    # The older run's tip is a commit from the future, as after a clock that was set back.
+    tip = "refs/windlass/plan/r1/tip"
+    late = stage.git("cat-file", "commit", tip).replace("> 1", "> 9")
+    made = subprocess.run(
+        ["git", "-C", stage.repo, "hash-object", "-t", "commit", "-w", "--stdin"],
+        input=late,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    stage.git("update-ref", tip, made.stdout.strip())
+    assert "run r2" in stage.tell("recover", "plan", "--dry-run")[1]
+
+
+def test_a_run_that_was_recovered_by_name_is_the_newest_from_then_on(stage: Lost):
+    two_runs(stage)
+    stage.lose()
+    assert stage.tell("recover", "plan", "--run", "r1")[0] == 0
+    stage.lose()
+    assert "run r1" in stage.tell("recover", "plan", "--dry-run")[1]
+    before = stage.pins()
+    assert stage.tell("recover", "plan")[0] == 0
+    assert stage.pins() == before, "it was the newest already"
+
+
+def test_runs_of_earlier_versions_are_ordered_by_their_first_facts(stage: Lost):
+    two_runs(stage)
+    stage.lose()
+    for pin in stage.pins():
+        if "/order-" in pin:
+            stage.git("update-ref", "-d", pin)
+    assert "run r2" in stage.tell("recover", "plan", "--dry-run")[1]
+
+
+def test_where_nothing_tells_which_run_is_the_newest_you_are_asked(stage: Lost):
+    stage.lose()
+    for pin in stage.pins():
+        stage.git("update-ref", pin.replace("/r1/", "/r0/"), pin)
+    code, _, err = stage.tell("recover", "plan")
+    assert code == 2
+    assert "which run of 'plan' is the newest: r0, r1" in err
+    assert "--run RUN" in err
+    assert stage.tell("recover", "plan", "--run", "r1")[0] == 0
+
+
+def test_a_journal_that_cannot_be_read_shows_the_state_of_the_newest_run(stage: Lost):
+    two_runs(stage)
+    older = stage.repo / ".windlass/plans/plan/runs/r1/state.json"
+    for path in (older, older.parent):
+        os.utime(path, (2e9, 2e9))  # touched later than the newer run's
+    project = Project(stage.repo, ENVIRONMENT)
+    told = project.state_file("plan")
+    assert told is not None
+    assert told.run == "r2"
+    assert found(project, "plan").run == "r2"
 
 
 def test_a_run_that_pinned_no_beginning_is_recovered_by_the_plan_as_it_is(stage: Lost):

@@ -1,8 +1,25 @@
 """Names as they are told."""
 
+import sys
+import unicodedata
+
 import pytest
 
-from windlass.plan.names import some
+from windlass.errors import RepositoryError, UnsafePath
+from windlass.plan.names import some, told
+from windlass.views.report.markup import harmless
+from windlass.views.words import one_line
+
+SEEN = {"\u06dd", "\u070f", "\u08e2", "\U000110bd", "\U000110cd"}
+SEEN |= {chr(code) for code in (*range(0x600, 0x606), 0x890, 0x891)}
+"""Formats that a person sees: signs that stand around Arabic and other numbers."""
+
+FORMATS = [
+    char
+    for char in map(chr, range(sys.maxunicode + 1))
+    if unicodedata.category(char) in {"Cf", "Zl", "Zp"} and char not in SEEN
+]
+"""All of Unicode that turns letters around, hides them or ends a line."""
 
 
 @pytest.mark.parametrize(
@@ -14,3 +31,19 @@ def test_some_of_many(count: int, said: str):
 
 def test_a_large_number_can_be_read():
     assert some(["a"] * 2_001, 1) == "a and 2,000 more"
+
+
+def test_nothing_that_turns_letters_around_or_is_not_seen_reaches_a_screen():  # S13
+    text = "".join(f"{char}x" for char in FORMATS)
+    assert "\u061c" in text
+    for shown in (one_line(text, 10_000), harmless(text, 10_000)):
+        assert not set(shown) & set(FORMATS)
+    assert not set(told(text)) & (set(FORMATS) - {"\u200c", "\u200d"})
+    assert told("\u061cx") == "\\u061cx"
+
+
+def test_an_unsafe_path_tells_its_cure_also_to_those_who_know_only_the_systems_errors():
+    error = UnsafePath("state is a link", hint="remove it")
+    assert isinstance(error, OSError)
+    assert isinstance(error, RepositoryError)
+    assert error.strerror == str(error) == "state is a link; remove it"

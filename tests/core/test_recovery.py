@@ -235,3 +235,13 @@ def test_a_start_that_somebody_moved_does_not_keep_its_merge_from_being_told():
     )
     found = remains(*commits, tip="bm", a=[attempt("bm", "s")], b=[attempt("m", "bs")])
     assert told_of(found).done == ("a", "b")
+
+
+def test_runs_are_sorted_by_their_place_and_only_without_one_by_a_clock():
+    of_old = remains()
+    later = replace(of_old, began=replace(began(), at=NOON + timedelta(days=1)))
+    unpinned = replace(of_old, began=None)
+    counted = replace(of_old, order=1, began=replace(began(), at=NOON - timedelta(days=9)))
+    assert sorted([counted, later, of_old], key=lambda each: each.age) == [of_old, later, counted]
+    assert unpinned.age == (0, BASE.at.timestamp(), BASE.at.timestamp())
+    assert counted.age == replace(counted, began=None).age, "no clock is looked at"

@@ -7,6 +7,7 @@ from typing import Self, TextIO
 
 import msgspec
 
+from windlass.adapters.files import open_plain, open_to_read
 from windlass.ports import Activity, Clock
 
 _MOST = 256 * 1024
@@ -16,7 +17,7 @@ _MOST = 256 * 1024
 def heard_after(path: Path, offset: int) -> tuple[list[Activity], int]:
     """What was written after that place, and the place to go on from; damage is passed over."""
     try:
-        with path.open("rb") as file:
+        with open_to_read(path) as file:
             size = file.seek(0, os.SEEK_END)
             start = file.seek(max(offset, size - _MOST))
             text = file.read()
@@ -41,8 +42,8 @@ class ActivityLog:
     def __enter__(self) -> Self:
         """Open the file; without one, chatter is lost and nothing else."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("a", encoding="utf-8", buffering=1)
+            fd = open_plain(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            self._file = os.fdopen(fd, "a", encoding="utf-8", buffering=1)
         except OSError:
             self._file = None
         return self

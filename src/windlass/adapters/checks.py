@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from windlass.adapters import processes, syntax
+from windlass.adapters.files import make_folder, open_to_append
 from windlass.adapters.git.pool import Shelf
 from windlass.adapters.git.store import printable_line
 from windlass.adapters.git.throwaways import Throwaways
@@ -50,7 +51,7 @@ class CommandChecks:
         """One result for each command, in order, all in one checkout of the commit."""
         if not commands:
             return ()
-        self._logs.mkdir(parents=True, exist_ok=True)
+        make_folder(self._logs)
         logs = self._logs / f"{log}.log"
         try:
             async with self._throwaways.lend(commit, log, then=self._then) as place:
@@ -80,8 +81,8 @@ class CommandChecks:
         return tuple(said)
 
     async def _one(self, command: str, checkout: Path, log: Path) -> CheckResult:
-        with log.open("a", encoding="utf-8") as file:
-            file.write(f"$ {self._redactor.text(command)}\n")
+        with open_to_append(log) as file:
+            file.write(f"$ {self._redactor.text(command)}\n".encode())
         done = await processes.run(
             self._sandbox,
             Box(checkout=checkout, network=self._network, env={"CI": "true"}, role="check"),

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from windlass.adapters.files import write_durably
-from windlass.errors import WindlassError
+from windlass.errors import UnsafePath, WindlassError
 
 _PROBE = b"0" * 65536
 """More than a file system keeps in hand for a file that is about to fit."""
@@ -52,6 +52,8 @@ class Trouble(Struct, frozen=True):
 
 def trouble(error: Exception, folders: Iterable[Path]) -> Trouble:
     """What is behind a failure to write."""
+    if isinstance(error, UnsafePath):
+        return Trouble(error.message, error.hint)
     if isinstance(error, OSError) and error.errno in _NAMES:
         return _named(error)
     if isinstance(cause := error.__cause__, OSError) and cause.errno in _NAMES:

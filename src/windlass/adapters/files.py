@@ -1,42 +1,95 @@
-"""Files that survive a power loss, whole. A reader sees the old text or the new, never a part.
+"""The one door through which Windlass writes files, whole and durable, and follows no link.
 
-The order is what makes it so: a file of its own, synced, then renamed over the old one, then the
-folder synced, for a rename lives in the folder.
+Law 1: a path is opened component by component below a folder that is trusted, each relative to the
+one before it and none through a link. What agents commit can therefore not lead a write elsewhere,
+also not a link that is swapped in while Windlass writes. Pipes, sockets and devices are refused.
+
+Law 2: a file survives a power loss, whole. A reader sees the old text or the new, never a part. The
+order makes it so: a file of its own, synced, then renamed over the old one, then the folder synced,
+for a rename lives in the folder.
 """
 
 import contextlib
 import ctypes
 import errno
 import fcntl
+import io
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from windlass.errors import UnsafePath
+
+OWN = ".windlass"
+"""The folder in a repository that is Windlass's own: below it no link is ever followed."""
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 """On macOS fsync leaves the data in the drive's own memory, and only this brings it further."""
 
-
 _PREFIX = ".windlass-"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_WAY = _FOLDER | getattr(os, "O_PATH", 0)
+"""A folder on the way needs to be passed, and not to be read."""
+_PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""A link could lead anywhere, a pipe would wait for ever, and a terminal would take us over."""
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
-def write_durably(path: Path, content: str | bytes, *, by_way_of: Path | None = None) -> None:
+class _Way(NamedTuple):
+    """How a path is reached: from a trusted folder, by names of which none may be a link."""
+
+    top: Path
+    names: tuple[str, ...]
+
+    def told(self, names: tuple[str, ...] | None = None) -> str:
+        """The path as people know it, or the part of it that these names are."""
+        return str(Path(*(names or self.names)))
+
+
+def write_durably(
+    path: Path,
+    content: str | bytes,
+    *,
+    inside: Path | None = None,
+    by_way_of: Path | None = None,
+    mode: int | None = None,
+    synced: bool = True,
+) -> None:
     """Replace the file with this content; when it raises, the old file is as it was.
 
-    What a kill leaves unfinished lies in the folder `by_way_of`, where that is on the same disk.
+    No link is followed below `inside`, nor below Windlass's own folder. What a kill leaves
+    unfinished lies in the folder `by_way_of`, where that is on the same disk. The mode of a file
+    that is there stays, unless `mode` says another. Without `synced` it is whole to every reader,
+    and may be lost with the power: for what is made again then.
     """
     data = content.encode() if isinstance(content, str) else content
-    # A link to a file stays a link: what is replaced is the file that it leads to.
-    target = Path(os.path.realpath(path))
-    try:
-        _replace(target, data, by_way_of or target.parent)
-    except OSError as error:
-        if by_way_of is None or error.errno != errno.EXDEV:
-            raise
-        _replace(target, data, target.parent)
-    fsync_dir(target.parent)
+    way = _way(path, inside)
+    with _opened(way, way.names[:-1]) as folder:
+        there = _plain_stat(folder, way)
+        if mode is None and there is not None:
+            mode = there.st_mode & 0o7777
+        try:
+            with contextlib.ExitStack() as held:
+                draft = folder
+                if by_way_of is not None:
+                    draft = held.enter_context(_opened_folder(by_way_of))
+                _replace(folder, way.names[-1], data, draft, mode, synced=synced)
+        except OSError as error:
+            if by_way_of is None or error.errno != errno.EXDEV:
+                raise
+            _replace(folder, way.names[-1], data, folder, mode, synced=synced)
+        if synced:
+            _sync(folder)
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -45,50 +98,86 @@ def remove_unfinished(folder: Path) -> None:
         temp.unlink(missing_ok=True)
 
 
-def _replace(target: Path, data: bytes, folder: Path) -> None:
-    # The name owes nothing to the target's, which may be as long as a name can be.
-    temp = folder / f"{_PREFIX}{secrets.token_hex(8)}.tmp"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+def remove_durably(path: Path, *, inside: Path | None = None) -> None:
+    """Take the file away, for good; none is as good as gone. A link goes, and not what it names."""
+    way = _way(path, inside)
+    with contextlib.suppress(FileNotFoundError), _opened(way, way.names[:-1]) as folder:
+        os.unlink(way.names[-1], dir_fd=folder)
+        _sync(folder)
+
+
+def open_plain(path: Path, flags: int, *, inside: Path | None = None) -> int:
+    """A descriptor of a plain file, made in whole folders where `flags` says so.
+
+    A file that is written in place must have no other name, or a write would reach that one too.
+    """
+    way = _way(path, inside)
+    with _opened(way, way.names[:-1], make=bool(flags & os.O_CREAT)) as folder:
+        _plain_stat(folder, way)
+        try:
+            fd = os.open(way.names[-1], flags | _PLAIN, 0o644, dir_fd=folder)
+        except OSError as error:
+            raise _explained(error, folder, way, way.names) from None
     try:
-        with os.fdopen(fd, "wb") as file:
-            with contextlib.suppress(FileNotFoundError):
-                os.fchmod(fd, target.stat().st_mode & 0o7777)
-            file.write(data)
-            file.flush()
-            _sync(fd)
-        temp.replace(target)
+        _refuse_opened(os.fstat(fd), way, writing=bool(flags & (os.O_WRONLY | os.O_RDWR)))
     except BaseException:
-        with contextlib.suppress(OSError):  # the first failure is the one to tell
-            temp.unlink(missing_ok=True)
+        os.close(fd)
         raise
+    return fd
 
 
-def remove_durably(path: Path) -> None:
-    """Take the file away, for good; none is as good as gone."""
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-        fsync_dir(path.parent)
+def _refuse_opened(found: os.stat_result, way: _Way, *, writing: bool) -> None:
+    """Raise where what was opened is no plain file of one name."""
+    _refuse_special(found, way, way.names)
+    if stat.S_ISDIR(found.st_mode):
+        where = str(way.top.joinpath(*way.names))
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), where)
+    if writing and found.st_nlink > 1:
+        raise UnsafePath(
+            f"{way.told()} has another name elsewhere (a hard link), which would change too",
+            hint="remove it; Windlass makes its own",
+        )
 
 
-def read_plainly(path: Path, most: int = 64 * 1024) -> str | None:
+def open_to_append(path: Path, *, inside: Path | None = None) -> BinaryIO:
+    """The file to write to at its end, unbuffered; it and its folders are made where they lack."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    return io.FileIO(open_plain(path, flags, inside=inside), "ab")
+
+
+@contextlib.contextmanager
+def open_to_read(path: Path, *, inside: Path | None = None) -> Generator[io.BufferedReader]:
+    """A plain file's content; raises OSError for a link, a pipe, or nothing."""
+    with os.fdopen(open_plain(path, os.O_RDONLY, inside=inside), "rb") as file:
+        yield file
+
+
+def read_plainly(path: Path, most: int = 64 * 1024, *, inside: Path | None = None) -> str | None:
     """The text of a small plain file; None for whatever else is there, or nothing."""
-    # A link could lead anywhere, and a pipe would wait for ever.
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with contextlib.suppress(OSError, UnicodeError):
-        with os.fdopen(os.open(path, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return None
+        with open_to_read(path, inside=inside) as file:
             content = file.read(most + 1)
         return content.decode() if len(content) <= most else None
     return None
 
 
-def make_folder(path: Path) -> None:
+def refuse_unsafe(path: Path, *, inside: Path | None = None) -> None:
+    """Raise UnsafePath where a link or a special file stands in the path; nothing may be there."""
+    way = _way(path, inside)
+    with contextlib.suppress(FileNotFoundError), _opened(way, way.names[:-1]) as folder:
+        _plain_stat(folder, way)
+
+
+def make_folder(path: Path, *, inside: Path | None = None) -> None:
     """Make the folder and those above it, each durable in the one that holds it."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(parents=True, exist_ok=True)
-    for folder in reversed(missing):
-        fsync_dir(folder.parent)
+    way = _way(path, inside)
+    try:
+        with _opened(way, way.names, make=True):
+            pass
+    except NotADirectoryError:
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        raise
 
 
 def fsync_dir(path: Path) -> None:
@@ -112,6 +201,120 @@ def sync_all(*paths: Path) -> None:
             _sync_file_system(fd, path)
         finally:
             os.close(fd)
+
+
+def _way(path: Path, inside: Path | None) -> _Way:
+    """Where to begin: at the trusted folder, else beside Windlass's own, else at what is there."""
+    path = path.absolute()
+    if inside is None:
+        own = (folder.parent for folder in reversed(path.parents) if folder.name == OWN)
+        inside = next(own, None) or next(folder for folder in path.parents if folder.is_dir())
+    names = path.relative_to(inside.absolute()).parts
+    if not names or ".." in names:
+        raise UnsafePath(f"{path} does not lie inside {inside}", hint="name a file in it")
+    return _Way(inside, names)
+
+
+@contextlib.contextmanager
+def _opened(way: _Way, names: tuple[str, ...], *, make: bool = False) -> Generator[int]:
+    """The folder that these names lead to, each opened in the one before."""
+    with contextlib.ExitStack() as held:
+        at = os.open(way.top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        held.callback(os.close, at)
+        for count in range(1, len(names) + 1):
+            flags = _WAY if count < len(names) else _FOLDER
+            at = _step(way, names[:count], at, flags, make=make)
+            held.callback(os.close, at)
+        yield at
+
+
+@contextlib.contextmanager
+def _opened_folder(path: Path) -> Generator[int]:
+    way = _way(path / "file", None)
+    with _opened(way, way.names[:-1]) as folder:
+        yield folder
+
+
+def _step(way: _Way, names: tuple[str, ...], at: int, flags: int, *, make: bool) -> int:
+    name = names[-1]
+    try:
+        return os.open(name, flags, dir_fd=at)
+    except OSError as error:
+        if not make or not isinstance(error, FileNotFoundError):
+            raise _explained(error, at, way, names, "folder") from None
+    with contextlib.suppress(FileExistsError):  # another process was quicker
+        os.mkdir(name, dir_fd=at)
+        _sync_folder(at)
+    try:
+        return os.open(name, flags, dir_fd=at)
+    except OSError as error:
+        raise _explained(error, at, way, names, "folder") from None
+
+
+def _sync_folder(at: int) -> None:
+    """Sync a folder that may be open only to be passed."""
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
+    try:
+        _sync(fd)
+    finally:
+        os.close(fd)
+
+
+def _plain_stat(folder: int, way: _Way) -> os.stat_result | None:
+    """What is known of the file, if there is one; raises where it is no plain file or folder."""
+    try:
+        found = os.stat(way.names[-1], dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    _refuse_special(found, way, way.names)
+    return found
+
+
+def _refuse_special(
+    found: os.stat_result, way: _Way, names: tuple[str, ...], plain: str = "file"
+) -> None:
+    if (kind := _KINDS.get(stat.S_IFMT(found.st_mode))) is None:
+        return
+    raise UnsafePath(
+        f"{way.told(names)} is {kind}, and Windlass neither reads nor writes through one",
+        hint=f"remove it, or put a plain {plain} in its place",
+    )
+
+
+def _explained(
+    error: OSError, at: int, way: _Way, names: tuple[str, ...], plain: str = "file"
+) -> OSError:
+    """The failure in plain words, where it was a link or a special file that stood in the way."""
+    with contextlib.suppress(OSError):
+        found = os.stat(names[-1], dir_fd=at, follow_symlinks=False)
+        try:
+            _refuse_special(found, way, names, plain)
+        except UnsafePath as unsafe:
+            return unsafe
+    return type(error)(error.errno, error.strerror, str(way.top.joinpath(*names)))
+
+
+def _replace(
+    folder: int, name: str, data: bytes, draft: int, mode: int | None, *, synced: bool
+) -> None:
+    # The name owes nothing to the target's, which may be as long as a name can be.
+    temp = f"{_PREFIX}{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    # Nobody may read what is to be private, not even before it has its mode.
+    fd = os.open(temp, flags, 0o644 if mode is None else 0o644 & mode | 0o600, dir_fd=draft)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            if mode is not None:
+                os.fchmod(fd, mode)
+            file.write(data)
+            file.flush()
+            if synced:
+                _sync(fd)
+        os.rename(temp, name, src_dir_fd=draft, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):  # the first failure is the one to tell
+            os.unlink(temp, dir_fd=draft)
+        raise
 
 
 def _sync_file_system(fd: int, path: Path) -> None:

@@ -22,6 +22,9 @@ MAX_BYTES = 64 * 1024
 """A command is a line or two; whatever is larger is none."""
 
 
+_DIGITS = 20
+"""Of the number that a command's name begins with, so that names sort as numbers do."""
+
 _decoder = msgspec.json.Decoder(Message)
 
 
@@ -59,10 +62,17 @@ def send(folder: Path, message: Message) -> Path:
             f"a message of {len(content)} bytes is too long", hint=f"{MAX_BYTES} are the most"
         )
     make_folder(folder)
-    # The time keeps the order in which people spoke, the rest keeps two of them apart.
-    path = folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
+    # A number above all that wait keeps the order in which people spoke, also when the clock is set
+    # back between two of them; the rest keeps two apart that speak at once.
+    path = folder / f"{_next_number(folder):0{_DIGITS}d}-{secrets.token_hex(4)}.json"
     write_durably(path, content)
     return path
+
+
+def _next_number(folder: Path) -> int:
+    names = (name.partition("-")[0] for name in os.listdir(folder))  # noqa: PTH208 (as above)
+    waiting = (int(number) for number in names if number.isdecimal() and len(number) == _DIGITS)
+    return max(time.time_ns(), *(number + 1 for number in waiting), 0)
 
 
 def _read(path: Path) -> Message | None:

@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
-from windlass.adapters.files import make_folder
+from windlass.adapters.files import open_plain
 from windlass.errors import Busy
 
 PATIENCE = 0.2
@@ -42,9 +42,8 @@ class PlanLock:
 
     def __enter__(self) -> Self:
         """Take the lock, or say who has it."""
-        make_folder(self._path.parent)
         # Close-on-exec, or an agent that outlives its run would keep the lock.
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = open_plain(self._path, os.O_RDWR | os.O_CREAT)
         try:
             _take(fd, self._path.parent.name)
         except BaseException:
@@ -70,7 +69,7 @@ def holder(path: Path) -> int | None:
     that instant is patient.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_plain(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from windlass.errors import ConfigError
+from windlass.plan.names import FORMATS, JOINERS
 from windlass.ports import Notice
 
 CLOSE_SECONDS = 5.0
@@ -38,7 +39,7 @@ Send: TypeAlias = Callable[[Notice], str | None]
 
 _UNSEEN = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]?"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]"
+    rf"|[\x00-\x08\x0b-\x1f\x7f-\x9f{FORMATS}{JOINERS}]"
 )
 """What moves cursors or turns letters round; line ends and tabs are left."""
 

@@ -23,6 +23,7 @@ import anyio.abc
 import anyio.to_thread
 from msgspec import Struct
 
+from windlass.adapters.files import open_to_append
 from windlass.adapters.leftovers import MARKER, end_leftovers, is_gone
 from windlass.adapters.limits import bounded, overrun
 from windlass.adapters.sandbox.model import Box, Sandbox
@@ -75,7 +76,7 @@ async def run(
         status = held.enter_context(_Status(wanted=sandbox.level == "bwrap"))
         try:
             if log is not None:
-                output.log = held.enter_context(log.open("ab", buffering=0))
+                output.log = held.enter_context(open_to_append(log))
             entry = held.enter_context(sandbox.entered(box, command))
             argv = bounded(sandbox.level, sandbox.limits, status.reported(entry.argv))
             fds = (*status.passed, *entry.inherited)

@@ -19,7 +19,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from windlass.adapters.files import make_folder, remove_durably, write_durably
+from windlass.adapters.files import make_folder, open_to_read, remove_durably, write_durably
 from windlass.state import RunState
 
 SECONDS = 1.0
@@ -39,6 +39,8 @@ class Shown(Struct, frozen=True):
     """The file is the user's own, and all but Windlass's part of it is as it was just now."""
     gives_way: bool = False
     """What is there now is another run's, and nobody's edit."""
+    trouble: OSError | None = None
+    """Why the file cannot be read, and so not written either."""
 
 
 Render = Callable[[RunState, int], Mapping[Path, Shown]]
@@ -48,12 +50,18 @@ Render = Callable[[RunState, int], Mapping[Path, Shown]]
 class Projections:
     """Keeps files in step with the state."""
 
-    def __init__(self, render: Render, *, memory: Path, notice: Callable[[str], None]) -> None:
-        """Take what makes the files, where to remember them, and whom to tell of edits."""
+    def __init__(
+        self, render: Render, *, inside: Path, memory: Path, notice: Callable[[str], None]
+    ) -> None:
+        """Take what makes the files, where to remember them, and whom to tell of edits.
+
+        All of them lie `inside` the repository, and none is reached through a link.
+        """
         self._render = render
+        self._inside = inside
         self._memory = memory
         self._notice = notice
-        self._hashes = _read(memory)
+        self._hashes = _read(memory, inside)
         self._unwritable: set[Path] = set()
         """Files that are left alone until the last flush tries again."""
         self._said: set[Path] = set()
@@ -104,14 +112,8 @@ class Projections:
         if newest is None:
             return
         self._last = newest
-        due: dict[Path, Shown] = {}
-        for path, shown in self._render(*newest).items():
-            there = _hash_of(path)
-            with self._going_on_without(path):
-                if not shown.gives_way:
-                    self._look_for_edit(path, there, shared=shown.shared)
-            if path not in self._unwritable and there != _hash(shown.text):
-                due[path] = shown
+        rendered = self._render(*newest).items()
+        due = {path: shown for path, shown in rendered if self._is_due(path, shown)}
         with self._going_on_without(self._memory):
             self._remember(due)
         if self._memory in self._unwritable:
@@ -119,11 +121,24 @@ class Projections:
         for path, shown in due.items():
             with self._going_on_without(path):
                 if shown.text is None:
-                    remove_durably(path)
+                    remove_durably(path, inside=self._inside)
                 else:
-                    make_folder(path.parent)
-                    # Half-written, it would lie about among the user's own files.
-                    write_durably(path, shown.text, by_way_of=self._memory.parent)
+                    make_folder(path.parent, inside=self._inside)
+                    self._write(path, shown.text)
+
+    def _is_due(self, path: Path, shown: Shown) -> bool:
+        """Whether the file is to be written: it is not so yet, and nothing speaks against it."""
+        there = self._hash_of(path)
+        with self._going_on_without(path):
+            if shown.trouble is not None:
+                raise shown.trouble
+            if not shown.gives_way:
+                self._look_for_edit(path, there, shared=shown.shared)
+        return path not in self._unwritable and there != _hash(shown.text)
+
+    def _write(self, path: Path, content: str | bytes) -> None:
+        # Half-written, it would lie about among the user's own files.
+        write_durably(path, content, inside=self._inside, by_way_of=self._memory.parent)
 
     @contextlib.contextmanager
     def _going_on_without(self, path: Path) -> Generator[None]:
@@ -134,7 +149,8 @@ class Projections:
             self._unwritable.add(path)
             if path not in self._said:
                 self._said.add(path)
-                self._notice(f"{path.name} cannot be written from here on: {error.strerror}")
+                name = path.relative_to(self._inside)
+                self._notice(f"{name} cannot be written from here on: {error.strerror}")
 
     def _look_for_edit(self, path: Path, there: str | None, *, shared: bool) -> None:
         ours = self._hashes.get(str(path))
@@ -146,8 +162,9 @@ class Projections:
             self._notice(f"{path.name} was edited; only Windlass's own part of it is written")
             return
         aside = path.with_name(f"{path.name}.edited-{there[:8]}")
-        make_folder(self._memory.parent)
-        write_durably(aside, path.read_bytes(), by_way_of=self._memory.parent)
+        make_folder(self._memory.parent, inside=self._inside)
+        with open_to_read(path, inside=self._inside) as file:
+            self._write(aside, file.read())
         self._hashes[str(path)] = seen
         self._notice(f"{path.name} was edited; it is never read back: kept as {aside.name}")
 
@@ -156,30 +173,28 @@ class Projections:
         known = dict(self._hashes)
         for path, shown in due.items():
             # What is there now stays known: the writing that is to come may fail.
-            before, there = known.get(str(path), ())[-1:], _hash_of(path)
+            before, there = known.get(str(path), ())[-1:], self._hash_of(path)
             if before and there is not None:
                 before = (there,)
             if (hashed := _hash(shown.text)) is not None:
                 known[str(path)] = (*before, hashed)
         if known != self._hashes:
-            make_folder(self._memory.parent)
-            write_durably(self._memory, msgspec.json.encode(known))
+            make_folder(self._memory.parent, inside=self._inside)
+            write_durably(self._memory, msgspec.json.encode(known), inside=self._inside)
             self._hashes = known
 
+    def _hash_of(self, path: Path) -> str | None:
+        """The hash of a plain file, if there is one."""
+        with contextlib.suppress(OSError), open_to_read(path, inside=self._inside) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+        return None
 
-def _read(memory: Path) -> dict[str, tuple[str, ...]]:
-    with contextlib.suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(memory.read_bytes(), type=dict[str, tuple[str, ...]])
+
+def _read(memory: Path, inside: Path) -> dict[str, tuple[str, ...]]:
+    errors = (OSError, msgspec.MsgspecError)
+    with contextlib.suppress(*errors), open_to_read(memory, inside=inside) as file:
+        return msgspec.json.decode(file.read(), type=dict[str, tuple[str, ...]])
     return {}
-
-
-def _hash_of(path: Path) -> str | None:
-    """The hash of a file, if there is one; a pipe there is none, and never ends."""
-    with contextlib.suppress(OSError):
-        if path.is_file():
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-    return None
 
 
 def _hash(text: str | None) -> str | None:

@@ -6,6 +6,7 @@ import platform
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -82,7 +83,7 @@ def command(plan: str | None, output: Path | None, with_texts: bool, repo: Path)
     _refuse_to_replace(path)
     if project is not None and output is None:
         project.make_home()
-    keep(path, _packed(files))
+    keep(project, path, _packed(files))
     for name, text in files.items():
         click.echo(f"{len(text.encode()):>9}  {FOLDER}/{name}")
     for note in notes:
@@ -212,10 +213,8 @@ def _refuse_to_replace(path: Path) -> None:
     """Only a bundle is replaced by a bundle."""
     if not os.path.lexists(path):
         return
-    try:
-        with zipfile.ZipFile(path) as archive:
+    if path.is_file():  # a pipe would wait for ever
+        with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
             if f"{FOLDER}/about.txt" in archive.namelist():
                 return
-    except (OSError, zipfile.BadZipFile):
-        pass
     raise BadInput(f"{path} is there already, and is no bundle", hint="name another: --output FILE")

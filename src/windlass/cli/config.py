@@ -108,6 +108,9 @@ def _table(told: Any, *names: str) -> dict[str, Any] | None:
 
 def _read(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # A pipe would wait for ever; a link is the user's own, and read like any file.
+            raise ConfigError(f"{path.name} is no plain file", hint="mend or remove it")
         content = path.read_bytes()
     except OSError as error:
         told = f"{path.name} cannot be read: {error.strerror or error}"

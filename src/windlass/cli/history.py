@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 
 import click
@@ -32,18 +34,19 @@ def command(plan: str | None, as_json: bool, repo: Path) -> int:  # noqa: FBT001
     """
     project = Project(repo.resolve(), dict(os.environ))
     plans = [plan_id_of(project, plan)] if plan is not None else project.plans()
-    found: list[Past] = []
+    past_runs: list[tuple[datetime, int, Past]] = []
     for plan_id in plans:
         try:
-            found += _runs(project, plan_id)
+            past_runs += _in_order(_runs(project, plan_id))
         except JournalError as error:
             if plan is not None:
                 raise
             # One journal that cannot be read must not hide the others.
             click.echo(f"windlass: {plan_id}: {one_line(str(error), 500)}", err=True)
-    if not found:
+    if not past_runs:
         raise never_run(project)
-    found.sort(key=lambda each: each.started_at, reverse=True)
+    past_runs.sort(key=itemgetter(0, 1), reverse=True)
+    found = [each for _, _, each in past_runs]
     if as_json:
         told = msgspec.json.encode({"schema": 1, "runs": found})
         click.echo(msgspec.json.format(told, indent=2))
@@ -51,6 +54,17 @@ def command(plan: str | None, as_json: bool, repo: Path) -> int:  # noqa: FBT001
     for line in _lines(found, room()):
         click.echo(line)
     return 0
+
+
+def _in_order(found: list[Past]) -> Iterator[tuple[datetime, int, Past]]:
+    """Runs of one plan, each with what sorts it among runs of others.
+
+    The journal says which came later, also where the clock was set back between two of them.
+    """
+    reached = datetime.min.replace(tzinfo=UTC)
+    for place, each in enumerate(found):
+        reached = max(reached, each.started_at)
+        yield reached, place, each
 
 
 def _runs(project: Project, plan_id: str) -> list[Past]:

@@ -148,14 +148,20 @@ def code_of(command: Callable[[], Any]) -> int:
     except _Unread:
         return 0
     except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        cure = "mend that, and call it again; nothing recorded is lost"
-        return _said(f"{error.strerror or error}{where}; {cure}", 4)
+        return _unwritable(error)
     except Exception as error:
         if debugging:
             raise
         return _explained(error)
     return code if isinstance(code, int) else 0
+
+
+def _unwritable(error: OSError) -> int:
+    if hasattr(error, "exit_code"):  # one of Windlass's own, with a cure of its own
+        return _explained(error)
+    where = f": {error.filename}" if error.filename else ""
+    cure = "mend that, and call it again; nothing recorded is lost"
+    return _said(f"{error.strerror or error}{where}; {cure}", 4)
 
 
 def _explained(error: Exception) -> int:

@@ -111,7 +111,14 @@ def _chosen(place: Recovering, plan_id: str, pinned: Sequence[str], run: str | N
     if run is not None and run not in pinned:
         raise BadInput(f"git has no run {run!r} of {plan_id!r}: {', '.join(pinned)}")
     wanted = [run] if run is not None else pinned
-    return max((place.remains(each) for each in wanted), key=lambda remains: remains.at)
+    found = sorted((place.remains(each) for each in wanted), key=lambda remains: remains.age)
+    newest = [each.run for each in found if each.age == found[-1].age]
+    if len(newest) > 1:
+        raise BadInput(
+            f"git does not show which run of {plan_id!r} is the newest: {', '.join(newest)}",
+            hint="name the run that you mean: --run RUN",
+        )
+    return found[-1]
 
 
 def _begun_anew(project: Project, typed: str, plan_id: str, remains: Remains) -> e.RunStarted:

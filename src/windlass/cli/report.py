@@ -65,7 +65,7 @@ def command(
         return 0
     own = project.folders(plan_id).run(report.run) / f"report.{_SUFFIX[form]}"
     path = own if output is None else Path(output).absolute()
-    put(path, text, own=output is None)
+    put(project, path, text, own=output is None)
     click.echo(str(path))
     if show and not webbrowser.open(path.as_uri()):
         click.echo(f"windlass: no browser was found; open {path.as_uri()}", err=True)

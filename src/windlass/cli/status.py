@@ -16,7 +16,8 @@ from windlass.cli.following import follow
 from windlass.cli.options import json_option, repo_option
 from windlass.cli.showing import screens
 from windlass.cli.wiring import Project, newest, now
-from windlass.errors import BadInput, JournalError
+from windlass.cli.wiring.recovering import why_git_is_older
+from windlass.errors import BadInput, JournalError, WindlassError
 from windlass.plan import names
 from windlass.state import RunState
 from windlass.ui.sheet import put, room
@@ -59,6 +60,9 @@ def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  #
     if as_json:
         told = shown[0].told if len(shown) == 1 else [each.told for each in shown]
         click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2))
+        for each in shown:
+            if each.note:
+                click.echo(f"windlass: {each.told.plan}: {one_line(each.note, 1000)}", err=True)
         return 0
     for each in shown:
         _people(project, each)
@@ -111,7 +115,12 @@ def _progress(project: Project, plan_id: str) -> _Seen:
         return _Seen(told, None, f"from state.json, because {error}")
     if state is None:
         raise BadInput(f"plan {plan_id!r} was never run here", hint="start it: windlass run PLAN")
-    return _Seen(progress(state, entries[-1].seq), state)
+    note = ""
+    # A live run moves on while somebody looks, and asks git itself.
+    if project.live_pid(plan_id) is None:
+        with suppress(WindlassError):
+            note = why_git_is_older(project, state) or ""
+    return _Seen(progress(state, entries[-1].seq), state, note)
 
 
 def _people(project: Project, seen: _Seen) -> None:

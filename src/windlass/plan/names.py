@@ -8,10 +8,19 @@ be seen. What people do write, joined letters of their languages for one, stays 
 import re
 from collections.abc import Sequence
 
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+FORMATS = (
+    "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
 )
+"""Letters that turn others around, end a line or are not seen, for a class of a pattern.
+
+All text that is made safe for screens, pages and messages is rid of these, and of no shorter list.
+"""
+
+JOINERS = "\u200c\u200d"
+"""Unseen as well, but part of how some languages are written: names keep them."""
+
+_UNSEEN = re.compile(f"[\x00-\x1f\x7f-\x9f{FORMATS}\ud800-\udfff]")
 """What ends a line, moves a cursor, turns letters around, or is not seen at all."""
 
 

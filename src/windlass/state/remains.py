@@ -137,6 +137,8 @@ class Remains(Struct, frozen=True, kw_only=True):
     """All that git shows of a run."""
 
     run: str
+    order: int = 0
+    """The run's place among the runs of its plan; 0 for a run of a version that did not count."""
     began: e.RunStarted | None
     told: tuple[Told, ...]
     told_until: int = 0
@@ -155,6 +157,14 @@ class Remains(Struct, frozen=True, kw_only=True):
     def merges(self) -> tuple[Made, ...]:
         """What the tip has beyond the base, first parents only, oldest first."""
         return chain(self.commits, self.base, self.tip) or ()
+
+    @property
+    def age(self) -> tuple[float, ...]:
+        """Sorts runs of one plan, oldest first: by place, and by time where none was counted."""
+        if self.order:
+            return (self.order,)
+        began = self.began.at if self.began is not None else self.commits[self.base].at
+        return 0, began.timestamp(), self.at.timestamp()
 
     @property
     def at(self) -> datetime:

@@ -2,7 +2,9 @@
 
 import re
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
+from windlass.plan.names import FORMATS, JOINERS
+
+_CONTROL = re.compile(f"[\x00-\x1f\x7f-\x9f{FORMATS}{JOINERS}]+")
 _SHORT, _MINUTE, _HOUR, _DAY = 10, 60, 3600, 86400
 _KILO = 1000
 _CENT = 0.01

@@ -11,7 +11,7 @@ from msgspec import Struct
 from windlass.adapters.files import write_durably
 from windlass.adapters.git.dress import Linked
 from windlass.adapters.git.excludes import excludes, made_by_setup
-from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.layout import Refs, is_order
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.snapshots import Snapshots
@@ -97,7 +97,7 @@ class Cleaning:
         await Linked(self._store).take_off(folder)
 
     async def pins_in_branches(self, refs: Refs, tip: str) -> dict[str, str]:
-        """The run's pins, but for base and tip, that a branch of the user's holds with its tip."""
+        """The run's pins that a branch of the user's holds with its tip; base, tip, order stay."""
         heads = await self._store.refs(
             "for-each-ref", "--format=%(refname)", f"--contains={tip}", "refs/heads/"
         )
@@ -112,7 +112,8 @@ class Cleaning:
             f"{refs.root}/",
         )
         pins = dict(line.split(" ") for line in listed.text.splitlines())
-        return {ref: at for ref, at in pins.items() if ref not in {refs.base, refs.tip}}
+        stay = {refs.base, refs.tip, *filter(is_order, pins)}
+        return {ref: at for ref, at in pins.items() if ref not in stay}
 
     async def unpin(self, pins: dict[str, str]) -> None:
         """Take these pins away, each only if it stands where it was seen."""

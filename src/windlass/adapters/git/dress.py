@@ -9,11 +9,11 @@ commit there. In both Windlass itself never reads what is written here.
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from windlass.adapters.files import write_durably
 from windlass.adapters.git.excludes import made_by_setup
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store, config_text
@@ -75,10 +75,11 @@ class Linked:
         await self.take_off(home)
         await remove(checkout / ".git")
         entry = self._new_entry(home)
-        (entry / "commondir").write_text("../..\n")
-        (entry / "HEAD").write_text(f"{commit}\n")
-        shutil.copyfile(index, entry / "index")
-        (checkout / ".git").write_text(f"gitdir: {entry}\n")
+        self._put(entry / "commondir", "../..\n")
+        self._put(entry / "HEAD", f"{commit}\n")
+        self._put(entry / "index", index.read_bytes())
+        with (checkout / ".git").open("x") as file:  # never through a link that is put there
+            file.write(f"gitdir: {entry}\n")
 
     async def take_off(self, home: Path) -> None:
         """Remove the user's repository's note of it."""
@@ -90,7 +91,7 @@ class Linked:
         """Let the note lead to where the worktree was moved."""
         for entry, there in self._entries():
             if there == home:
-                (entry / "gitdir").write_text(f"{new / '.git'}\n")
+                self._put(entry / "gitdir", f"{new / '.git'}\n")
 
     async def tidy(self) -> None:
         """Remove the notes of this plan's worktrees that are none any more, whoever ended them."""
@@ -112,9 +113,13 @@ class Linked:
                 more += 1
                 continue
             # In this order: a note that is cut short is one that git's own prune removes.
-            (entry / "gitdir").write_text(f"{home / '.git'}\n")
-            (entry / "locked").write_text(f"windlass works on {home.name} of {self._plan} here\n")
+            self._put(entry / "gitdir", f"{home / '.git'}\n")
+            self._put(entry / "locked", f"windlass works on {home.name} of {self._plan} here\n")
             return entry
+
+    def _put(self, path: Path, content: str | bytes) -> None:
+        """Write into the user's git directory, which the agent of a linked worktree can reach."""
+        write_durably(path, content, inside=self._worktrees.parent, synced=False)
 
     def _entries(self) -> Iterator[tuple[Path, Path]]:
         """Each note that could be ours, with the folder it speaks of."""

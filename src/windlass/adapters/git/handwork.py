@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio.to_thread
 from msgspec import Struct
 
+from windlass.adapters.files import open_to_append
 from windlass.adapters.git.git import Git
 from windlass.adapters.git.store import Store
 
@@ -113,8 +114,8 @@ def introduce(workspace: Path, identity: Mapping[str, str]) -> None:
     if not _is_folder(config.parent):
         return  # a linked worktree has the user's own configuration
     name, email = (_quoted(identity[f"GIT_AUTHOR_{part}"]) for part in ("NAME", "EMAIL"))
-    with config.open("a") as file:
-        file.write(f"[user]\n\tname = {name}\n\temail = {email}\n")
+    with open_to_append(config, inside=workspace) as file:
+        file.write(f"[user]\n\tname = {name}\n\temail = {email}\n".encode())
 
 
 def _quoted(value: str) -> str:

@@ -3,9 +3,13 @@
 A ref cannot be both a name and a folder, so every pin ends in a word of its own.
 """
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
+
+_ORDER = re.compile(r"refs/windlass/(?P<plan>[^/]+)/(?P<run>[^/]+)/order-(?P<number>[1-9]\d*)")
 
 
 class Refs(Struct, frozen=True):
@@ -29,6 +33,10 @@ class Refs(Struct, frozen=True):
         """The newest merged commit: the only pin that moves."""
         return f"{self.root}/tip"
 
+    def order(self, number: int) -> str:
+        """The run's place among the runs of its plan; of several, the highest counts."""
+        return f"{self.root}/order-{number}"
+
     @property
     def began(self) -> str:
         """The run's first fact, as text."""
@@ -50,6 +58,25 @@ class Refs(Struct, frozen=True):
     def integration(self) -> str:
         """The branch that shows the tip to people."""
         return f"refs/heads/windlass/{self.plan}/integration"
+
+
+def orders(refs: Iterable[str], plan: str) -> dict[str, int]:
+    """The place of each run of a plan, by the names of its pins. Newer runs have higher places.
+
+    The order is counted and never read from a clock: two runs may begin within one second, and a
+    clock may be set back. Runs of earlier versions have no place.
+    """
+    found: dict[str, int] = {}
+    for ref in refs:
+        named = _ORDER.fullmatch(ref)
+        if named is not None and named["plan"] == plan:
+            found[named["run"]] = max(int(named["number"]), found.get(named["run"], 0))
+    return found
+
+
+def is_order(ref: str) -> bool:
+    """Whether a pin does nothing but say the place of its run."""
+    return _ORDER.fullmatch(ref) is not None
 
 
 class Folders(Struct, frozen=True):

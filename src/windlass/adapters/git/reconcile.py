@@ -136,6 +136,19 @@ def displaced_tip(state: RunState, refs: Refs, held: Mapping[str, str]) -> str |
     return f"{refs.tip} stands at {now[:10]}, and the journal says {state.tip[:10]}"
 
 
+def recorded(state: RunState, refs: Refs, *, finished: bool) -> dict[str, str]:
+    """Every commit that the journal speaks of and git must have, each with what it is.
+
+    Of a finished run that is what it came to: pins of its attempts may have been cleaned since.
+    """
+    found = {commit: f"the merge of {task}" for commit, task in _merges(state).items()}
+    found.setdefault(state.tip, "the tip")
+    found.setdefault(state.base, "the base")
+    for ref, commit in () if finished else _expected(state, refs):
+        found.setdefault(commit, ref)
+    return found
+
+
 def _tips(state: RunState) -> set[str | None]:
     moving = (task.candidate_commit for task in state.all_tasks if task.moving_as is not None)
     return {state.tip, *moving}

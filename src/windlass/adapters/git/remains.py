@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.layout import Refs, orders
 from windlass.adapters.git.store import Store
 from windlass.errors import GitFailed, RepositoryError, WindlassError
 from windlass.events.model import RunStarted
@@ -21,8 +21,8 @@ from windlass.ports import MAX_LISTED
 from windlass.state.remains import Kept, Made, Remains, Told, chain, read_began, read_told
 
 _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>[1-9]\d*)/(?P<what>[^/]+)")
-_RUN = re.compile(r"refs/windlass/(?P<plan>[^/]+)/(?P<run>[^/]+)/(?!(?:base|tip)$)")
-"""A pin that shows a run: those of the base and the tip are made before its first fact."""
+_RUN = re.compile(r"refs/windlass/(?P<plan>[^/]+)/(?P<run>[^/]+)/(?!(?:base|tip|order-\d+)$)")
+"""A pin that shows a run: those of base, tip and order are made before its first fact."""
 _CANDIDATE = re.compile(r"/candidate/(?P<n>[1-9]\d*)")
 _TRAILERS = "%x00".join(
     f"%(trailers:key=Windlass-{key},valueonly,separator=%x2C)" for key in ("Run", "Task", "Turn")
@@ -80,6 +80,7 @@ class _Reading:
         attempts = await self._attempts(pins, commits)
         return Remains(
             run=self._refs.run,
+            order=orders(pins.commits, self._refs.plan).get(self._refs.run, 0),
             began=began,
             told=tuple(self._told(pins.texts)),
             told_until=max(self._numbers(pins.texts), default=0),

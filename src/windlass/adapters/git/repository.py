@@ -22,9 +22,10 @@ from windlass.adapters.git.dress import Linked
 from windlass.adapters.git.excludes import made_by_setup
 from windlass.adapters.git.handwork import introduce
 from windlass.adapters.git.landing import Branches, Ours, none_is_ours
-from windlass.adapters.git.layout import Folders, Refs
+from windlass.adapters.git.layout import Folders, Refs, is_order
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.occupied import is_occupied
+from windlass.adapters.git.order import next_order
 from windlass.adapters.git.pool import Pool
 from windlass.adapters.git.prepared import Prepared, is_ready, note_of
 from windlass.adapters.git.removal import remove
@@ -95,6 +96,8 @@ class GitRepository:
         self._base = base
         self._found = await self._store.pins(self._refs.root)
         new = {ref: base for ref in (self._refs.base, self._refs.tip) if ref not in self._found}
+        if not any(is_order(ref) for ref in self._found):
+            new[await next_order(self._store, self._refs)] = base
         if new:
             await self._store.pin(new)
         await self._store.settle()  # the base as well, which the user's own git has not synced

@@ -101,7 +101,12 @@ class Snapshots:
     ) -> str | Refused:
         """All that the workspace holds but by-products, as a tree."""
         if work.head is not None:  # what a person committed is tracked, ignored or not
-            await self._store.trees("read-tree", "--reset", work.head, index=index)
+            try:
+                await self._store.trees("read-tree", "--reset", work.head, index=index)
+            except GitFailed as failure:
+                if not await self._store.is_whole(work.head, beyond=parents):
+                    raise  # an object is gone; else it has a name that git takes nowhere
+                return await self._refused_by_git(failure, index)
         tree = await self._written(workspace, index, parents)
         if isinstance(tree, Refused):
             return tree

@@ -51,12 +51,13 @@ def snares(folder: Path) -> Iterator[Snare]:
         with os.scandir(f"{top}/{inner}") as entries:
             for entry in entries:
                 name = _gits(entry.name)
+                own = not inner and entry.name == ".git"
                 if name != ".git" and entry.is_dir(follow_symlinks=False):
                     below.append(f"{inner}/{entry.name}" if inner else entry.name)
                 elif name:
                     if name in RULES:
                         size += entry.stat(follow_symlinks=False).st_size
-                    if (kind := _kind(entry, name, size)) and (inner or kind != "repository"):
+                    if (kind := _kind(entry, name, size)) and not own:
                         yield Snare(PurePath(inner, entry.name), kind)
         folders += [(name, size) for name in below]
 
@@ -99,7 +100,7 @@ def _ways(snare: Snare) -> Iterator[PurePath]:
 
 def _gits(name: str) -> str:
     """The name if it may be one of git's own to some file system, as git has it; else nothing."""
-    if name[0] != "." and name.isascii():
+    if name[0] != "." and name.isascii() and "~" not in name:
         return ""
     return plain if (plain := folded(name)).startswith(".git") else ""
 

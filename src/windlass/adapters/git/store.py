@@ -218,7 +218,7 @@ class Store:
         who = f"GIT_{role.upper()}_"
         name, email = self.origin.identity[f"{who}NAME"], self.origin.identity[f"{who}EMAIL"]
         now = SystemClock().now().astimezone()
-        return f"{name} <{email}> {now.timestamp():.0f} {now:%z}"
+        return f"{name} <{email}> {int(now.timestamp())} {now:%z}"
 
 
 def _told(path: bytes) -> str:

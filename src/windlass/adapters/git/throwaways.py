@@ -129,4 +129,5 @@ def _write(place: Path, files: Mapping[str, bytes]) -> None:
     for name, text in files.items():
         path = place / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text)
+        with path.open("xb") as file:  # the place is new, and nothing in it is a link
+            file.write(text)

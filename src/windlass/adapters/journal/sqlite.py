@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from windlass.adapters.files import fsync_dir, make_folder
+from windlass.adapters.files import fsync_dir, make_folder, refuse_unsafe
 from windlass.errors import (
     RECOVER,
     JournalConflict,
@@ -241,6 +241,7 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     """The file, once it is known for a journal that this Windlass can read."""
+    refuse_unsafe(path)  # SQLite itself follows a link
     if not path.exists():
         raise JournalError(f"there is no journal at {str(path)!r}")
     # SQLite would take an empty file for a new database, and delete the log beside it.

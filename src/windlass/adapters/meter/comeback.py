@@ -5,7 +5,7 @@ moments are named the latest counts, for until then one of them still refuses. W
 believable is for whoever waits for it to say.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -31,10 +31,18 @@ class Refusal(Struct, frozen=True, kw_only=True):
     """Whether the provider was never asked, because the run's own budget is used up."""
 
 
-def read_refusal(status: int, headers: Mapping[str, str], now: datetime) -> Refusal:
-    """Understand a refusal; header names are in lower case."""
-    moments = [*_resets(headers)]
-    if (after := _delay(headers.get("retry-after", ""), now)) is not None:
+def read_refusal(
+    status: int,
+    headers: Mapping[str, str],
+    now: datetime,
+    counted: Callable[[datetime], datetime] = lambda moment: moment,
+) -> Refusal:
+    """Understand a refusal; header names are in lower case.
+
+    `counted` gives a moment of the provider's calendar as `now` is counted.
+    """
+    moments = [counted(end) for end in _resets(headers)]
+    if (after := _delay(headers.get("retry-after", ""), now, counted)) is not None:
         moments.append(after)
     return Refusal(
         until=max(moments, default=None),
@@ -52,12 +60,13 @@ def _resets(headers: Mapping[str, str]) -> Iterator[datetime]:
             yield end
 
 
-def _delay(value: str, now: datetime) -> datetime | None:
+def _delay(value: str, now: datetime, counted: Callable[[datetime], datetime]) -> datetime | None:
     """`retry-after`: seconds, or a date in HTTP's words."""
     try:
         seconds = timedelta(seconds=float(value))
     except ValueError:
-        return _http_date(value)
+        named = _http_date(value)
+        return counted(named) if named is not None else None
     except OverflowError:
         return None
     try:

@@ -86,7 +86,8 @@ class _Agent(Struct, frozen=True, kw_only=True):
             # Each model has limits of its own: one that is granted says nothing of another.
             self.refusals.pop(model, None)
         if status in REFUSED:
-            self.refusals[model] = read_refusal(status, headers, SystemClock().now())
+            clock = SystemClock()
+            self.refusals[model] = read_refusal(status, headers, clock.now(), clock.counted)
 
     def refuse(self, model: str) -> None:
         """Take in that a request of it was not passed on, for the run may spend no more."""

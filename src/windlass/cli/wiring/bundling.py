@@ -1,5 +1,6 @@
 """What lies on the disk of a plan, for a bug report: as far as it can be read."""
 
+import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,10 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from windlass.adapters.files import write_durably
+from windlass.adapters.files import open_to_read
 from windlass.adapters.git import inspect
 from windlass.adapters.journal.salvage import salvage
 from windlass.cli.wiring.project import Project
+from windlass.cli.wiring.reporting import write_named
 from windlass.errors import JournalError, WindlassError
 
 MOST = 256 * 1024
@@ -35,10 +37,9 @@ class Found(Struct, frozen=True, kw_only=True):
 def found(project: Project, plan_id: str) -> Found:
     """All there is of one plan; what cannot be read is said, and is no reason to give up."""
     journal, trouble = _journal(project, plan_id)
-    runs = project.folders(plan_id).home / "runs"
-    newest = max(_folders(runs), key=lambda folder: folder.stat().st_mtime, default=None)
-    if newest is None:
+    if not (folders := project.run_folders(plan_id)):
         return Found(journal=journal, trouble=trouble)
+    newest = folders[-1]
     return Found(
         journal=journal,
         trouble=trouble,
@@ -74,10 +75,9 @@ def people(project: Project | None, environment: Mapping[str, str]) -> dict[str,
     return {name: told for name, told in names.items() if len(name) > 2}  # noqa: PLR2004  no word
 
 
-def keep(path: Path, data: bytes) -> None:
+def keep(project: Project | None, path: Path, data: bytes) -> None:
     """Write the bundle, for its owner alone to read."""
-    write_durably(path, data)
-    path.chmod(0o600)
+    write_named(project.root if project is not None else None, path, data, mode=0o600)
 
 
 def _journal(project: Project, plan_id: str) -> tuple[tuple[tuple[int, Any], ...], str]:
@@ -99,13 +99,10 @@ def _decoded(payload: bytes) -> Any:
     return record.get("event", record)
 
 
-def _folders(parent: Path) -> list[Path]:
-    return [path for path in parent.glob("*") if path.is_dir()]
-
-
 def _json(path: Path) -> Any:
     try:
-        return msgspec.json.decode(path.read_bytes())
+        with open_to_read(path) as file:
+            return msgspec.json.decode(file.read())
     except (OSError, msgspec.MsgspecError, UnicodeError):
         return None
 
@@ -122,8 +119,9 @@ def _activity(path: Path) -> tuple[Any, ...]:
 
 def _end(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - MOST))
+        with open_to_read(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - MOST))
             return file.read()
     except OSError:
         return b""

@@ -1,8 +1,10 @@
 """What a repository says to agents, read from the user's checkout at each start."""
 
+import os
 import re
 from pathlib import Path
 
+from windlass.adapters.files import open_to_read
 from windlass.runner.briefs import GUIDES
 
 MAX_BYTES = 200_000
@@ -25,18 +27,27 @@ def said_to_agents(root: Path) -> dict[str, str]:
     """Every text that is there, by the name it goes under, without its frontmatter."""
     found: dict[str, str] = {}
     for name, places in PLACES.items():
-        texts = (_read(root / place) for place in places)
+        texts = (_read(root, place) for place in places)
         text = next((text for text in texts if text), None)
         if text is not None:
             found[name] = text
     return found
 
 
-def _read(path: Path) -> str:
+def _read(root: Path, place: str) -> str:
+    """A text of the repository; a link may lead to another file of it, and nowhere else.
+
+    A task may have committed the link, and what it leads to is told to agents.
+    """
     try:
-        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+        real = Path(os.path.realpath(root / place, strict=True))
+        if not real.is_relative_to(root):
             return ""
-        text = path.read_text(encoding="utf-8", errors="replace")
+        with open_to_read(real, inside=root) as file:
+            content = file.read(MAX_BYTES + 1)
     except OSError:
         return ""
+    if len(content) > MAX_BYTES:
+        return ""
+    text = content.decode(errors="replace").replace("\r\n", "\n")
     return _FRONTMATTER.sub("", text, count=1).strip()

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from windlass.adapters.activity import heard_after
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.disk import Trouble, trouble
-from windlass.adapters.files import make_folder, read_plainly, write_durably
+from windlass.adapters.files import make_folder, read_plainly, refuse_unsafe, write_durably
 from windlass.adapters.git import inspect
 from windlass.adapters.git.dress import SHOWN
 from windlass.adapters.git.excludes import kept_folders
 from windlass.adapters.git.inspect import Base
-from windlass.adapters.git.layout import Folders, Refs
+from windlass.adapters.git.layout import Folders, Refs, orders
 from windlass.adapters.git.prepared import Prepared, is_ready
 from windlass.adapters.git.stats import changes
 from windlass.adapters.git.store import Origin
@@ -113,10 +113,19 @@ class Project:
 
     def state_file(self, plan_id: str) -> Progress | None:
         """The newest state.json: what is left to show of a journal that cannot be read."""
-        files = sorted(
-            self.folders(plan_id).home.glob("runs/*/state.json"), key=lambda p: p.stat().st_mtime
-        )
+        files = [folder / "state.json" for folder in self.run_folders(plan_id)]
+        files = [path for path in files if path.exists()]
         return msgspec.json.decode(files[-1].read_bytes(), type=Progress) if files else None
+
+    def run_folders(self, plan_id: str) -> list[Path]:
+        """The folders of the plan's runs, the newest last, by the order that git pins."""
+        places: dict[str, int] = {}
+        with suppress(WindlassError):
+            pins = self.git("for-each-ref", "--format=%(refname)", f"refs/windlass/{plan_id}/")
+            places = orders(pins.split(), plan_id)
+        found = (path for path in (self.folders(plan_id).home / "runs").glob("*") if path.is_dir())
+        # Only runs of earlier versions have no place; of those the clock is all there is.
+        return sorted(found, key=lambda path: (places.get(path.name, 0), path.stat().st_mtime_ns))
 
     def live_pid(self, plan_id: str) -> int | None:
         """The process that runs the plan now, if any."""
@@ -231,21 +240,24 @@ class Project:
 
     def write(self, name: str, text: str) -> None:
         """Put a file into the user's checkout, which only happens at their word."""
-        make_folder((self.root / name).parent)
-        write_durably(self.root / name, text)
+        path = self.root / name
+        if path.parent != self.root:
+            make_folder(path.parent, inside=self.root)
+        write_durably(path, text, inside=self.root)
 
     def read(self, name: str) -> str | None:
         """A small text file of the user's checkout; None for whatever else is there, or nothing."""
-        return read_plainly(self.root / name) if self._is_inside(name) else None
+        return read_plainly(self.root / name, inside=self.root)
 
     def is_free(self, name: str) -> bool:
         """Whether a file could be made there, in the checkout itself and in nobody's place."""
-        return not os.path.lexists(self.root / name) and self._is_inside(name)
-
-    def _is_inside(self, name: str) -> bool:
-        """Whether no link on the way leads out of the checkout."""
-        folder = Path(os.path.realpath((self.root / name).parent))
-        return folder.is_relative_to(os.path.realpath(self.root))
+        if os.path.lexists(self.root / name):
+            return False
+        try:
+            refuse_unsafe(self.root / name, inside=self.root)
+        except OSError:
+            return False
+        return True
 
     def prepared_for(self, workspace: Path) -> str | None:
         """The run that a workspace was last made ready for, where it says so."""
@@ -256,7 +268,7 @@ class Project:
 
     def continue_here(self) -> dict[str, str]:
         """What is there of the files that say where a paused run stands, by their paths."""
-        found = ((path, read_plainly(self.root / path)) for path in CONTINUE_HERE)
+        found = ((path, read_plainly(self.root / path, inside=self.root)) for path in CONTINUE_HERE)
         return {path: text for path, text in found if text is not None}
 
     def plan_files(self) -> PlanFiles:
@@ -265,10 +277,10 @@ class Project:
 
     def make_home(self) -> None:
         """Windlass's own folder, which the user's git is not to see."""
-        make_folder(self.home)
+        make_folder(self.home, inside=self.root)
         ignore = self.home / ".gitignore"
-        if not ignore.exists():
-            write_durably(ignore, "*\n")
+        if not os.path.lexists(ignore):
+            write_durably(ignore, "*\n", inside=self.root)
 
     @contextmanager
     def holding(self, plan_id: str) -> Generator[SqliteJournal]:

@@ -10,7 +10,13 @@ from msgspec.structs import replace
 from windlass.adapters.files import fsync_dir, remove_durably
 from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Refs
-from windlass.adapters.git.reconcile import displaced_tip, forgotten_pin, remove_stale_locks
+from windlass.adapters.git.order import is_newest, next_order
+from windlass.adapters.git.reconcile import (
+    displaced_tip,
+    forgotten_pin,
+    recorded,
+    remove_stale_locks,
+)
 from windlass.adapters.git.remains import pinned_runs, remains_of
 from windlass.adapters.git.store import Store
 from windlass.adapters.journal.sqlite import SqliteJournal
@@ -20,8 +26,13 @@ from windlass.cli.wiring.project import Project
 from windlass.cli.wiring.telling import Notice, tell
 from windlass.errors import BadInput, JournalDamaged
 from windlass.events import model as e
+from windlass.plan.names import some
 from windlass.state import RunState, fold, runs
 from windlass.state.remains import Remains
+from windlass.views.outcome import is_finished
+
+_SHOWN = 3
+"""Of the commits that git lacks, so many are named."""
 
 _BESIDE = ("", "-wal", "-shm")
 """The files that a journal is made of."""
@@ -73,6 +84,31 @@ def _forgotten(
     return None
 
 
+def why_git_is_older(project: Project, state: RunState) -> str | None:
+    """What git lacks of what the journal of a resting run records, and the cure; None if nothing.
+
+    So it is when `.git` was restored from a copy and `.windlass` was not.
+    """
+    refs = Refs(state.plan.id, state.run)
+    known = recorded(state, refs, finished=is_finished(state))
+    asked = "".join(f"{commit}\n" for commit in known)
+    answer = project.user_git.ask("cat-file", "--batch-check", stdin=asked)
+    lost = [line.split()[0] for line in answer.text.splitlines() if line.endswith(" missing")]
+    tip = project.git("for-each-ref", "--format=%(objectname)", refs.tip).strip()
+    displaced = displaced_tip(state, refs, {refs.tip: tip}) if tip else None
+    if not lost and displaced is None:
+        return None
+    what = displaced or ""
+    if lost:
+        shown = some([f"{known[commit]} ({commit[:10]})" for commit in lost], _SHOWN)
+        what = f"it lacks {shown}"
+    again = f"recover {refs.plan}" if tip else f"run {refs.plan} --restart"
+    return (
+        f"git is older than the journal: {what}. Was .git restored from a copy? Bring the newer "
+        f"one back, or go on from what git has: windlass {again}"
+    )
+
+
 class Recovering:
     """The plan's lock, and its runs as git shows them; made by `recovering`."""
 
@@ -95,7 +131,7 @@ class Recovering:
         """
         refs = Refs(self._plan_id, remains.run)
         remove_stale_locks(self._store, refs)
-        anyio.run(self._put_tip, refs, remains.tip)
+        anyio.run(self._put_pins, refs, remains)
         state_file = self._folders.run(remains.run) / "state.json"
         aside = self._set_aside()
         # It was made from another journal, and would make this one look cut short.
@@ -108,9 +144,12 @@ class Recovering:
         tell(self._project, state, len(entries), notice)
         return aside
 
-    async def _put_tip(self, refs: Refs, tip: str) -> None:
-        now = (await self._store.pins(refs.tip)).get(refs.tip)
+    async def _put_pins(self, refs: Refs, remains: Remains) -> None:
+        """Put the tip where it stood, and the run behind all others: the journal is its own now."""
+        tip, now = remains.tip, (await self._store.pins(refs.tip)).get(refs.tip)
         try:
+            if not await is_newest(self._store, refs):
+                await self._store.pin({await next_order(self._store, refs): remains.base})
             if now is None:
                 await self._store.pin({refs.tip: tip})
             elif now != tip:

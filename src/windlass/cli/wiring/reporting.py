@@ -1,5 +1,6 @@
 """A plan's last run as a report: its journal, what git says of its commits, and what time it is."""
 
+import os
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -36,24 +37,42 @@ def gathered(project: Project, plan_id: str) -> Report:
     return told
 
 
-def put(path: Path, text: str, *, own: bool) -> None:
+def put(project: Project, path: Path, text: str, *, own: bool) -> None:
     """Write a report; only Windlass's own folders are made where they are missing."""
-    data = text.encode(errors="replace")
     if own:
-        make_folder(path.parent)
+        make_folder(path.parent, inside=project.root)
     else:
         refuse_without_folder(path)
+    write_named(project.root, path, text.encode(errors="replace"))
+
+
+def write_named(root: Path | None, path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Write a file that a person named; in the repository, never through a link.
+
+    Outside of it, links, pipes and devices are the person's own: what a task can have committed is
+    in the repository.
+    """
     if path.is_dir():
         raise BadInput(f"{path} is a folder", hint="name a file")
+    path = Path(os.path.abspath(path))  # noqa: PTH100  what a link makes of `..` must not count
+    for folder in reversed(path.parents):
+        real = Path(os.path.realpath(folder))
+        if root is not None and real.is_relative_to(root):
+            write_durably(real / path.relative_to(folder), data, inside=root, mode=mode)
+            return
     if path.exists() and not path.is_file():
-        path.write_bytes(data)  # a pipe or a device, which must not be replaced by a file
-    else:
-        write_durably(path, data)
+        # A pipe or a device, which must not be replaced by a file.
+        with open(path, "wb") as file:  # noqa: PTH123
+            file.write(data)
+        return
+    target = Path(os.path.realpath(path))
+    within = root if root is not None and target.is_relative_to(root) else None
+    write_durably(target, data, inside=within, mode=mode)
 
 
 def refuse_without_folder(path: Path) -> None:
     """No folder of the user's is made on the way to a file that they name: it may be misspelt."""
-    folder = path.absolute().parent
+    folder = Path(os.path.abspath(path)).parent  # noqa: PTH100  as above
     if not folder.is_dir():
         raise BadInput(f"there is no folder {folder}", hint="make it, or name another")
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from windlass.adapters.files import read_plainly
+from windlass.adapters.files import open_to_read, read_plainly, refuse_unsafe
 from windlass.adapters.projections import Projections, Shown
 from windlass.cli.wiring.project import Project
 from windlass.dialects import continue_here_path, shares, writes
 from windlass.dialects import project as project_dialect
 from windlass.dialects.taskfile_state import unstamped
+from windlass.errors import UnsafePath
 from windlass.state import RunState
 from windlass.views.continue_here import continue_here, pointer
 from windlass.views.progress import progress
@@ -31,7 +32,8 @@ def projections(project: Project, plan_id: str, run: str, notice: Notice) -> Pro
             **_where_it_rests(project, state, seq),
         }
 
-    return Projections(render, memory=folder / "projected.json", notice=notice)
+    memory = folder / "projected.json"
+    return Projections(render, inside=project.root, memory=memory, notice=notice)
 
 
 def tell(project: Project, state: RunState, seq: int, notice: Notice) -> None:
@@ -45,7 +47,7 @@ def written_alone(
     project: Project, state: RunState, seq: int, committed: Mapping[str, str]
 ) -> list[str]:
     """Of the files of the plan's state, those that differ by that alone from what is committed."""
-    texts = {path: text for path in committed if (text := _text(project.root / path)) is not None}
+    texts = {path: text for path in committed if (text := _text(project, path)) is not None}
     now, then = (
         {**held, **project_dialect(state, seq, held, project.redactor.text)}
         for held in (texts, {path: committed[path] for path in texts})
@@ -60,19 +62,23 @@ def _plain(state: RunState, text: str | None) -> str:
 
 def _of_dialect(project: Project, state: RunState, seq: int) -> dict[Path, Shown]:
     root, redact = project.root, project.redactor.text
-    found = ((path, _text(root / path)) for path in writes(state.plan))
-    texts = {path: text for path, text in found if text is not None}
+    paths = list(writes(state.plan))
+    texts = {path: text for path in paths if (text := _text(project, path)) is not None}
     shared = shares(state.plan)
-    return {
+    shown = {
         root / path: Shown(text, shared=path in shared)
         for path, text in project_dialect(state, seq, texts, redact).items()
     }
+    # A file that is not written for want of its text is said as well, where a link is the reason.
+    unsafe = {root / path: _unsafe(project, path) for path in paths if root / path not in shown}
+    shown |= {path: Shown(None, trouble=error) for path, error in unsafe.items() if error}
+    return shown
 
 
 def _where_it_rests(project: Project, state: RunState, seq: int) -> dict[Path, Shown]:
     """continue-here, which all plans share: another plan's is written over, never taken away."""
     path = project.root / continue_here_path(state.plan)
-    there = read_plainly(path)
+    there = read_plainly(path, inside=project.root)
     named = pointer(there) if there is not None else None
     ours = named is not None and named.plan == state.plan.id
     text = continue_here(state, seq, project.redactor.text)
@@ -86,9 +92,21 @@ def _where_it_rests(project: Project, state: RunState, seq: int) -> dict[Path, S
     return {path.with_name(f"{path.name}.before-{mark}"): Shown(there), **shown}
 
 
-def _text(path: Path) -> str | None:
+def _text(project: Project, path: str) -> str | None:
     """A file of the user's as it is at this moment; None where it is gone, or no text now."""
     try:
-        return path.read_bytes().decode()
+        with open_to_read(project.root / path, inside=project.root) as file:
+            return file.read().decode()
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def _unsafe(project: Project, path: str) -> UnsafePath | None:
+    """Why the file is neither read nor written, where a link or a special file stands there."""
+    try:
+        refuse_unsafe(project.root / path, inside=project.root)
+    except UnsafePath as error:
+        return error
+    except OSError:
+        return None
+    return None

@@ -169,4 +169,6 @@ def _concerns(event: str, args: tuple[object, ...], root: str) -> bool:
         return True
     if event == "open" and not (isinstance(args[2], int) and args[2] & (os.O_CREAT | os.O_TRUNC)):
         return False
-    return any(isinstance(arg, str | bytes) and os.fsdecode(arg).startswith(root) for arg in args)
+    names = [os.fsdecode(arg) for arg in args if isinstance(arg, str | bytes)]
+    # A name without a folder is relative to a descriptor, and only Windlass's own files are.
+    return any(name.startswith(root) or not Path(name).is_absolute() for name in names if name)

@@ -8,14 +8,15 @@ import html
 import re
 from collections.abc import Iterable
 
+from windlass.plan.names import FORMATS, JOINERS
+
 _TERMINAL = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?"
     r"|[PX^_][^\x1b]{0,4096}(?:\x1b\\)?|[ -/]*[0-~]?)"
 )
 """What a program tells a terminal: colours, titles, places to go."""
 _ODD = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\ufe00-\ufe0e\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
+    f"[\x00-\x08\x0b-\x1f\x7f-\x9f{FORMATS}{JOINERS}\ufe00-\ufe0e\ud800-\udfff\U000e0080-\U000e01ef]"
 )
 """Letters that are not seen, that turn others around, or that are none at all."""
 
