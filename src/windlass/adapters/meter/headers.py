@@ -57,6 +57,8 @@ _ASKED: Final = frozenset(
 _ANSWERED: Final = frozenset(
     {"content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry"}
 )
+_LENGTHS: Final = frozenset({"content-length", "transfer-encoding"})
+"""Two ways to say how long a body is, which two readers may take in two ways."""
 _LIMITS = "anthropic-ratelimit-"
 _BETA = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
@@ -66,6 +68,8 @@ def asked_headers(given: Sequence[tuple[str, str]], secrets: Mapping[str, str]) 
     named = {name: value for name, value in reversed(given) if name in _ASKED}
     if any(not value.isascii() for value in named.values()):
         raise UnpricedError("a header has a value that is not plain ASCII; take it out")
+    if {name for name, _ in given} >= _LENGTHS:
+        raise UnpricedError("a body has one length; send no `content-length` with pieces")
     written: list[str] = []
     for name, value in given:
         if name == "content-encoding" and value.strip().lower() != "identity":

@@ -164,10 +164,7 @@ class Meter:
         if (text := await told.read(request, agent)) is None:
             return _problem(413, "request_too_large", "an agent may not ask so much at once")
         try:
-            if query not in _QUERIES:
-                raise UnpricedError("only `?beta=true` may follow the path; take the rest out")
-            headers = asked_headers(_named(request), self._secrets)
-            asked = read_request(text, writes=path == MESSAGES)
+            asked, headers = self._understand(request, text)
         except UnpricedError as error:
             why = f"the meter refused the request: {error}"
             agent.refuse(_NO_MODEL, why)
@@ -177,6 +174,12 @@ class Meter:
         forward = self._client.build_request("POST", url, headers=headers, content=content)
         counts = path == COUNT
         return _Passage(self._client, self._till, forward, asked, agent, counts=counts)
+
+    def _understand(self, request: Request, text: bytes) -> tuple[Asked, dict[str, str]]:
+        if request.scope["query_string"] not in _QUERIES:
+            raise UnpricedError("only `?beta=true` may follow the path; take the rest out")
+        headers = asked_headers(request.headers.items(), self._secrets)
+        return read_request(text, writes=request.scope["raw_path"] == MESSAGES), headers
 
 
 class _Till:
@@ -337,10 +340,6 @@ class _Passage:
         if self._held is not None:
             held, self._held = self._held, None
             self._till.settle(held, usage)
-
-
-def _named(request: Request) -> list[tuple[str, str]]:
-    return list(request.headers.items())
 
 
 def _token(headers: Mapping[str, str]) -> str:

@@ -335,7 +335,7 @@ def _bounded(tool: Tool) -> Tool:
 
 _NONE = "this is no request for a message"
 _UNKNOWN = re.compile(
-    r"Object contains unknown field `(?P<field>.*)`(?: - at `(?P<at>.*)`)?", re.DOTALL
+    r"Object contains unknown field `(?P<field>.*?)`(?: - at `(?P<at>.*)`)?", re.DOTALL
 )
 _PLACE = re.compile(r"(?P<what>.*) - at `\$\.(?P<at>[^`]*)`", re.DOTALL)
 

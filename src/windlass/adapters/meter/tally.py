@@ -25,6 +25,7 @@ ANSWER_BYTES = 3
 """Bytes of a stream to the token: with all that surrounds the words it has many more."""
 LONGEST_LINE = 64 * 2**20
 """Bytes of one line of a stream; no answer is as long."""
+_NOTHING = frozenset({b"", b"null", b"{}"})
 _TOLD = b'"usage"'
 
 
@@ -128,7 +129,7 @@ class Tally:
 
     def _count(self, given: Raw) -> bool:
         """Take in a usage; whether there was any."""
-        if not bytes(given) or self.nonsense:
+        if bytes(given) in _NOTHING or self.nonsense:
             return False
         try:
             told = read_usage(self._model, msgspec.json.decode(given))
