@@ -232,9 +232,7 @@ REFUSED = {
     "two bodies": asking(content=CONTENT + CONTENT),
     "a form": asking(content=b"model=claude&max_tokens=1"),
     "fast": asking(content=json.dumps({**BODY, "speed": "fast"}).encode()),
-    "fast, said twice": asking(
-        content=CONTENT[:-1] + b', "speed": "standard", "speed": "fast"}'
-    ),
+    "fast, said twice": asking(content=CONTENT[:-1] + b', "speed": "standard", "speed": "fast"}'),
     "fast, in other letters": asking(content=CONTENT[:-1] + b', "sp\\u0065ed": "f\\u0061st"}'),
     "a batch": asking(content=json.dumps({"requests": [BODY, BODY]}).encode()),
     "no token": asking().replace(b"x-api-key", b"x-no-key"),

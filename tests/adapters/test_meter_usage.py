@@ -1,4 +1,4 @@
-"""All that an answer tells of its usage is paid for, and what cannot be is the provider's mistake."""
+"""All that an answer tells of its usage is paid for; what cannot be is the provider's mistake."""
 
 import json
 from typing import Any
@@ -43,6 +43,7 @@ def _usages(**more: Any) -> list[Usage]:
 
 ADVICE = {"type": "advisor_message", "model": "claude-opus-4-1", **TOLD}
 SUMMARY = {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3500}
+SUMMED = cost(OPUS, Usage(input_tokens=180_000, output_tokens=3500))
 ROUND = {"type": "message", "input_tokens": 600, "output_tokens": 60}
 
 
@@ -57,7 +58,7 @@ ROUND = {"type": "message", "input_tokens": 600, "output_tokens": 60}
         ({"speed": "fast", "inference_geo": "us"}, 6.6 * PLAIN),
         ({"service_tier": "batch"}, PLAIN),
         ({"iterations": []}, PLAIN),
-        ({"iterations": [SUMMARY]}, PLAIN + cost(OPUS, Usage(input_tokens=180_000, output_tokens=3500))),
+        ({"iterations": [SUMMARY]}, PLAIN + SUMMED),
         ({"iterations": [ADVICE]}, 4 * PLAIN),
         ({"iterations": [ADVICE, ADVICE]}, 7 * PLAIN),
         ({"iterations": [ROUND]}, PLAIN),
@@ -219,11 +220,15 @@ def test_a_search_that_reads_a_request_again_and_again_is_covered():  # B6
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["input_tokens", "iterations", "speed", "server_tool_use", "type", "x"]),
-        inner,
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["input_tokens", "iterations", "speed", "server_tool_use", "type", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=20,
 )
