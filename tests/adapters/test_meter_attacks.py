@@ -3,6 +3,7 @@
 import gzip
 import json
 import socket
+import tracemalloc
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -72,7 +73,7 @@ class Place:
     async def serve(self, stream: anyio.abc.SocketStream) -> None:
         """Answer one request."""
         read = h11.Connection(h11.SERVER)
-        request, body = None, b""
+        request, body = None, bytearray()
         async with stream:
             while True:
                 match read.next_event():
@@ -85,7 +86,7 @@ class Place:
                     case _:
                         read.receive_data(await stream.receive())
             assert request is not None
-            self.got.append((request, body))
+            self.got.append((request, bytes(body)))
             if self.waits is not None:
                 await self.waits.wait()
             await stream.send(self.answer)
@@ -303,6 +304,39 @@ async def test_what_is_passed_on_is_written_anew(sent: bytes):  # B6
             b"user-agent": headers[b"user-agent"],
         }
         assert p.books.reserved == [bound(MODEL, json.loads(body))]
+
+
+_TURN = b'{"role":"user","content":""}'
+_TEXT = b'{"type":"text","text":""}'
+_USE = b'{"type":"tool_use","id":"","name":"","input":'
+
+
+@pytest.mark.parametrize(
+    ("first", "one", "last"),
+    [
+        (b'"messages":[', _TURN, b"]"),
+        (b'"messages":[{"role":"user","content":[', _TEXT, b"]}]"),
+        (b'"messages":[{"role":"user","content":[', _USE + b"{}}", b"]}]"),
+        (b'"messages":[{"role":"user","content":[' + _USE + b"[", b"[]", b"]}]}]"),
+        (b'"messages":[],"tools":[', b'{"name":""}', b"]"),
+        (b'"messages":[],"stop_sequences":[', b'""', b"]"),
+        (b'"messages":[],"x":[', b"[]", b"]"),
+    ],
+    ids=["turns", "texts", "uses", "input", "tools", "words", "unknown"],
+)
+async def test_many_small_things_take_no_more_than_their_length(  # B6
+    first: bytes, one: bytes, last: bytes
+):
+    many = b",".join([one] * (10_000_000 // len(one)))
+    content = b'{"model":"m","max_tokens":1,' + first + many + last + b"}"
+    async with place() as p:
+        tracemalloc.start()
+        try:
+            await p.post(content)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 15 * len(content)
 
 
 async def test_a_refusal_says_what_where_and_the_cure_and_is_remembered():  # B6

@@ -80,6 +80,27 @@ def test_every_part_of_a_usage_has_its_price(more: dict[str, Any], usd: float): 
         assert usage.known
 
 
+@pytest.mark.parametrize(
+    ("model", "factor"),
+    [
+        ("claude-opus-4-1-20250805", 3),
+        ("claude-opus-4-5-20251101", 1),
+        ("claude-haiku-4-5", 1),
+        ("of-a-gateway", 1),
+        (7, 1),
+        (None, 1),
+    ],
+)
+def test_the_model_that_answered_is_paid_for_where_it_is_dearer(model: Any, factor: int):  # B6
+    begun = wire.event("message_start", message={"model": model, "usage": TOLD})
+    end = wire.event("message_delta", usage=TOLD) + wire.event("message_stop")
+    streamed, whole = Tally(OPUS, BODY), Tally(OPUS, BODY)
+    streamed.read_stream(begun + end)
+    whole.read_document(json.dumps({"model": model, "usage": TOLD}).encode())
+    assert streamed.usage() == whole.usage()
+    assert whole.usage().cost_usd == pytest.approx(factor * PLAIN)
+
+
 def test_tokens_of_other_models_are_counted_among_the_tokens():  # B6
     for usage in _usages(iterations=[SUMMARY, ROUND]):
         assert (usage.input_tokens, usage.output_tokens) == (181_000, 3600)

@@ -63,6 +63,13 @@ def price(model: str) -> Price:
     return next(row.price for row in family if row.since <= version)
 
 
+def dearer(asked: str, answered: str) -> str:
+    """The model to pay for: the one that answered, where it is known and costs more."""
+    words = re.split(r"[^a-z0-9]+", answered.lower())
+    is_known = any(row.family in words for row in _LIST)
+    return answered if is_known and price(answered).output > price(asked).output else asked
+
+
 DEAREST = max(row.price.output for row in _LIST)
 """US dollars for a million tokens of the dearest kind."""
 

@@ -304,7 +304,7 @@ class _Passage:
         self, answer: httpx2.Response, scope: Scope, receive: Receive, send: Send
     ) -> None:
         headers = answered_headers(answer.headers)
-        if not headers.get("content-type", "").startswith("text/event-stream"):
+        if not headers.get("content-type", "").strip().lower().startswith("text/event-stream"):
             body = await answer.aread()
             if answer.is_success and not self._counts:
                 self._tally.read_document(body)

@@ -20,6 +20,9 @@ SEARCH_TOOL = "web_search_20250305"
 MOST_MESSAGES = 100_000
 """The provider takes no more in one request."""
 
+MOST_TOOLS = 10_000
+"""Each takes more room than its text, so there may not be too many of them."""
+
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 _UNPRICED: Final[dict[str, str]] = {
@@ -303,6 +306,10 @@ class Asked(Strict, frozen=True, kw_only=True):
     inference_geo: Literal["global"] | None = None
 
 
+class _Glance(Struct):
+    tools: list[Raw] | None = None
+
+
 _FREE: Final = frozenset({"speed", "inference_geo"})
 """Fields whose only value that passes is what the provider does without them: not sent on."""
 
@@ -310,6 +317,8 @@ _FREE: Final = frozenset({"speed", "inference_geo"})
 def read_request(text: bytes, *, writes: bool = True) -> Asked:
     """Understand a request, for one that writes or only counts; what has no price is an error."""
     try:
+        if len(msgspec.json.decode(text, type=_Glance).tools or []) > MOST_TOOLS:
+            raise UnpricedError(f"{_NONE}: it has more than {MOST_TOOLS} tools")
         asked = msgspec.json.decode(text, type=Asked)
     except msgspec.ValidationError as error:
         raise UnpricedError(_refusal(str(error))) from None

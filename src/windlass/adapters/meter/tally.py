@@ -7,13 +7,14 @@ more than was reserved for it, unless more was told already, and says that it is
 Rule 3: an answer whose numbers cannot be is the provider's mistake, and costs what was reserved.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from windlass.adapters.meter.prices import SEARCH, cost
+from windlass.adapters.meter.prices import SEARCH, cost, dearer
 from windlass.adapters.meter.reach import reach
 from windlass.adapters.meter.requests import Asked
 from windlass.adapters.meter.usage import NonsenseError, Told, read_usage
@@ -36,6 +37,7 @@ def bound(model: str, body: Mapping[str, Any]) -> float:
 
 class _Message(Struct):
     usage: Raw = Raw()
+    model: Raw = Raw()
 
 
 class _Event(Struct):
@@ -53,7 +55,7 @@ class Tally:
 
     def __init__(self, model: str, body: Mapping[str, Any] | Asked) -> None:
         """Take the request as it is sent."""
-        self._model = model
+        self._model = self._payee = model
         content = msgspec.json.encode(body)
         can = reach(content)
         allowed = msgspec.json.decode(content, type=_Ends).max_tokens or 0
@@ -84,6 +86,7 @@ class Tally:
         self._bytes += len(chunk)
         for event in self._events(chunk):
             if event.type == "message_start" and event.message is not None:
+                self._answered_by(event.message.model)
                 self._count(event.message.usage)
             elif event.type == "message_delta":
                 # Only here is told what was written; before it, whatever was told is a beginning.
@@ -95,22 +98,23 @@ class Tally:
         """Take in an answer that came in one piece."""
         self._bytes += len(body)
         try:
-            told = msgspec.json.decode(body, type=_Message).usage
+            message = msgspec.json.decode(body, type=_Message)
         except (msgspec.MsgspecError, RecursionError):
             self._suspect(body)
             return  # it is estimated, like one that broke off
-        self.whole = self._count(told) and not self.nonsense
+        self._answered_by(message.model)
+        self.whole = self._count(message.usage) and not self.nonsense
 
     def usage(self) -> Usage:
         """What it has come to: its own numbers at its end, an estimate before."""
         if self.nonsense:
             return structs.replace(self._most, cost_usd=self.bound, known=False)
         told = self._told or Told()
-        spent = told.usd(self._model)
+        spent = told.usd(self._payee)
         if self.whole and told.known:
             return structs.replace(told.tokens, cost_usd=spent)
         if self.whole:
-            guessed = min(told.most_usd(self._model), self.bound)
+            guessed = min(told.most_usd(self._payee), self.bound)
             return structs.replace(told.tokens, cost_usd=max(spent, guessed), known=False)
         return self._estimate(told)
 
@@ -122,17 +126,21 @@ class Tally:
             begun, hour = structs.replace(self._most, output_tokens=unseen), self._hour
         passed = min(self._bytes // ANSWER_BYTES, self._most.output_tokens)
         so_far = structs.replace(begun, output_tokens=max(begun.output_tokens, passed))
-        tokens = cost(self._model, so_far, hour_tokens=hour) * told.factor
+        tokens = cost(self._payee, so_far, hour_tokens=hour) * told.factor
         guessed = min(tokens + self._searches * SEARCH, self.bound)
-        spent = max(guessed, min(told.most_usd(self._model), self.bound), told.usd(self._model))
+        spent = max(guessed, min(told.most_usd(self._payee), self.bound), told.usd(self._payee))
         return structs.replace(so_far, cost_usd=spent, known=False)
+
+    def _answered_by(self, model: Raw) -> None:
+        with contextlib.suppress(msgspec.MsgspecError):  # whatever else stands there is no model
+            self._payee = dearer(self._model, msgspec.json.decode(model, type=str))
 
     def _count(self, given: Raw) -> bool:
         """Take in a usage; whether there was any."""
         if bytes(given) in _NOTHING or self.nonsense:
             return False
         try:
-            told = read_usage(self._model, msgspec.json.decode(given))
+            told = read_usage(self._payee, msgspec.json.decode(given))
         except (NonsenseError, msgspec.MsgspecError, RecursionError) as error:
             said = str(error) if isinstance(error, NonsenseError) else "its usage cannot be read"
             self.nonsense = said
