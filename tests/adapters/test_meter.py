@@ -23,10 +23,12 @@ from waiting import eventually
 from windlass.adapters.agents.claude import ClaudeAgent, find_program
 from windlass.adapters.agents.metered import MeteredAgent
 from windlass.adapters.clock import SystemClock
-from windlass.adapters.meter import proxy
+from windlass.adapters.meter import web
 from windlass.adapters.meter.comeback import Refusal
-from windlass.adapters.meter.prices import bound, cost
-from windlass.adapters.meter.proxy import HOST, MOST_BYTES, Admission, Meter
+from windlass.adapters.meter.prices import cost
+from windlass.adapters.meter.proxy import MOST_BYTES, Admission, Meter
+from windlass.adapters.meter.tally import bound
+from windlass.adapters.meter.web import HOST
 from windlass.adapters.sandbox.plain import Plain
 from windlass.events.model import Failure, Usage
 from windlass.ports import Report
@@ -61,6 +63,7 @@ TOKENS = Tokens(
 USED = Usage(input_tokens=7, output_tokens=50, cache_write_tokens=30, cache_read_tokens=400)
 SAID = Answer((Say("word " * 40), Call("Write", {"text": "x"})), usage=TOKENS)
 PATH = "/v1/messages?beta=true"
+BETA = "effort-2025-11-24"
 
 
 class Recording:
@@ -103,7 +106,7 @@ class World:
     @asynccontextmanager
     async def agent(self, admission: Admission | None = None) -> AsyncGenerator[httpx.AsyncClient]:
         let_in = admission or self.admission
-        headers = {"x-api-key": let_in.token, "anthropic-beta": "a-1"}
+        headers = {"x-api-key": let_in.token, "anthropic-beta": BETA}
         async with httpx.AsyncClient(base_url=let_in.url, headers=headers, timeout=90) as client:
             yield client
 
@@ -288,7 +291,7 @@ class TestRefusing:
             assert (await w.ask(model="m" * 200)).status_code == 200
 
     @pytest.mark.parametrize(
-        ("query", "header"), [("", "x-foo: é"), ("", "anthropic-beta: é"), ("?" + "a" * 70_000, "")]
+        ("query", "header"), [("", "x-app: é"), ("", "anthropic-beta: é"), ("?" + "a" * 70_000, "")]
     )
     async def test_what_cannot_be_passed_on_is_refused(self, query: str, header: str):
         async with world() as w:
@@ -301,7 +304,7 @@ class TestRefusing:
         ("first", "header", "content", "later"),
         [
             ("garbage", "", b"", b""),
-            (f"POST {PATH}", "x-foo: é", msgspec.json.encode(body()), b""),
+            (f"POST {PATH}", "x-app: é", msgspec.json.encode(body()), b""),
             (f"POST {PATH}", "connection: upgrade\r\nupgrade: websocket", b"{}", b""),
             (f"POST {PATH}", "", b'{"x":' + b"[" * 100_000, b""),
             (f"POST {PATH}", "", b"{}", b"garbage\r\n\r\n"),
@@ -382,7 +385,8 @@ class TestRefusing:
                 assert b" 400 " in await stream.receive()
 
     async def test_connections_without_end_are_hung_up_on(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(proxy, "MOST_CONNECTIONS", 3)
+        """The one that has waited longest without a token goes; a newcomer can always show its."""
+        monkeypatch.setattr(web, "MOST_STRANGERS", 3)
         async with world(SAID) as w, AsyncExitStack() as held:
             port = int(w.meter.url.rpartition(":")[2])
             opened = [
@@ -390,9 +394,38 @@ class TestRefusing:
                 for _ in range(4)
             ]
             with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
-                await opened[-1].receive()
-            await opened[0].aclose()
+                await opened[0].receive()
             assert (await w.ask()).status_code == 200
+
+    async def test_idle_connections_of_one_agent_shut_no_other_out(self):  # B6
+        async with world(SAID) as w, AsyncExitStack() as held:
+            port = int(w.meter.url.rpartition(":")[2])
+            for _ in range(600):
+                await held.enter_async_context(await anyio.connect_tcp(HOST, port))
+            other = w.meter.admit("1.2", "player")
+            assert (await w.post(other)).status_code == 200
+            assert len(w.meter._web.server_state.connections) <= web.MOST_STRANGERS + 1
+
+    async def test_an_agent_has_so_many_connections_and_its_idle_ones_go(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):  # B6
+        monkeypatch.setattr(web, "MOST_OF_ONE", 3)
+        async with world(SAID) as w, AsyncExitStack() as held:
+            for _ in range(6):
+                agent = await held.enter_async_context(w.agent())
+                assert (await agent.post(PATH, json=body())).status_code == 200
+            assert len(w.meter._web.server_state.connections) <= 3
+
+    async def test_an_agent_that_asks_too_often_at_once_is_told_so(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):  # B6
+        monkeypatch.setattr(web, "MOST_OF_ONE", 2)
+        async with world(Hang("start")) as w, anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(w.ask)
+            await anyio.to_thread.run_sync(eventually, lambda: len(w.server.log) == 2)
+            assert (await w.ask()).status_code == 503
+            tasks.cancel_scope.cancel()
 
     async def test_what_no_model_writes_is_not_reserved(self):  # B6
         async with world() as w:
@@ -558,12 +591,12 @@ class TestSecrecy:
     @pytest.mark.parametrize(
         ("credentials", "sent", "beta"),
         [
-            ({"ANTHROPIC_API_KEY": KEY}, f"x-api-key: {KEY}", "a-1"),
-            ({"ANTHROPIC_AUTH_TOKEN": KEY}, f"authorization: Bearer {KEY}", "a-1"),
+            ({"ANTHROPIC_API_KEY": KEY}, f"x-api-key: {KEY}", BETA),
+            ({"ANTHROPIC_AUTH_TOKEN": KEY}, f"authorization: Bearer {KEY}", BETA),
             (
                 {"CLAUDE_CODE_OAUTH_TOKEN": KEY, "ANTHROPIC_API_KEY": ""},
                 f"authorization: Bearer {KEY}",
-                "a-1,oauth-2025-04-20",
+                f"{BETA},oauth-2025-04-20",
             ),
         ],
     )

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.adapters.meter.prices import MOST_OUTPUT, Price, Tally, bound, cost, price
+from windlass.adapters.meter.prices import Price, cost, price
 from windlass.adapters.meter.reach import CONTEXT, IMAGE, MOST_OBJECTS, WORST, reach
+from windlass.adapters.meter.tally import MOST_OUTPUT, Tally, bound
 from windlass.events.model import Usage
 from windlass.testing.model import Answer, Say, Tokens, wire
 

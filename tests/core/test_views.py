@@ -570,7 +570,7 @@ Next windlass resume p.md --red-base go  go on all the same
 Summary 1 task: 1 completed
   1 turn, 0 returned · checks none
   $0.0050+ of $20.00 · tokens 0 in, 0 out
-  + what agents that were killed had spent is not known
+  + some of it is not known: an agent was killed, or an answer broke off or had no clear price
   unchecked: no checks anywhere, so nothing but the agents' word says the work is right
   resumed 2 times
 Branch windlass/p/integration: 1 merge on commit@#

@@ -1,6 +1,7 @@
 """Money is counted at the wire: no agent holds the key, and the budget holds over restarts."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,3 +73,31 @@ def test_the_budget_holds_over_restarts(stage):  # B6
     code, _, err = play.run("resume", "--max-cost", "50")
     assert code == 0, err
     assert play.spent() == pytest.approx(billed(play.seen), abs=1e-6)
+
+
+def _told(**more: Any) -> Book:
+    """A Player whose first answer tells this of its usage, and a Coach."""
+    first = Answer((write("a.txt", "x\n"),), Tokens(input_tokens=5000), usage_more=more)
+    end = Call("StructuredOutput", {"summary": "done"})
+    scripts = {"Role: Player": Script((first, end)), "Role: Coach": reviewing()}
+    return Book(scripts=scripts)
+
+
+def test_an_answer_in_fast_mode_costs_six_times_as_much(stage):  # B6
+    play = stage(plans.files(ONE), _told(speed="fast"))
+    code, _, err = play.run("run", "plan.md")
+    assert code == 0, err
+    fast = next(seen for seen in play.seen if seen.usage and seen.usage.input_tokens == 5000)
+    assert play.spent() == pytest.approx(billed(play.seen) + 5 * billed([fast]), abs=1e-6)
+    assert "not known" not in err
+
+
+def test_what_has_no_known_price_is_counted_at_its_worst_and_said_so(stage):  # B6
+    play = stage(plans.files(ONE), _told(tokens_of_a_later_day=1000))
+    code, _, err = play.run("run", "plan.md")
+    assert code == 0, err
+    assert play.spent() == pytest.approx(billed(play.seen) + 0.075, abs=1e-6)
+    assert "+ some of it is not known" in err
+    code, out, err = play.run("costs", "--json")
+    assert code == 0, err
+    assert '"known":false' in out.replace(" ", "")

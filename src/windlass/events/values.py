@@ -87,7 +87,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     known: bool = True
-    """False where an agent was killed before it could say."""
+    """False where some of it is an estimate: an agent was killed, an answer broke off."""
 
     def __add__(self, other: "Usage") -> "Usage":
         """Both together."""

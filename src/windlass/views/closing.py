@@ -8,7 +8,7 @@ from windlass.state.reach import blocked
 from windlass.state.stretches import limit_seconds, task_seconds
 from windlass.state.transitions import HELPLESS
 from windlass.views.continue_here import commits_done
-from windlass.views.cost import run_cost, task_cost
+from windlass.views.cost import UNKNOWN_COST, run_cost, task_cost
 from windlass.views.lines import (
     UNCHECKED,
     Line,
@@ -149,7 +149,7 @@ def _summary(state: RunState) -> Line:
     ]
     details += _repeated(state)
     if not cost.known:
-        details.append("+ what agents that were killed had spent is not known")
+        details.append(f"+ some of it is not known: {UNKNOWN_COST}")
     if is_unchecked(state):
         details.append(UNCHECKED)
     details += _flaky(state)

@@ -4,6 +4,9 @@ from msgspec import Struct
 
 from windlass.state import RunState, TaskState
 
+UNKNOWN_COST = "an agent was killed, or an answer broke off or had no clear price"
+"""Why a sum can be an estimate; what is not known counts as the most it can have been."""
+
 
 class Cost(Struct, frozen=True, kw_only=True):
     """Money and tokens."""
@@ -13,7 +16,7 @@ class Cost(Struct, frozen=True, kw_only=True):
     output_tokens: int
     cached_tokens: int
     known: bool
-    """False where an agent was killed before it could say what it had spent."""
+    """False where some of it is an estimate (`UNKNOWN_COST`)."""
 
     @property
     def tokens(self) -> int:

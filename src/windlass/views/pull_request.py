@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from windlass.events.model import CheckResult
 from windlass.events.review import Review
 from windlass.state import RunState, TaskState
-from windlass.views.cost import run_cost, task_cost
+from windlass.views.cost import UNKNOWN_COST, run_cost, task_cost
 from windlass.views.forge_text import apart, code, plain
 from windlass.views.lines import UNCHECKED, is_unchecked, tally
 from windlass.views.outcome import task_statuses
@@ -113,7 +113,7 @@ def _head(state: RunState) -> Iterator[str]:
     yield f"{merged}. What agents did was {looked} by another agent before it was merged{again}."
     yield (
         f"Cost: {money(cost.usd, known=cost.known)}, {tokens(cost.tokens)} tokens."
-        + ("" if cost.known else " (What agents that were killed had spent is not known.)")
+        + ("" if cost.known else f" (Some of it is not known: {UNKNOWN_COST}.)")
     )
     if unchecked:
         yield f"**{UNCHECKED[0].upper()}{UNCHECKED[1:]}.**"

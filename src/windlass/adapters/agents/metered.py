@@ -3,7 +3,8 @@
 What the agent says it has cost is left out, for every request it made is in the journal already.
 What was said when a request was refused is put in: its program does not pass on until when to wait,
 takes an account's usage limit for a passing trouble, since it does not know of the account, and the
-end of the run's own budget for an account without money.
+end of the run's own budget for an account without money. Nor does it pass on what the meter said of
+a request that has no price, or of a provider's numbers that cannot be.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,10 +46,16 @@ class MeteredAgent:
         return replace(informed(report, refusal), usage=Usage())
 
 
+_EXPLAINED = frozenset({Failure.ENVIRONMENT, Failure.TRANSIENT})
+"""Failures of a request that the meter knows more of than the agent's program."""
+
+
 def informed(report: Report, refusal: Refusal | None) -> Report:
     """The report with what the last refusal says of the cause, and of when to go on."""
     if refusal is not None and refusal.is_ours and report.failure is Failure.BUDGET:
         return replace(report, message="the run's own budget is used up")
+    if refusal is not None and refusal.why and report.failure in _EXPLAINED:
+        return replace(report, message=refusal.why)
     if refusal is None or report.failure not in {Failure.USAGE_LIMIT, Failure.TRANSIENT}:
         return report
     if refusal.is_limit and report.failure is Failure.TRANSIENT:

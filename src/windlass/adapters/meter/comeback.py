@@ -29,6 +29,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
     """Whether it said that a usage limit of the account is reached."""
     is_ours: bool = False
     """Whether the provider was never asked, because the run's own budget is used up."""
+    why: str = ""
+    """What was wrong with the request, or with its answer, in the meter's own words."""
 
 
 def read_refusal(

@@ -2,53 +2,44 @@
 
 Rule 1: money is reserved before a request goes out, and settled, once, before the last byte of its
 answer is passed on, whatever way it ends. Rule 2: the key goes to the upstream and nowhere else.
-Rule 3: it listens on 127.0.0.1 only and forwards two paths and nothing else: messages, which are
-metered, and the count of their tokens, which is free. Rule 4: it takes no signals and has no
-deadlines; those are the agent's, whose leaving ends its request. Rule 5: what an agent can have it
-hold is bounded, for its memory is the run's; values of a request are passed on as they stand, for
-a small text may be a great many objects. Rule 6: what an agent sends is never written to a
-terminal, which is the user's, and what cannot be passed on is refused.
+Rule 3: it forwards two paths and nothing else: messages, which are metered, and the count of their
+tokens, which is free. A request is written anew from what has a price (`requests.py`,
+`headers.py`); what has none is refused, and its agent is told why. Rule 4: it has no deadlines;
+those are the agent's, whose leaving ends its request. Rule 5: what an agent can have it hold is
+bounded, for its memory is the run's.
 """
 
-import asyncio
 import contextlib
-import logging
 import secrets
 import socket
-from asyncio import Transport
-from collections.abc import AsyncGenerator, Generator, Mapping
-from typing import Any, Protocol, cast
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
 
 import anyio
-import h11
 import httpx2
 import msgspec
-import uvicorn
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.meter.comeback import REFUSED, Refusal, read_refusal
-from windlass.adapters.meter.prices import Asked, Tally
+from windlass.adapters.meter.headers import answered_headers, asked_headers, secret_headers
+from windlass.adapters.meter.requests import Asked, UnpricedError, read_request, write_request
+from windlass.adapters.meter.tally import Tally
+from windlass.adapters.meter.web import Web, connection_of
 from windlass.events.model import Usage
 
-HOST = "127.0.0.1"
-MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
-OAUTH_BETA = "oauth-2025-04-20"
-"""What a login's token must be sent with; an agent that believes it has a key leaves it out."""
-_ASKED = ("accept", "anthropic-", "content-type", "user-agent", "x-")
-"""How the headers begin that are passed on; none of them belongs to a single connection."""
-_ANSWERED = ("anthropic-", "content-type", "request-id", "retry-after", "x-should-retry")
+MESSAGES, COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
+_PATHS = frozenset({MESSAGES, COUNT})
+_QUERIES = frozenset({b"", b"beta=true"})
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """What fails before a provider can have seen a request: whatever fails later may be paid for."""
 
 MOST_BYTES = 64 * 2**20
 """Of all requests that one agent has under way; the provider takes half of that in one."""
-MOST_CONNECTIONS = 512
-"""Of all agents; what is beyond is hung up on, for each is an open file of the run's process."""
 
 
 class Ledger(Protocol):
@@ -85,14 +76,15 @@ class _Agent(Struct, frozen=True, kw_only=True):
         if httpx2.codes.is_success(status) or status in REFUSED:
             # Each model has limits of its own: one that is granted says nothing of another.
             self.refusals.pop(model, None)
+            self.refusals.pop(_NO_MODEL, None)
         if status in REFUSED:
             clock = SystemClock()
             self.refusals[model] = read_refusal(status, headers, clock.now(), clock.counted)
 
-    def refuse(self, model: str) -> None:
-        """Take in that a request of it was not passed on, for the run may spend no more."""
+    def refuse(self, model: str, why: str = "") -> None:
+        """Take in that a request of it was not granted; without a reason, for want of money."""
         self.refusals.pop(model, None)
-        self.refusals[model] = Refusal(is_ours=True)
+        self.refusals[model] = Refusal(is_ours=not why, why=why)
 
     @property
     def refusal(self) -> Refusal | None:
@@ -100,18 +92,21 @@ class _Agent(Struct, frozen=True, kw_only=True):
         return next(reversed(self.refusals.values()), None)
 
 
+_NO_MODEL = ""
+"""Under which a request is refused that could not be understood."""
+
+
 class Meter:
     """Who is admitted, and the address they are served at."""
 
     def __init__(self, upstream: str, credentials: Mapping[str, str], ledger: Ledger) -> None:
         self._upstream = upstream.rstrip("/")
-        self._secrets = _secrets(credentials)
-        self._ledger = ledger
+        self._secrets = secret_headers(credentials)
+        self._till = _Till(ledger)
         self._agents: dict[str, _Agent] = {}
         self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=30))
-        self._socket = socket.create_server((HOST, 0))
-        self.url = f"http://{HOST}:{self._socket.getsockname()[1]}"
-        self._web = _Web(self._serve)
+        self._web = Web(self._serve)
+        self.url = self._web.url
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -122,19 +117,13 @@ class Meter:
         meter = cls(upstream, credentials, ledger)
         # The socket listens already, so whoever connects before the server runs just waits.
         async with meter._client, anyio.create_task_group() as tasks:
-            tasks.start_soon(meter._web.run_until_told, meter._socket)
+            tasks.start_soon(meter._web.run_until_told)
             try:
                 yield meter
             finally:
                 meter._agents.clear()
                 meter._web.should_exit = True
-                meter._web.hang_up()
-
-    @contextlib.asynccontextmanager
-    async def listening(self, listener: socket.socket) -> AsyncGenerator[None]:
-        """Serve another listener too, such as one in a box's own network, while the block lasts."""
-        async with self._web.listening(listener):
-            yield
+                meter._web.crowd.hang_up()
 
     def admit(self, task: str, role: str) -> Admission:
         """Let one agent in, under a token nobody else has."""
@@ -145,7 +134,16 @@ class Meter:
     def dismiss(self, token: str) -> Refusal | None:
         """Let its agent ask nothing more; what it was last refused, if it was."""
         agent = self._agents.pop(token, None)
+        self._web.crowd.dismiss(token)
         return agent and agent.refusal
+
+    def listening(self, handed_in: socket.socket) -> AbstractAsyncContextManager[None]:
+        """Serve on a listening socket that was handed in, too, until the block is left."""
+        return self._web.listening(handed_in)
+
+    async def take(self, handed_in: socket.socket) -> None:
+        """Serve a connection that was accepted elsewhere."""
+        await self._web.take(handed_in)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         # An agent that leaves before it has asked is owed nothing.
@@ -154,41 +152,67 @@ class Meter:
             await response(scope, receive, send)
 
     async def _respond(self, request: Request, told: "_Body") -> ASGIApp:
-        path = request.scope["path"]
-        if request.method != "POST" or path not in {MESSAGES, COUNT}:
+        # As it was sent: a path that is written in another way leads nowhere.
+        path, query = request.scope["raw_path"], request.scope["query_string"]
+        if request.method != "POST" or path not in _PATHS:
             return _problem(404, "not_found_error", "no such path")
-        agent = self._agents.get(_token(request.headers))
+        token = _token(request.headers)
+        agent = self._agents.get(token)
         if agent is None:
             return _problem(401, "authentication_error", "this token admits nobody")
+        if not self._web.crowd.know(connection_of(request.scope), token):
+            return _problem(503, "overloaded_error", "an agent may not ask so often at once")
         if (text := await told.read(request, agent)) is None:
             return _problem(413, "request_too_large", "an agent may not ask so much at once")
         try:
-            body = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-            # Written anew, for a key that stands there twice could be read in two ways.
-            content = msgspec.json.encode(body)
-            asked = msgspec.json.decode(content, type=Asked) if path == MESSAGES else None
-            forward = self._forward(request, content)
-        except (msgspec.MsgspecError, RecursionError, UnicodeError, httpx2.InvalidURL):
-            return _problem(400, "invalid_request_error", "this is no request for a message")
-        priced = {**body, "max_tokens": asked.max_tokens if asked else 0}
-        tally, held = Tally(asked.model if asked else "", priced), None
-        if asked is not None:
-            held = self._ledger.reserve(agent.task, agent.role, asked.model, tally.bound)
-            if held is None:
-                agent.refuse(asked.model)
-                return _problem(402, "billing_error", "the run's budget is used up")
-        model = asked.model if asked else None
-        return _Passage(self._client, self._web, self._ledger, forward, tally, held, agent, model)
+            asked, headers = self._understand(request, text)
+        except UnpricedError as error:
+            why = f"the meter refused the request: {error}"
+            agent.refuse(_NO_MODEL, why)
+            return _problem(400, "invalid_request_error", why)
+        url = f"{self._upstream}{path.decode()}{'?' if query else ''}{query.decode()}"
+        content = write_request(asked)
+        forward = self._client.build_request("POST", url, headers=headers, content=content)
+        counts = path == COUNT
+        return _Passage(self._client, self._till, forward, asked, agent, counts=counts)
 
-    def _forward(self, request: Request, content: bytes) -> httpx2.Request:
-        query = request.scope["query_string"].decode("latin-1")
-        url = f"{self._upstream}{request.scope['path']}{query and f'?{query}'}"
-        passed = _only(_ASKED, request.headers)
-        passed.pop("x-api-key", None)
-        headers = {**passed, **self._secrets, "accept-encoding": "identity"}
-        if "anthropic-beta" in passed and "anthropic-beta" in self._secrets:
-            headers["anthropic-beta"] = f"{passed['anthropic-beta']},{OAUTH_BETA}"
-        return self._client.build_request("POST", url, headers=headers, content=content)
+    def _understand(self, request: Request, text: bytes) -> tuple[Asked, dict[str, str]]:
+        if request.scope["query_string"] not in _QUERIES:
+            raise UnpricedError("only `?beta=true` may follow the path; take the rest out")
+        headers = asked_headers(request.headers.items(), self._secrets)
+        return read_request(text, writes=request.scope["raw_path"] == MESSAGES), headers
+
+
+class _Till:
+    """The ledger, and how many requests hold money in it."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._held: set[str] = set()
+        self._settled = anyio.Event()
+
+    async def reserve(self, agent: _Agent, model: str, usd: float) -> str | None:
+        """Set money aside; None where the budget is used up, and not only held by others.
+
+        What others hold is the most that they can cost, and nearly all of it comes back.
+        """
+        while True:
+            held = self._ledger.reserve(agent.task, agent.role, model, usd)
+            if held is not None:
+                self._held.add(held)
+                return held
+            if not self._held:
+                return None
+            await self._settled.wait()
+
+    def settle(self, held: str, usage: Usage) -> None:
+        """Put what it did cost in the place of what was set aside."""
+        self._held.discard(held)
+        try:
+            self._ledger.settle(held, usage)
+        finally:
+            self._settled.set()
+            self._settled = anyio.Event()
 
 
 class _Body:
@@ -217,19 +241,24 @@ class _Body:
         return b"".join(pieces)
 
 
-class _Passage(Struct):
+class _Passage:
     """One request on its way to the upstream, and its answer on the way back."""
 
-    client: httpx2.AsyncClient
-    web: "_Web"
-    ledger: Ledger
-    request: httpx2.Request
-    tally: Tally
-    held: str | None
-    """The reservation until it is settled; None where there is nothing to settle."""
-    agent: _Agent
-    model: str | None
-    """Whom it asks; None where only tokens are counted, which has limits of its own."""
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        till: _Till,
+        request: httpx2.Request,
+        asked: Asked,
+        agent: _Agent,
+        *,
+        counts: bool,
+    ) -> None:
+        self._client, self._till, self._request = client, till, request
+        self._agent, self._model, self._counts = agent, asked.model, counts
+        self._tally = Tally(asked.model, asked)
+        self._held: str | None = None
+        """The reservation until it is settled; None where there is nothing to settle."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass it on, unless the agent leaves first."""
@@ -239,50 +268,69 @@ class _Passage(Struct):
                 await self._pass_on(scope, receive, send)
                 tasks.cancel_scope.cancel()
         finally:
-            self._settle(self.tally.usage())
+            self._settle(self._tally.usage())
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._counts:
+            self._held = await self._till.reserve(self._agent, self._model, self._tally.bound)
+            if self._held is None:
+                self._agent.refuse(self._model)
+                refusal = _problem(402, "billing_error", "the run's budget is used up")
+                await refusal(scope, receive, send)
+                return
         try:
-            opened = await self.client.send(self.request, stream=True)
+            opened = await self._client.send(self._request, stream=True)
         except httpx2.RequestError as error:
             never_sent = isinstance(error, _NEVER_SENT)
-            self._settle(Usage() if never_sent else self.tally.usage())
+            self._settle(Usage() if never_sent else self._tally.usage())
             why = "cannot be reached" if never_sent else "broke off before it answered"
             refusal = _problem(503, "overloaded_error", f"the provider {why}")
             await refusal(scope, receive, send)
             return
         async with contextlib.aclosing(opened) as answer:
-            if self.model is not None:
-                self.agent.note(self.model, answer.status_code, answer.headers)
+            if not self._counts:
+                # How many tokens may be counted is a limit of its own, and says nothing of others.
+                self._agent.note(self._model, answer.status_code, answer.headers)
             if not answer.is_success:
                 self._settle(Usage())
             try:
                 await self._pass_back(answer, scope, receive, send)
             except httpx2.RequestError:
-                self._settle(self.tally.usage())
+                self._settle(self._tally.usage())
                 # HTTP has no word for an answer that breaks off; the agent's leaving ends it here.
-                self.web.hang_up(scope["client"])
+                connection_of(scope).hang_up()
                 await anyio.sleep_forever()
 
     async def _pass_back(
         self, answer: httpx2.Response, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        headers = _only(_ANSWERED, answer.headers)
-        if not headers.get("content-type", "").startswith("text/event-stream"):
+        headers = answered_headers(answer.headers)
+        if not headers.get("content-type", "").strip().lower().startswith("text/event-stream"):
             body = await answer.aread()
-            self.tally.read_document(body)
-            self._settle(self.tally.usage())
-            await Response(body, answer.status_code, headers)(scope, receive, send)
+            if answer.is_success and not self._counts:
+                self._tally.read_document(body)
+            self._settle(self._tally.usage())
+            whole = Response(body, answer.status_code, headers)
+            await (self._nonsense(502) if self._tally.nonsense else whole)(scope, receive, send)
             return
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": answer.status_code, "headers": raw})
         async for chunk in answer.aiter_bytes():
-            self.tally.read_stream(chunk)
-            if self.tally.whole:
-                self._settle(self.tally.usage())
+            self._tally.read_stream(chunk)
+            if self._tally.whole or self._tally.nonsense:
+                self._settle(self._tally.usage())
+            if self._tally.nonsense:
+                said = b"event: error\ndata: %s\n\n" % bytes(self._nonsense(200).body)
+                await send({"type": "http.response.body", "body": said, "more_body": False})
+                return
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        self._settle(self.tally.usage())
+        self._settle(self._tally.usage())
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _nonsense(self, status: int) -> Response:
+        why = f"the provider made a mistake: {self._tally.nonsense}"
+        self._agent.refuse(self._model, f"{why}; the request counts as the most it could cost")
+        return _problem(status, "api_error", why)
 
     async def _until_gone(self, receive: Receive, scope: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -290,80 +338,13 @@ class _Passage(Struct):
         scope.cancel()
 
     def _settle(self, usage: Usage) -> None:
-        if self.held is not None:
-            held, self.held = self.held, None
-            self.ledger.settle(held, usage)
-
-
-class _Connection(H11Protocol):
-    def connection_made(self, transport: Transport) -> None:
-        super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS:
-            transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            super().data_received(data)
-        except h11.ProtocolError:
-            # Garbage in a request that is answered: no second answer can say so.
-            self.transport.close()
-
-
-class _Web(uvicorn.Server):
-    def __init__(self, app: ASGIApp) -> None:
-        # Where nobody listens, Python prints warnings, and these quote whatever an agent sends.
-        logs = logging.getLogger("uvicorn")
-        logs.handlers, logs.propagate = [logging.NullHandler()], False
-        how: dict[str, Any] = {"interface": "asgi3", "ws": "none", "lifespan": "off"}
-        how["http"] = _Connection
-        # A client is whoever is connected, whatever its headers say.
-        quiet: dict[str, Any] = {"proxy_headers": False, "log_config": None, "access_log": False}
-        # An agent whose tools take their time comes back to the connection it has.
-        super().__init__(uvicorn.Config(app, timeout_keep_alive=600, **how, **quiet))
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield  # the process is an orchestrator with a shutdown of its own
-
-    async def run_until_told(self, listening: socket.socket) -> None:
-        # Shielded: a server that is cancelled would leave its requests behind, unsettled.
-        with anyio.CancelScope(shield=True):
-            await self.serve([listening])
-
-    @contextlib.asynccontextmanager
-    async def listening(self, listener: socket.socket) -> AsyncGenerator[None]:
-        listener.setblocking(False)
-        made = await asyncio.get_running_loop().create_server(self._connection, sock=listener)
-        try:
-            yield
-        finally:
-            made.close()
-
-    def _connection(self) -> _Connection:
-        return _Connection(self.config, self.server_state, {})
-
-    def hang_up(self, client: tuple[str, int] | None = None) -> None:
-        for connection in cast("list[H11Protocol]", list(self.server_state.connections)):
-            if client in {None, connection.client}:
-                connection.transport.abort()
-
-
-def _secrets(credentials: Mapping[str, str]) -> dict[str, str]:
-    """The credentials as headers: those the program itself would choose."""
-    key, bearer = (credentials.get(f"ANTHROPIC_{name}") for name in ("API_KEY", "AUTH_TOKEN"))
-    login = None if key or bearer else credentials.get("CLAUDE_CODE_OAUTH_TOKEN")
-    if login:
-        return {"authorization": f"Bearer {login}", "anthropic-beta": OAUTH_BETA}
-    headers = {"x-api-key": key, "authorization": bearer and f"Bearer {bearer}"}
-    return {name: value for name, value in headers.items() if value}
+        if self._held is not None:
+            held, self._held = self._held, None
+            self._till.settle(held, usage)
 
 
 def _token(headers: Mapping[str, str]) -> str:
     return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
-
-
-def _only(prefixes: tuple[str, ...], headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: headers[name] for name in headers if name.startswith(prefixes)}
 
 
 def _problem(status: int, kind: str, message: str) -> Response:

@@ -1,15 +1,19 @@
 """How much a request can have a model read, which may be more than the request itself holds. Pure.
 
 Rule 1: whatever is not known to be all there counts as a whole context window: what lies at an
-address or was sent before, and tools that the provider runs. Rule 2: a look costs little. Text is
-passed over unread, and where there are too many objects to look at, the worst is assumed.
+address or was sent before, and tools that the provider runs. Rule 2: a tool that the provider runs
+has the model read all of it once more for each use, and each time counts. Rule 3: a look costs
+little. Text is passed over unread, and where there are too many objects to look at, the worst is
+assumed.
 """
 
 import math
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
+
+from windlass.adapters.meter.requests import MOST_SEARCHES
 
 CONTEXT = 1_000_000
 """The most tokens that any model reads for one request."""
@@ -24,6 +28,8 @@ _TEXTS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_r
 """Blocks that are all there, and hold no others."""
 _HOLDERS = frozenset({"tool_result", "search_result"})
 """Blocks that hold others."""
+_CLIENT = frozenset({None, "custom"})
+"""Tools that the agent runs itself."""
 _ABSENT = frozenset({b"", b"null", b"[]"})
 
 
@@ -36,9 +42,11 @@ class Reach(Struct, frozen=True, kw_only=True):
     """Whether any of that is to stay in the cache for an hour, which is dearer."""
     streams: bool
     """Whether the answer comes while it is written."""
+    rounds: int = 1
+    """How often all that can be read, and answered."""
 
 
-WORST = Reach(tokens=CONTEXT, for_an_hour=True, streams=False)
+WORST = Reach(tokens=CONTEXT, for_an_hour=True, streams=False, rounds=1 + MOST_SEARCHES)
 
 
 class _Kept(Struct):
@@ -64,6 +72,11 @@ class _Turn(Struct):
 class _Tool(Struct):
     type: str | None = None
     cache_control: _Kept | None = None
+    max_uses: int | None = None
+
+
+class _Tools(Struct):
+    tools: list[_Tool] | None = None
 
 
 class _Request(Struct):
@@ -77,18 +90,27 @@ class _Request(Struct):
 
 
 _REQUEST = msgspec.json.Decoder(_Request)
+_TOOLS = msgspec.json.Decoder(_Tools)
 _BLOCKS = msgspec.json.Decoder(list[_Block])
 _SOURCE = msgspec.json.Decoder(_Source)
 
 
 def reach(content: bytes) -> Reach:
     """What this request, as it is sent, can come to."""
-    if content.count(b"{") > MOST_OBJECTS:
-        return WORST
     try:
-        return _reach(content, _REQUEST.decode(content))
+        rounds = 1 + sum(_uses(tool) for tool in _TOOLS.decode(content).tools or [])
+        if content.count(b"{") > MOST_OBJECTS:
+            return structs.replace(WORST, rounds=rounds)
+        return structs.replace(_reach(content, _REQUEST.decode(content)), rounds=rounds)
     except (msgspec.MsgspecError, RecursionError):
         return WORST  # a provider that understands it all the same may read anything into it
+
+
+def _uses(tool: _Tool) -> int:
+    """How often the provider may use it, and read everything anew."""
+    if tool.type in _CLIENT:
+        return 0
+    return MOST_SEARCHES if tool.max_uses is None else max(tool.max_uses, 0)
 
 
 def _reach(content: bytes, asked: _Request) -> Reach:
@@ -99,7 +121,7 @@ def _reach(content: bytes, asked: _Request) -> Reach:
     served = {bytes(asked.mcp_servers), bytes(asked.container)} - _ABSENT
     whole = (
         not served
-        and all(tool.type in {None, "custom"} for tool in tools)
+        and all(tool.type in _CLIENT for tool in tools)
         and all(_is_here(block) for block in blocks)
     )
     images = sum(block.type == "image" for block in blocks)

@@ -19,6 +19,7 @@ from windlass.testing.model.script import (
     SseError,
     Status,
     Step,
+    Think,
     Tokens,
 )
 
@@ -38,5 +39,6 @@ __all__ = [
     "SseError",
     "Status",
     "Step",
+    "Think",
     "Tokens",
 ]

@@ -25,6 +25,12 @@ class Say(Struct, frozen=True, tag="say", forbid_unknown_fields=True):
     text: str
 
 
+class Think(Struct, frozen=True, tag="think", forbid_unknown_fields=True):
+    """A thought, signed as the provider signs it."""
+
+    text: str
+
+
 class Call(Struct, frozen=True, tag="call", forbid_unknown_fields=True):
     """A call of one of the agent's tools."""
 
@@ -32,7 +38,7 @@ class Call(Struct, frozen=True, tag="call", forbid_unknown_fields=True):
     input: dict[str, Any] = {}
 
 
-Block: TypeAlias = Say | Call
+Block: TypeAlias = Say | Think | Call
 
 
 class Answer(Struct, frozen=True, tag="answer", forbid_unknown_fields=True):
@@ -40,6 +46,8 @@ class Answer(Struct, frozen=True, tag="answer", forbid_unknown_fields=True):
 
     blocks: tuple[Block, ...]
     usage: Tokens = Tokens()
+    usage_more: dict[str, Any] = {}
+    """What else the answer tells of its usage, as it stands: `speed`, `iterations` and the like."""
     delay: float = 0.0
     """Seconds before the first byte."""
     pace: float = 0.0

@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from windlass.testing.model.script import Answer, Call, Say
+from windlass.testing.model.script import Answer, Block, Call, Say, Think, Tokens
 
 PARTS = 3
 """Into how many deltas a tool's input is cut, so that readers must join them."""
@@ -76,12 +76,14 @@ def message(answer: Answer, *, ident: int, model: str) -> dict[str, Any]:
         "content": blocks,
         "stop_reason": answer.stop_reason or ("tool_use" if calls else "end_turn"),
         "stop_sequence": None,
-        "usage": msgspec.to_builtins(answer.usage),
+        "usage": {**msgspec.to_builtins(answer.usage), **answer.usage_more},
     }
 
 
-def _block(block: Say | Call, ident: str) -> dict[str, Any]:
+def _block(block: Block, ident: str) -> dict[str, Any]:
     match block:
+        case Think(text=text):
+            return {"type": "thinking", "thinking": text, "signature": f"signed_{ident}"}
         case Say(text=text):
             return {"type": "text", "text": text}
         case Call(tool=tool, input=given):
@@ -98,12 +100,14 @@ def event(name: str, **data: Any) -> bytes:
 
 def stream(whole: dict[str, Any]) -> Iterator[bytes]:
     """The same document as a stream of events."""
-    usage = cast("dict[str, int]", whole["usage"])
+    usage = cast("dict[str, Any]", whole["usage"])
+    first = {name: usage[name] for name in Tokens.__struct_fields__}
+    more = {name: value for name, value in usage.items() if name not in first}
     begun: dict[str, Any] = {
         **whole,
         "content": [],
         "stop_reason": None,
-        "usage": {**usage, "output_tokens": 1},
+        "usage": {**first, "output_tokens": 1},
     }
     yield event("message_start", message=begun)
     for index, block in enumerate(cast("list[dict[str, Any]]", whole["content"])):
@@ -115,7 +119,7 @@ def stream(whole: dict[str, Any]) -> Iterator[bytes]:
     yield event(
         "message_delta",
         delta={"stop_reason": whole["stop_reason"], "stop_sequence": None},
-        usage={"output_tokens": usage["output_tokens"]},
+        usage={"output_tokens": usage["output_tokens"], **more},
     )
     yield event("message_stop")
 
@@ -124,6 +128,10 @@ def _cut(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A block's opening, and what must be added to it."""
     if block["type"] == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
+    if block["type"] == "thinking":
+        thought = {"type": "thinking_delta", "thinking": block["thinking"]}
+        signed = {"type": "signature_delta", "signature": block["signature"]}
+        return {**block, "thinking": "", "signature": ""}, [thought, signed]
     written = msgspec.json.encode(block["input"]).decode()
     size = max(1, -(-len(written) // PARTS))
     return {**block, "input": {}}, [

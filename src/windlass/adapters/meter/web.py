@@ -1,0 +1,175 @@
+"""Connections to the meter: how they come in, whose they are, and how many of them there may be.
+
+Rule 1: it listens on 127.0.0.1 and on what is handed in, and nowhere else. Rule 2: each connection
+is an open file of the run's process, so an agent has a bounded number of them, and so have those
+that have not shown a token yet: of these the oldest is hung up on, so that a newcomer can always
+show its own. Rule 3: it takes no signals and has no deadlines; those are the agent's. Rule 4: what
+an agent sends is never written to a terminal, which is the user's.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from asyncio import Transport
+from collections.abc import AsyncGenerator, Generator
+from typing import Any, cast
+
+import anyio
+import h11
+import uvicorn
+from starlette.types import ASGIApp, Scope
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+HOST = "127.0.0.1"
+MOST_STRANGERS = 64
+"""Connections of one door that have shown no token."""
+MOST_OF_ONE = 64
+"""Connections of one agent."""
+
+
+class Connection(H11Protocol):
+    """One connection, which the application finds in the scope of its requests."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.crowd = cast("Crowd", self.app_state["crowd"])
+        self.door: object = self.app_state.get("door")
+        self.app_state = {"connection": self}
+
+    def connection_made(self, transport: Transport) -> None:
+        """Let it in."""
+        super().connection_made(transport)
+        self.crowd.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let it go."""
+        self.crowd.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what it sends."""
+        try:
+            super().data_received(data)
+        except h11.ProtocolError:
+            # Garbage in a request that is answered: no second answer can say so.
+            self.transport.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request of it is under way."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is None or cycle.response_complete
+
+    def hang_up(self) -> None:
+        """Break it off; HTTP has no word for that."""
+        self.crowd.leave(self)
+        self.transport.abort()
+
+
+class Crowd:
+    """Who is connected: strangers by the door they came through, agents by their token."""
+
+    def __init__(self) -> None:
+        self._strangers: dict[object, dict[Connection, None]] = {}
+        self._agents: dict[str, dict[Connection, None]] = {}
+
+    def enter(self, connection: Connection) -> None:
+        """Take in a stranger; the one that has stood there longest may have to go."""
+        strangers = self._strangers.setdefault(connection.door, {})
+        strangers[connection] = None
+        if len(strangers) > MOST_STRANGERS:
+            next(iter(strangers)).hang_up()
+
+    def leave(self, connection: Connection) -> None:
+        """Forget a connection."""
+        for members in (*self._strangers.values(), *self._agents.values()):
+            members.pop(connection, None)
+        self._strangers = {door: members for door, members in self._strangers.items() if members}
+        self._agents = {token: members for token, members in self._agents.items() if members}
+
+    def know(self, connection: Connection, token: str) -> bool:
+        """Take in whose it is; False where that agent has too many at work already."""
+        self.leave(connection)
+        own = self._agents.setdefault(token, {})
+        own[connection] = None
+        if len(own) <= MOST_OF_ONE:
+            return True
+        idle = next((each for each in own if each.is_idle and each is not connection), None)
+        if idle is not None:
+            idle.hang_up()
+        return idle is not None
+
+    def dismiss(self, token: str) -> None:
+        """Have an agent's connections be strangers again."""
+        for connection in list(self._agents.pop(token, {})):
+            self.enter(connection)
+
+    def hang_up(self, door: object = None) -> None:
+        """Break off all that came through a door; without one, all."""
+        for members in (*self._strangers.values(), *self._agents.values()):
+            for connection in list(members):
+                if door is None or connection.door is door:
+                    connection.hang_up()
+
+
+def connection_of(scope: Scope) -> Connection:
+    """The connection that a request came by."""
+    return cast("Connection", scope["state"]["connection"])
+
+
+class Web(uvicorn.Server):
+    """Serves an application to those who connect."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        # Where nobody listens, Python prints warnings, and these quote whatever an agent sends.
+        logs = logging.getLogger("uvicorn")
+        logs.handlers, logs.propagate = [logging.NullHandler()], False
+        how: dict[str, Any] = {"interface": "asgi3", "ws": "none", "lifespan": "off"}
+        how["http"] = Connection
+        # A client is whoever is connected, whatever its headers say.
+        quiet: dict[str, Any] = {"proxy_headers": False, "log_config": None, "access_log": False}
+        # An agent whose tools take their time comes back to the connection it has.
+        super().__init__(uvicorn.Config(app, timeout_keep_alive=600, **how, **quiet))
+        self.crowd = Crowd()
+        self._socket = socket.create_server((HOST, 0))
+        self.url = f"http://{HOST}:{self._socket.getsockname()[1]}"
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Take none: the process is an orchestrator with a shutdown of its own."""
+        yield
+
+    async def run_until_told(self) -> None:
+        """Serve what connects on the socket of its own."""
+        # Shielded: a server that is cancelled would leave its requests behind, unsettled.
+        with anyio.CancelScope(shield=True), self._socket:
+            await self.serve([self._socket])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen; every connection learns of the crowd it belongs to."""
+        self.lifespan.state["crowd"] = self.crowd
+        await super().startup(sockets)
+
+    @contextlib.asynccontextmanager
+    async def listening(self, handed_in: socket.socket) -> AsyncGenerator[None]:
+        """Serve what connects to a listening socket that was handed in, until the block is left."""
+        door = object()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: self._connection(door), sock=handed_in)
+        try:
+            yield
+        finally:
+            server.close()
+            self.crowd.hang_up(door)
+
+    async def take(self, handed_in: socket.socket) -> None:
+        """Serve a connection that was accepted elsewhere; it is closed with its last answer."""
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(lambda: self._connection(object()), handed_in)
+
+    def _connection(self, door: object) -> Connection:
+        if not self.config.loaded:
+            self.config.load()
+        state = {"crowd": self.crowd, "door": door}
+        return Connection(config=self.config, server_state=self.server_state, app_state=state)
