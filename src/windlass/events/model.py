@@ -75,7 +75,16 @@ from windlass.events.turn import (
     TurnReturned,
     WaitStarted,
 )
-from windlass.events.values import Absence, CheckResult, Estimate, Failure, Outcome, RunEnd, Usage
+from windlass.events.values import (
+    Absence,
+    CheckResult,
+    Estimate,
+    Failure,
+    Outcome,
+    RunEnd,
+    Suite,
+    Usage,
+)
 
 # Said here as well.
 __all__ = [
