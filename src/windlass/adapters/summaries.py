@@ -76,7 +76,8 @@ class Tally:
 
     def _read(self, line: bytes) -> None:
         for piece in line[:_LONGEST_LINE].split(b"\r"):
-            text = _ESCAPES.sub("", piece.decode(errors="replace")).rstrip()
+            text = piece.decode(errors="replace").rstrip()
+            text = _ESCAPES.sub("", text).rstrip() if "\x1b" in text else text
             if not text or self._matched(text, ""):
                 continue
             if prefix := _PREFIX.match(text):
@@ -267,4 +268,3 @@ def suites_in(output: str) -> tuple[Suite, ...]:
     tally = Tally()
     tally.feed(output.encode(errors="replace"))
     return tally.suites()
-

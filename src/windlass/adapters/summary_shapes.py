@@ -15,10 +15,8 @@ from msgspec import Struct
 Numbers: TypeAlias = tuple[int, int]
 """Tests that ran, and tests that were skipped."""
 
-_RAN = frozenset(
-    "passed failed error errors xfailed xpassed pass fail passes failures succeeded".split()
-)
-_SKIPPED = frozenset("skipped pending todo ignored disabled incomplete".split())
+_RAN = frozenset({"passed", "failed", "error", "errors", "xfailed", "xpassed"})
+_SKIPPED = frozenset({"skipped", "pending", "todo", "incomplete"})
 _WORDS = re.compile(r"(\d+) (?:tests? )?([a-z]+)")
 _SUBTESTS = re.compile(r"\d+ subtests [a-z]+(?:, )?")
 
@@ -84,7 +82,7 @@ def _reader(opens: str, *, one: bool) -> Callable[[re.Match[str]], Numbers]:
     return _by_words if "(?P<words>" in opens else _by_groups
 
 
-_TIME = r"\d[\d.,:]* ?(?:ms|m|s|µs|us|ns|secs?|seconds?|minutes?)?"
+_TIME = r"\d[\d.,:]* ?(?:ms|m|s|us|ns|secs?|seconds?|minutes?)?"
 _PYTEST = r"\d+ (?:subtests )?[a-z]+"
 _PYTEST_RAN = r"\b(?:passed|failed|skipped|deselected|xfailed|xpassed)\b"
 
@@ -107,9 +105,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("pest", r"\s*Tests:\s+(?P<words>\d+ [a-z]+(?:, \d+ [a-z]+)*) \(\d+ assertions?\)$"),
     _shape("vitest", r"\s*Tests\s+(?P<words>\d+ [a-z]+(?: \| \d+ [a-z]+)*) \(\d+\)$"),
     _shape("vitest", r"\s*Tests\s+no tests$"),
-    _shape(
-        "jest", r"(?:[A-Z]\w*: )?No tests? (?:files )?found(?:!|\.|,|$)(?!.*\bRunning only\b)"
-    ),
+    _shape("jest", r"(?:[A-Z]\w*: )?No tests? (?:files )?found(?:!|\.|,|$)(?!.*\bRunning only\b)"),
     _shape(
         "playwright",
         r"Running (?P<p>\d+) tests? using \d+ workers?",
@@ -122,13 +118,11 @@ SHAPES: tuple[Shape, ...] = (
         adds=r"\s+(?:[✔✖] )?(\d+) (?:tests?|known) fail\w*$",
     ),
     _shape("ava", r"\s+(?:✖|✘) (?:No tests found|Couldn.t find any files to test)"),
-    _shape(
-        "ava-skipped", r"\s+(?:[✔✖] )?(?P<s>\d+) tests? (?:skipped|todo)$", yields_to=("ava",)
-    ),
+    _shape("ava-skipped", r"\s+(?:[✔✖] )?(?P<s>\d+) tests? (?:skipped|todo)$", yields_to=("ava",)),
     _shape(
         "node",
-        r"[#ℹ] tests +(?P<p>\d+)$",
-        takes=r"[#ℹ] (?:skipped|cancelled|todo|skip) +(\d+)$",
+        r"[#\u2139] tests +(?P<p>\d+)$",
+        takes=r"[#\u2139] (?:skipped|cancelled|todo|skip) +(\d+)$",
     ),
     _shape("node-tap", r"\s*(?:#\s*)?Asserts:\s+(?P<p1>\d+) pass\s+(?P<p2>\d+) fail"),
     _shape(
@@ -137,9 +131,7 @@ SHAPES: tuple[Shape, ...] = (
         heads=r"\s+Running (?:unittests )?(\S+) \((?:\S*/)?(\S+)-[0-9a-f]+\)$|\s+Doc-tests (\S+)$",
         part=True,
     ),
-    _shape(
-        "nextest", r"\s*Summary \[\s*[\d.]+s\]\s+(?P<p>\d+)(?:/\d+)? tests? run:", part=False
-    ),
+    _shape("nextest", r"\s*Summary \[\s*[\d.]+s\]\s+(?P<p>\d+)(?:/\d+)? tests? run:", part=False),
     _shape("nextest", r"(?:error|warning): no tests to run$"),
     _shape(
         "gotestsum",
@@ -147,7 +139,10 @@ SHAPES: tuple[Shape, ...] = (
     ),
     _shape(
         "surefire",
-        r"(?:\[\w+\] )?Tests run: (?P<p>\d+), Failures: \d+, Errors: \d+(?:, Skipped: (?P<m>\d+))?$",
+        (
+            r"(?:\[\w+\] )?Tests run: (?P<p>\d+), Failures: \d+, Errors: \d+"
+            r"(?:, Skipped: (?P<m>\d+))?$"
+        ),
     ),
     _shape("surefire", r"(?:\[\w+\] )?No tests to run\.?$", part=True),
     _shape(
@@ -171,7 +166,8 @@ SHAPES: tuple[Shape, ...] = (
         r"(?P<p>\d+) tests? completed(?:, \d+ failed)?(?:, (?P<m>\d+) skipped)?$",
     ),
     _shape(
-        "gradle", r"(?:SUCCESS|FAILURE): Executed (?P<p>\d+) tests? in .*?(?:\((?P<m>\d+) skipped\))?$"
+        "gradle",
+        r"(?:SUCCESS|FAILURE): Executed (?P<p>\d+) tests? in .*?(?:\((?P<m>\d+) skipped\))?$",
     ),
     _shape(
         "rspec",
@@ -200,7 +196,10 @@ SHAPES: tuple[Shape, ...] = (
     _shape("dotnet", r"\s*Total tests: (?P<p>\d+)$", takes=r"\s+Skipped: (\d+)$"),
     _shape(
         "dotnet",
-        r"\s*(?:Test (?:run )?summary: )?total: (?P<p>\d+), failed: \d+, succeeded: \d+, skipped: (?P<m>\d+)",
+        (
+            r"\s*(?:Test (?:run )?summary: )?total: (?P<p>\d+), failed: \d+, succeeded: \d+, "
+            r"skipped: (?P<m>\d+)"
+        ),
     ),
     _shape(
         "dotnet",
@@ -252,7 +251,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("bun-none", r"Ran (?P<p>0) tests across", yields_to=("bun",)),
     _shape(
         "karma",
-        r".*\bExecuted (?P<p>\d+) of (?:(?P=p)\b|\d+ \(skipped \d+\)).* (?:SUCCESS|FAILED)?.*\(.*secs",
+        r".*\bExecuted (?P<p>\d+) of (?:(?P=p)\b|\d+ \(skipped \d+\)).*\(.*secs",
     ),
     _shape("jasmine", r"(?P<p>\d+) specs?, \d+ failures?(?:, (?P<m>\d+) pending specs?)?$"),
     _shape("jasmine", r"Incomplete: No specs found"),
@@ -276,16 +275,22 @@ SHAPES: tuple[Shape, ...] = (
         "busted",
         r"(?P<p1>\d+) success(?:es)? / (?P<p2>\d+) failures? / (?P<p3>\d+) errors? / \d+ pending",
     ),
-    _shape("robot", r"(?P<p>\d+) tests?, \d+ passed, \d+ failed(?:, (?P<m>\d+) skipped)?$", part=True),
+    _shape(
+        "robot", r"(?P<p>\d+) tests?, \d+ passed, \d+ failed(?:, (?P<m>\d+) skipped)?$", part=True
+    ),
     _shape("behave", r"(?P<p1>\d+) scenarios? passed, (?P<p2>\d+) failed, \d+ skipped"),
     _shape("cucumber", r"0 scenarios$"),
     _shape(
         "cucumber",
-        r"\d+ scenarios? \((?:(?P<p1>\d+) failed(?:, )?)?(?:\d+ \w+, )*(?:(?P<p2>\d+) passed)?.*\)$",
+        (
+            r"\d+ scenarios? \((?:(?P<p1>\d+) failed(?:, )?)?(?:\d+ \w+, )*"
+            r"(?:(?P<p2>\d+) passed)?.*\)$"
+        ),
     ),
     _shape("alcotest", r"Test Successful in [\d.]+s\. (?P<p>\d+) tests? run\.$"),
 )
 """Rows in the order they are tried: the first that matches a line is the line's."""
+
 
 def _plain(pattern: str) -> str:
     """The pattern without what its groups are called, to stand beside others in one."""

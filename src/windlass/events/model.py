@@ -103,6 +103,7 @@ __all__ = [
     "Landed",
     "Outcome",
     "RunEnd",
+    "Suite",
     "Usage",
 ]
 
