@@ -5,7 +5,7 @@ what is left out is told file by file, so that an approval can be asked for evid
 that. A very large change goes to several Coaches: each is shown another part of what was left out.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -144,12 +144,15 @@ def plural(files: int) -> str:
 
 
 def _fair_shares(sizes: Sequence[int], room: int) -> list[int]:
-    """How much each gets: what it needs where that is less than an even share of what is left."""
+    """How much each gets: what it needs where that is less than an even share of what is left.
+
+    Where an even share would show nothing of any, the smallest are shown whole and the others not.
+    """
     shares = [0] * len(sizes)
-    left, waiting = max(room, 0), len(sizes)
+    left, waiting = room, len(sizes)
+    crowded = room // len(sizes) < _LEAST
     for size, index in sorted((size, index) for index, size in enumerate(sizes)):
-        even = left // waiting
-        shares[index] = min(size, even)
+        shares[index] = min(size, left if crowded else left // waiting)
         left -= shares[index]
         waiting -= 1
     return shares
@@ -164,9 +167,21 @@ def _fitted(patch: Patch, share: int) -> tuple[str, str]:
         return "", patch.text
     mark = "\n[… {:,} characters of {} are left out here …]\n"
     half = (share - len(mark) - len(path) - 20) // 2
-    missing = patch.text[half : len(patch.text) - half]
+    begin = _line_before(patch.text, half)
+    end = _line_after(patch.text, len(patch.text) - half)
+    missing = patch.text[begin:end]
     said = mark.format(len(missing), path)
-    return f"{patch.text[:half]}{said}{patch.text[len(patch.text) - half :]}", missing
+    return f"{patch.text[:begin]}{said}{patch.text[end:]}", missing
+
+
+def _line_before(text: str, at: int) -> int:
+    """The end of the last line before a place; the place itself in a very long line."""
+    return text.rfind("\n", at // 2, at) + 1 or at
+
+
+def _line_after(text: str, at: int) -> int:
+    """The begin of the next line after a place; the place itself in a very long line."""
+    return text.find("\n", at, (at + len(text)) // 2) + 1 or at
 
 
 def _parts(pieces: Sequence[Piece]) -> tuple[tuple[Part, ...], tuple[str, ...]]:
@@ -178,8 +193,7 @@ def _parts(pieces: Sequence[Piece]) -> tuple[tuple[Part, ...], tuple[str, ...]]:
     used, complete = 0, set[str]()
     # The smallest first: of few huge files one is beyond the bound, and not all of them.
     for piece in sorted(pieces, key=lambda piece: len(piece.text)):
-        for at in range(0, len(piece.text), _PAGE):
-            page = replace(piece, text=piece.text[at : at + _PAGE])
+        for page in _pages(piece):
             size = len(_headed(page)) + 1
             if used + size > LONGEST:
                 packed.append([])
@@ -190,6 +204,16 @@ def _parts(pieces: Sequence[Piece]) -> tuple[tuple[Part, ...], tuple[str, ...]]:
             complete.add(piece.path)
     parts = tuple(_part(pages) for pages in packed[:MOST_PARTS])
     return parts, tuple(path for path in paths if path not in complete)
+
+
+def _pages(piece: Piece) -> Iterator[Piece]:
+    """The piece in as many as its length needs."""
+    rest = piece.text
+    while len(rest) > _PAGE:
+        end = _line_before(rest, _PAGE)
+        yield replace(piece, text=rest[:end])
+        rest = rest[end:]
+    yield replace(piece, text=rest)
 
 
 def _headed(page: Piece) -> str:
