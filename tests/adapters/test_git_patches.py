@@ -78,7 +78,9 @@ async def test_binary_files_renames_modes_links_and_submodules(user: User):
 
 
 async def test_content_cannot_pose_as_another_files_diff(user: User):
-    forged = "diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-x\n+y\nBinary files a and b differ\n"
+    forged = (
+        "diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-x\n+y\nBinary files a and b differ\n"
+    )
     first = user.commit({"a": "1\n", "b": "kept\n"})
     second = user.commit({"a": forged, "b": "evil\n", "c": forged})
     found = await told(user, first, second)

@@ -238,7 +238,10 @@ OLD = (
 EMPTY = Call("Bash", {"command": "rm tests/test_old.py && touch tests/keep", "description": "x"})
 SKIP = Call(
     "Bash",
-    {"command": "sed -i 's/^class/@unittest.skip(1)\\nclass/' tests/test_old.py", "description": "x"},
+    {
+        "command": "sed -i 's/^class/@unittest.skip(1)\\nclass/' tests/test_old.py",
+        "description": "x",
+    },
 )
 
 

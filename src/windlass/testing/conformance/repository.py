@@ -116,6 +116,7 @@ class RepositoryContract:
         assert made.changed
         assert sorted(made.files) == ["README", "deep/down/new", "src/main"]
         assert made.created == ("deep/down/new",)
+        assert made.deleted == ("README",)
 
     @promise
     async def test_a_workspace_that_was_not_changed_is_its_start(self) -> None:
