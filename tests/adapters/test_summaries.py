@@ -28,7 +28,10 @@ running 0 tests
 
 test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 """
-GO = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/one (0.00s)\nPASS\nok  \tex/a\t0.1s\n"
+GO = (
+    "=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/one (0.00s)\nPASS\n"
+    "ok  \tex/a\t0.1s\n"
+)
 GO_JSON = """\
 {"Time":"t","Action":"run","Package":"ex/a","Test":"TestA"}
 {"Time":"t","Action":"output","Package":"ex/a","Test":"TestA","Output":"--- PASS: TestA (0.00s)\\n"}
@@ -100,7 +103,11 @@ OUTPUTS = {
     "ava": ("  ─\n\n  3 tests passed\n  1 test skipped\n", 3, 0),
     "ava, all skipped": ("  ─\n\n  2 tests skipped\n", 0, 2),
     "node, tap": (NODE, 4, 0),
-    "node, spec": ("✔ a (1ms)\nℹ tests 3\nℹ suites 0\nℹ pass 2\nℹ fail 0\nℹ skipped 1\n", 2, 1),
+    "node, spec": (
+        "\u2139 tests 3\n\u2139 suites 0\n\u2139 pass 2\n\u2139 fail 0\n\u2139 skipped 1\n",
+        2,
+        1,
+    ),
     "node, none": ("TAP version 13\n1..0\n# tests 0\n# suites 0\n# pass 0\n", 0, 0),
     "tape": ("TAP version 13\n# a\nok 1 x\nok 2 y\n\n1..2\n# tests 2\n# pass  2\n", 2, 0),
     "tap": ("1..3\nok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP no network\n", 2, 1),
@@ -192,8 +199,10 @@ OUTPUTS = {
     ),
     "ctest, none": ("No tests were found!!!\n", 0, 0),
     "gtest": (
-        "[==========] 3 tests from 1 test suite ran. (0 ms total)\n[  PASSED  ] 2 tests.\n"
-        "[  SKIPPED ] 1 test, listed below:\n",
+        (
+            "[==========] 3 tests from 1 test suite ran. (0 ms total)\n[  PASSED  ] 2 tests.\n"
+            "[  SKIPPED ] 1 test, listed below:\n"
+        ),
         2,
         1,
     ),
@@ -216,16 +225,20 @@ OUTPUTS = {
     "bun": (" 3 pass\n 1 skip\n 1 fail\nRan 5 tests across 1 file. [5.00ms]\n", 4, 0),
     "bun, none": (" 0 pass\n 0 fail\nRan 0 tests across 1 file. [5.00ms]\n", 0, 0),
     "karma": (
-        "Chrome: Executed 1 of 3 SUCCESS (0 secs / 0.01 secs)\r"
-        "Chrome: Executed 3 of 3 SUCCESS (0.1 secs / 0.01 secs)\n",
+        (
+            "Chrome: Executed 1 of 3 SUCCESS (0 secs / 0.01 secs)\r"
+            "Chrome: Executed 3 of 3 SUCCESS (0.1 secs / 0.01 secs)\n"
+        ),
         3,
         0,
     ),
     "jasmine": ("3 specs, 0 failures, 1 pending spec\n", 2, 1),
     "dart": ("00:00 +1: a\n00:01 +3 ~1: All tests passed!\n", 3, 0),
     "scalatest": (
-        "[info] Tests: succeeded 3, failed 0, canceled 0, ignored 0, pending 0\n"
-        "[info] Passed: Total 3, Failed 0, Errors 0, Passed 3\n",
+        (
+            "[info] Tests: succeeded 3, failed 0, canceled 0, ignored 0, pending 0\n"
+            "[info] Passed: Total 3, Failed 0, Errors 0, Passed 3\n"
+        ),
         3,
         0,
     ),

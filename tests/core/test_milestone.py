@@ -553,7 +553,7 @@ class TestScalars:
             ("\n- none", False),
         ],
     )
-    def test_a_task_says_whether_tests_go_away(self, value: str, removes: bool):
+    def test_a_task_says_whether_tests_go_away(self, value: str, *, removes: bool):
         assert task(f"**Removes tests:** {value}").removes_tests is removes
 
     @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ APPROVED = Review(
         ("every file", False),
     ],
 )
-def test_evidence_names_a_thing_by_its_whole_name(point: str, named: bool):
+def test_evidence_names_a_thing_by_its_whole_name(point: str, *, named: bool):
     assert (unnamed(APPROVED, (point,)) == ()) is named
     verdict = judge_review(APPROVED, criteria=1, checked=True, points=(point,))
     assert (verdict.judgement is Judgement.PASS) is named

@@ -18,7 +18,6 @@ from windlass.state import fold
 from windlass.views.quotation import LONGEST
 from worlds import World, plan_of, writes
 
-
 SMALL = View(text="+ 1")
 
 

@@ -22,8 +22,7 @@ def rule(command: str, files: Files) -> e.CheckResult:
     found = [
         int(text)
         for path, text in sorted(files.items())
-        if path.startswith("tests/")
-        and command in {"test", path, path.removeprefix("tests/")}
+        if (path.startswith("tests/") and command in {"test", path, path.removeprefix("tests/")})
         or path == wanted
     ]
     suites = [e.Suite(name="pytest", tests=sum(found))]
