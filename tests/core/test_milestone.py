@@ -582,7 +582,7 @@ class TestScalars:
             ("Model:** the best one", "a model's name"),
             ("Stage:**", "a name, such as '2'"),
             ("Absent checks:** maybe", "'skip'"),
-            ("Removes tests:**", "which tests go away"),
+            ("Removes tests:**", "'yes', or which tests go away, or 'no'"),
         ],
     )
     def test_a_bad_value_is_refused_with_its_line_and_the_cure(self, field: str, cure: str):
