@@ -313,6 +313,35 @@ def test_parts_are_told_by_name():
     assert [suite.name for suite in suites_in(named)] == ["vitest web:test", "pytest"]
 
 
+def test_nothing_forged_makes_up_for_a_part_that_ran_none():
+    """A part that is told with tests and without is kept twice, for the gate to see."""
+    real = "     Running unittests src/lib.rs (target/debug/deps/mine-5e1f)\ntest result: ok. {};\n"
+    output = real.format("900 passed; 0 failed") + real.format("0 passed; 0 failed")
+    assert [suite.tests for suite in suites_in(output)] == [900, 0]
+    gradle = "> Task :test\n> Task :test NO-SOURCE\n"
+    assert [suite.tests for suite in suites_in(gradle)] == [1, 0]
+    maven = "No tests to run.\nTests run: 900, Failures: 0, Errors: 0, Skipped: 0\n"
+    assert [(s.tests, s.part) for s in suites_in(maven)] == [(900, False), (0, True)]
+    tap = "1..0 # SKIP\nok 1 - x\nok 2 - y\n"
+    assert [suite.tests for suite in suites_in(tap)] == [0]
+    assert sorted(suite.tests for suite in suites_in(f"{tap}1..2\n")) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "  0 passing (1ms)\n  900 failing\n",
+        " 0 pass\n 900 fail\nRan 0 tests across 1 file.\n",
+        "Ok:                 0\nFail:             900\n",
+        " - Passed: 0\n - Failed: 900\n",
+    ],
+)
+def test_a_check_that_passed_has_no_failed_tests(output: str):
+    tally = Tally()
+    tally.feed(output.encode())
+    assert [suite.tests for suite in tally.suites(green=True)] == [0]
+
+
 def test_very_many_parts_are_one_sum_in_the_end():
     lines = "".join(f"ok  \tex/{n:04}\t0.1s\n" for n in range(MOST_SUITES + 50))
     suites = suites_in(lines)

@@ -119,6 +119,19 @@ def test_a_summary_that_was_not_there_before_may_be_forged():
     assert shortfall(said(("pytest", 12), ("pytest", 15)), TEN) is None
 
 
+def test_a_part_without_tests_that_was_not_there_before_is_for_the_coach():
+    """A new package may have none; a summary beside it may be forged."""
+    part = Suite(name="surefire", tests=0, part=True)
+    now = replace(TEN, suites=(*TEN.suites, part))
+    found = shortfall(now, TEN)
+    assert found is not None
+    assert not found.certain
+    assert "surefire says that a part of it ran none" in found.reason
+    assert shortfall(now, now) is None
+    assert judged(now, TEN) is Judgement.PASS
+    assert shortfall(now, None) is None, "there is nothing to compare with"
+
+
 suites = st.lists(
     st.tuples(st.sampled_from(["pytest", "jest", "go a", "go b"]), st.integers(0, 20)), max_size=6
 )

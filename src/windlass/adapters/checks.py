@@ -94,7 +94,7 @@ class CommandChecks:
             redactor=self._redactor,
             heard=tally.feed,
         )
-        return _judged(command, done, tally.suites(done.output))
+        return _judged(command, done, tally.suites(done.output, green=done.exit_code == 0))
 
 
 def _judged(command: str, done: processes.Finished, suites: tuple[Suite, ...]) -> CheckResult:

@@ -37,6 +37,8 @@ class _Found(Struct, kw_only=True):
     name: str
     tests: int
     skipped: int
+    failed: int = 0
+    """Tests that a line of its own adds, because they failed."""
 
 
 class Tally:
@@ -60,8 +62,11 @@ class Tally:
             self._read(line)
         self._rest = self._rest[-_LONGEST_LINE:]
 
-    def suites(self, end: str = "") -> tuple[Suite, ...]:
-        """Each summary with its numbers; `end` is the end of the output, for where it was long."""
+    def suites(self, end: str = "", *, green: bool = False) -> tuple[Suite, ...]:
+        """Each summary with its numbers; `end` is the end of the output, for where it was long.
+
+        Where the command passed (`green`), a line that adds tests that failed is made up.
+        """
         self._read(self._rest)
         self._rest = b""
         if self._left <= 0:
@@ -69,8 +74,9 @@ class Tally:
                 self._read(line)
         kinds = {found.shape.kind for found in self._found}
         kept = [found for found in self._found if kinds.isdisjoint(found.shape.yields_to)]
-        whole = [_suite(found) for found in kept if not found.shape.part]
-        parts = [_suite(found) for found in kept if found.shape.part]
+        told = [_suite(found, green=green) for found in kept]
+        whole = [suite for suite in told if not suite.part]
+        parts = [suite for suite in told if suite.part]
         tap = self._tap.suites() if kinds.isdisjoint(_TAP_TOLD_BY) else ()
         return _bounded(_without_empty_parts([*whole, *tap], [*parts, *self._go.suites()]))
 
@@ -116,7 +122,7 @@ class Tally:
         if last is None or last.shape is not shape:
             return False
         if shape.adds is not None and (more := shape.adds.match(text)):
-            last.tests += _number(more)
+            last.failed += _number(more)
             return True
         if shape.takes is not None and (less := shape.takes.match(text)):
             last.tests -= _number(less)
@@ -129,16 +135,28 @@ def _number(match: re.Match[str]) -> int:
     return sum(int(group) for group in match.groups() if group) if match.groups() else 1
 
 
-def _suite(found: _Found) -> Suite:
-    return Suite(name=found.name, tests=max(found.tests, 0), skipped=found.skipped)
+def _suite(found: _Found, *, green: bool) -> Suite:
+    tests = max(found.tests, 0) + (0 if green else found.failed)
+    part = found.shape.part
+    return Suite(name=found.name, tests=tests, skipped=found.skipped, part=part)
 
 
 def _without_empty_parts(whole: list[Suite], parts: list[Suite]) -> list[Suite]:
-    """All but the parts without a test beside others of the same runner, which are usual."""
+    """All but the parts that are named and have no test, beside others of the same runner.
+
+    A package without tests is usual. But one that is told twice, with tests and without, is not.
+    """
     kinds = {_kind(suite) for suite in (*whole, *parts) if suite.tests}
-    empty = {_kind(part): part for part in reversed(parts) if not part.tests}
-    none_ran = [part for kind, part in empty.items() if kind not in kinds]
-    return [*whole, *(part for part in parts if part.tests), *none_ran]
+    filled = {part.name for part in parts if part.tests}
+    usual = {
+        part.name
+        for part in parts
+        if part.name != _kind(part) and part.name not in filled and _kind(part) in kinds
+    }
+    kept = [part for part in parts if part.tests or part.name not in usual]
+    empty = {_kind(part): part for part in kept if not part.tests and _kind(part) not in kinds}
+    rest = [part for part in kept if part.tests or _kind(part) in kinds]
+    return [*whole, *rest, *empty.values()]
 
 
 def _kind(suite: Suite) -> str:
@@ -227,9 +245,10 @@ class _Go:
     def suites(self) -> Iterator[Suite]:
         """One for each package; tests whose package was never named are one more."""
         if self._ran or self._skipped:
-            yield Suite(name="go", tests=self._ran, skipped=self._skipped)
-        for name, (ran, skipped) in self._packages.items():
-            yield Suite(name=f"go {name}"[:_LONGEST_NAME], tests=ran, skipped=skipped)
+            yield Suite(name="go", tests=self._ran, skipped=self._skipped, part=True)
+        for package, (ran, skipped) in self._packages.items():
+            name = f"go {package}"[:_LONGEST_NAME]
+            yield Suite(name=name, tests=ran, skipped=skipped, part=True)
 
 
 _TAP_PLAN = re.compile(r"1\.\.(\d+)(?:\s*#.*)?$|TAP version \d+$")
@@ -242,13 +261,13 @@ class _Tap:
     """The Test Anything Protocol: a plan, and a line for each test."""
 
     def __init__(self) -> None:
-        self._planned = False
+        self._plans: list[int] = []
         self._ran = self._skipped = 0
 
     def read(self, text: str) -> bool:
         """Whether the line is one of the protocol's."""
-        if _TAP_PLAN.match(text):
-            self._planned = True
+        if plan := _TAP_PLAN.match(text):
+            self._plans += [int(plan[1])] if plan[1] else []
             return True
         if (test := _TAP_TEST.match(text)) is None:
             return False
@@ -258,9 +277,13 @@ class _Tap:
         return True
 
     def suites(self) -> tuple[Suite, ...]:
-        """All of it as one; nothing where there was no plan."""
-        tap = Suite(name="tap", tests=self._ran, skipped=self._skipped)
-        return (tap,) if self._planned else ()
+        """All of it as one, and no more than was planned; a plan of nothing is one by itself."""
+        if not self._plans:
+            return ()
+        ran = min(self._ran, max(sum(self._plans) - self._skipped, 0))
+        empty = [Suite(name="tap", tests=0)] * self._plans.count(0)
+        tap = Suite(name="tap", tests=ran, skipped=self._skipped)
+        return (tap, *empty) if any(self._plans) else (tap,)
 
 
 def suites_in(output: str) -> tuple[Suite, ...]:

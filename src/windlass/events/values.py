@@ -58,6 +58,8 @@ class Suite(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tests: int
     """How many tests ran, skipped ones not among them."""
     skipped: int = 0
+    part: bool = False
+    """Whether it is one of many that a runner prints, of which some have no test by nature."""
 
 
 class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):

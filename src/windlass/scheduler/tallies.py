@@ -5,7 +5,8 @@ Windlass's own reading of a tree that the task did not touch; the number after i
 claim. Read in the claim's favour, all summaries are a sum: where even that is less than before, or
 where a runner says that it ran nothing, tests are gone. Read against it, a summary that was not
 there before may be forged, and only the lowest of each runner count: where that is less than
-before, the tests may be gone, and the Coach has to find out.
+before, the tests may be gone, and the Coach has to find out. So it has to where a runner of many
+parts says more often than before that one of them has no test: a new package may have none.
 """
 
 from collections import defaultdict
@@ -53,17 +54,21 @@ def shortfall(now: CheckResult, before: CheckResult | None) -> Shortfall | None:
     then = _known(before)
     if (now.tests or 0) < then:
         return _short(now, certain=True, reason=f"{_ran(now)}, and {then} before this work")
+    reference = before.suites if before is not None else ()
     idle = _idle(now.suites)
-    if now.tests and len(idle) > len(_idle(before.suites if before is not None else ())):
+    if now.tests and len(idle) > len(_idle(reference)):
         skipped = f" ({idle[0].skipped} skipped)" if idle[0].skipped else ""
         reason = f"{_ran(now)}, but {idle[0].name} among them ran none{skipped}"
         return _short(now, certain=True, reason=reason)
-    if before is None or not before.suites:
+    if not reference:
         return None
-    if (least := _least(now.suites, before.suites)) < then:
+    if (least := _least(now.suites, reference)) < then:
         reason = (
             f"{_ran(now)}, of which only {least} can be matched with the {then} before this work"
         )
+        return _short(now, certain=False, reason=reason)
+    if len(parts := _idle_parts(now.suites)) > len(_idle_parts(reference)):
+        reason = f"{_ran(now)}, but {parts[0].name} says that a part of it ran none"
         return _short(now, certain=False, reason=reason)
     return None
 
@@ -86,7 +91,11 @@ def _ran(result: CheckResult) -> str:
 
 
 def _idle(suites: Sequence[Suite]) -> list[Suite]:
-    return [suite for suite in suites if not suite.tests]
+    return [suite for suite in suites if not suite.tests and not suite.part]
+
+
+def _idle_parts(suites: Sequence[Suite]) -> list[Suite]:
+    return [suite for suite in suites if not suite.tests and suite.part]
 
 
 def _least(now: Sequence[Suite], before: Sequence[Suite]) -> int:
