@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windlass.adapters.summaries import MOST_BYTES, MOST_SUITES, Tally, suites_in
+from windlass.adapters.summary_shapes import SHAPES, literal
 
 UNITTEST = "..\n----------------------------------------------------------------------\n"
 NODE = "ok 1 - a\n1..1\n# tests 4\n# suites 0\n# pass 3\n# fail 1\n# cancelled 0\n# skipped 0\n"
@@ -259,6 +260,30 @@ OUTPUTS = {
     "compose": ("test-1  | 4 passed in 0.10s\n", 4, 0),
     "Windows": ("4 passed in 0.01s\r\n", 4, 0),
 }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"Ran (?P<p>\d+) tests? in \d[\d.]*s$", " test"),
+        (r"=*\s*(?:no tests|x) in \d", " in "),
+        (r"a|bc", ""),
+        (r"(?:a|b)", ""),
+        (r"[#] tests +(?P<p>\d+)$", " tests"),
+        (r"\[=+\] (?P<p>\d+)", "] "),
+        (r"\s*ok\.$", "ok."),
+    ],
+)
+def test_what_a_pattern_cannot_do_without(pattern: str, text: str):
+    assert literal(pattern) == text
+
+
+def test_a_row_is_only_passed_over_where_it_cannot_match():
+    """Every row of the table is reached by some output here, through its text."""
+    for shape in SHAPES:
+        outputs = [line for output, _, _ in OUTPUTS.values() for line in output.splitlines()]
+        matching = [line for line in outputs if shape.opens.match(line)]
+        assert all(literal(shape.opens.pattern) in line for line in matching)
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

@@ -12,16 +12,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from windlass.adapters.summary_shapes import SHAPES, SUMMARY, Shape
+from windlass.adapters.summary_shapes import TRIED, Shape
 from windlass.events.values import Suite
 
-MOST_BYTES = 64_000_000
+MOST_BYTES = 16_000_000
 """Output that is read line by line; of what comes after it only the end is."""
 
 MOST_SUITES = 300
 """Summaries that a result tells one by one; the others are one sum."""
 
-_LONGEST_LINE = 2_000
+_LONGEST_LINE = 4_000
+"""Characters of a line of JSON; a longer one is none that counts."""
+
+_LONGEST_SUMMARY = 400
+"""Characters of any other line; no runner's summary is longer."""
+
 _LONGEST_NAME = 120
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _PREFIX = re.compile(r"^(?:(\S+(?: test\S*)?:|\[\S+\]|\S+ +\|) +)(?=\S)")
@@ -81,22 +86,23 @@ class Tally:
         return _bounded(_without_empty_parts([*whole, *tap], [*parts, *self._go.suites()]))
 
     def _read(self, line: bytes) -> None:
-        for piece in line[:_LONGEST_LINE].split(b"\r"):
+        if len(line) > _LONGEST_SUMMARY and not line.startswith(b'{"'):
+            return
+        for piece in line.split(b"\r"):
             text = piece.decode(errors="replace").rstrip()
             text = _ESCAPES.sub("", text).rstrip() if "\x1b" in text else text
-            if not text or self._matched(text, ""):
+            if not text or self._go.read(text) or self._tap.read(text):
                 continue
-            if prefix := _PREFIX.match(text):
+            shapes = [shape for word, shape in TRIED if word in text]
+            prefix = None if not shapes or self._matched(shapes, text, "") else _PREFIX.match(text)
+            if prefix is not None:
                 name = prefix[1].rstrip(":| ").strip("[]")
-                self._matched(text[prefix.end() :], name if _NAME.fullmatch(name) else "")
+                name = name if _NAME.fullmatch(name) else ""
+                self._matched(shapes, text[prefix.end() :], name)
 
-    def _matched(self, text: str, prefix: str) -> bool:
+    def _matched(self, shapes: list[Shape], text: str, prefix: str) -> bool:
         """Whether some runner's summary was in the line."""
-        if self._go.read(text) or self._tap.read(text):
-            return True
-        if not SUMMARY.match(text):
-            return False
-        for shape in SHAPES:
+        for shape in shapes:
             if shape.heads is not None and (head := shape.heads.match(text)):
                 self._heading[shape.kind] = " ".join(filter(None, head.groups()))
                 return True
@@ -178,6 +184,7 @@ _GO_PACKAGE = re.compile(r"^(ok  |FAIL|\?   )\t(\S+)\t(.*)$")
 _GO_NO_FILES = re.compile(r"^\t(\S+)\t\tcoverage: 0\.0% of statements$")
 _GO_TEST = re.compile(r"^\s*--- (PASS|FAIL|SKIP): ")
 _GO_RUN = re.compile(r"^=== RUN\s")
+_GO_BEGINS = frozenset("{=- \to?F")
 _GO_ENDS = frozenset({"pass", "fail", "skip"})
 
 
@@ -194,6 +201,8 @@ class _Go:
 
     def read(self, text: str) -> bool:
         """Whether the line is one of go's."""
+        if text[0] not in _GO_BEGINS:
+            return False
         if text.startswith('{"'):
             return self._event(text)
         if test := _GO_TEST.match(text):
@@ -253,6 +262,7 @@ class _Go:
 
 _TAP_PLAN = re.compile(r"1\.\.(\d+)(?:\s*#.*)?$|TAP version \d+$")
 _TAP_TEST = re.compile(r"(?:not )?ok(?: \d+)?\b(?! *\|)(.*)$")
+_TAP_BEGINS = ("1..", "TAP ", "ok", "not ok")
 _TAP_SKIP = re.compile(r"#\s*skip\b", re.IGNORECASE)
 _TAP_TOLD_BY = frozenset({"node", "node-tap", "prove"})
 
@@ -266,6 +276,8 @@ class _Tap:
 
     def read(self, text: str) -> bool:
         """Whether the line is one of the protocol's."""
+        if not text.startswith(_TAP_BEGINS):
+            return False
         if plan := _TAP_PLAN.match(text):
             self._plans += [int(plan[1])] if plan[1] else []
             return True

@@ -292,17 +292,39 @@ SHAPES: tuple[Shape, ...] = (
 """Rows in the order they are tried: the first that matches a line is the line's."""
 
 
-def _plain(pattern: str) -> str:
-    """The pattern without what its groups are called, to stand beside others in one."""
-    return re.sub(r"\(\?P<\w+>", "(?:", pattern).replace("(?P=p)", r"\d+")
+_QUANTIFIERS = frozenset("?*+{")
 
 
-SUMMARY = re.compile(
-    "|".join(
-        f"(?:{_plain(pattern.pattern)})"
+def literal(pattern: str) -> str:
+    """The longest text that every line has which the pattern matches; empty where none is sure."""
+    runs, depth, at = [""], 0, 0
+    while at < len(pattern):
+        step = 2 if pattern[at] == "\\" else 1
+        sign, at = pattern[at : at + step], at + step
+        if sign == "[":
+            sign, at = "", pattern.index("]", at + 1) + 1
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth == 0 and sign == "|":
+            return ""
+        plain = sign[-1:] if sign.isalnum() or sign == " " or _is_escaped_sign(sign) else ""
+        optional = pattern[at : at + 1] in _QUANTIFIERS
+        if depth == 0 and plain and not optional:
+            runs[-1] += plain
+        else:
+            runs.append("")
+    return max(runs, key=len)
+
+
+def _is_escaped_sign(sign: str) -> bool:
+    return len(sign) > 1 and not sign[1].isalnum()
+
+
+TRIED: tuple[tuple[str, Shape], ...] = tuple(
+    dict.fromkeys(
+        (literal(pattern.pattern), shape)
         for shape in SHAPES
-        for pattern in (shape.opens, shape.adds, shape.takes, shape.heads)
+        for pattern in (shape.opens, shape.heads, shape.adds, shape.takes)
         if pattern is not None
     )
 )
-"""Any line that some row could want: most lines are none, and are passed over quickly."""
+"""Each row with a text that its line must have: most lines have none, and are passed over."""
