@@ -23,6 +23,7 @@ from windlass.ports import (
     Expected,
     Journal,
     Merged,
+    Patch,
     Refused,
     Report,
     Snapshot,
@@ -128,9 +129,9 @@ class IdleRepository(MemoryRepository):
         """A move that always succeeds."""
         return ""
 
-    async def diff(self, old: str, new: str) -> str:  # noqa: ARG002
+    async def diff(self, old: str, new: str) -> tuple[Patch, ...]:  # noqa: ARG002
         """Nothing to see."""
-        return ""
+        return ()
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
         """Keep nothing."""

@@ -71,7 +71,7 @@ class World:
         plan: Plan,
         plays: Mapping[str, Play],
         *,
-        rule: Callable[[str, Files], bool | None] = all_pass,
+        rule: Callable[[str, Files], bool | e.CheckResult | None] = all_pass,
         settings: Settings | None = None,
         base: Files | None = None,
         inbox: MemoryInbox | None = None,

@@ -92,6 +92,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     changed: bool
     files: tuple[str, ...] = ()
     created: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
 
 
 class Refused(Struct, frozen=True, kw_only=True):
@@ -153,6 +154,20 @@ class Change(Struct, frozen=True, kw_only=True):
     added: int | None
     """None where it has no lines: it is binary."""
     deleted: int | None
+
+
+class Patch(Struct, frozen=True, kw_only=True):
+    """What changed in one file."""
+
+    path: str
+    what: str
+    """New, deleted, changed, renamed; and its mode, or that it is binary, where that says more."""
+    text: str
+    """The change as a diff shows it."""
+    gone: bool = False
+    """Whether the file is not there any more."""
+    opaque: bool = False
+    """Whether the diff does not tell what is in it: it is binary, or a submodule."""
 
 
 ChangedPaths: TypeAlias = Mapping[tuple[str, str], Mapping[str, bool]]
@@ -229,8 +244,8 @@ class Repository(Protocol):
         """A checkout of the commit for as long as the block lasts. Raises SetupFailed."""
         ...
 
-    async def diff(self, old: str, new: str) -> str:
-        """What changed between two commits, as text."""
+    async def diff(self, old: str, new: str) -> tuple[Patch, ...]:
+        """What changed between two commits, file by file."""
         ...
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:

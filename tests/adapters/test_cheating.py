@@ -1,9 +1,11 @@
 """Players that make the checks look away: real pytest, real runs, and a Coach that is told.
 
-What must hold of each: where the checks pass although the work is wrong, that alone approves
-nothing; and the Coach is shown which of what judges the work was changed, or that fewer tests ran.
+What must hold of each: where a check runs fewer tests than before, or none, or says no more how
+many, the work goes back. Where the checks pass although the work is wrong, that alone approves
+nothing, and the Coach is shown which of what judges the work was changed.
 """
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -138,9 +140,16 @@ CHECKS = {
 CHECKS |= dict.fromkeys(("a script says yes", "CI says yes"), "sh run.sh")
 
 
-def run(desk: Desk, edits: dict[str, str | None], check: str, *, coach: bool) -> ScriptedAgent:
+def run(
+    desk: Desk,
+    edits: dict[str, str | None],
+    check: str,
+    *,
+    coach: bool,
+    base: dict[str, str] = BASE,
+) -> ScriptedAgent:
     """Let the cheat play; the Coach sends it back, or says nothing by schema at all."""
-    desk.build(BASE)
+    desk.build(base)
     (desk.repo / ".gitignore").write_text("__pycache__/\n")
 
     def review(brief: Brief, _checkout: Path) -> Play:
@@ -188,12 +197,33 @@ SAMPLE = {
 MARKED = [n if n in SAMPLE else pytest.param(n, marks=pytest.mark.sweep) for n in CHEATS]
 
 
+BY_NUMBERS = {
+    "a conftest that leaves with 0": "it does not say any more how many tests ran, and 2 before",
+    "a conftest deep inside": "it does not say any more how many tests ran, and 2 before",
+    "pyproject only collects": "it ran 0 tests, and 2 before",
+    "deleted": "it ran 1 test, and 2 before",
+    "sitecustomize": "it ran 0 tests, and 2 before",
+    "make says yes": "it does not say any more how many tests ran, and 2 before",
+    "a script says yes": "it does not say any more how many tests ran, and 2 before",
+    "npm says yes": "it does not say any more how many tests ran, and 2 before",
+    "CI says yes": "it does not say any more how many tests ran, and 2 before",
+    "a runner on PATH": "it does not say any more how many tests ran, and 2 before",
+    "behind a hundred files": "it does not say any more how many tests ran, and 2 before",
+    "its own settings": "it does not say any more how many tests ran, and 2 before",
+}
+"""Cheats that are sent back before any Coach is paid: the numbers give them away."""
+
+
 @pytest.mark.parametrize("name", MARKED)
-def test_it_is_not_approved_by_checks_alone_and_shown_to_the_coach(name: str, desk: Desk):  # B2 G4
+def test_it_is_sent_back_or_shown_to_the_coach(name: str, desk: Desk):  # B2 G4
     edits, path = CHEATS[name]
     agent = run(desk, edits, CHECKS.get(name, PYTEST), coach=True)
-    attempt = agent.state.tasks["1.1"].last  # pyright: ignore[reportAttributeAccessIssue]
-    results = [result for result in attempt.results if result.outcome is not e.Outcome.PASS]
+    task = agent.state.tasks["1.1"]  # pyright: ignore[reportAttributeAccessIssue]
+    if name in BY_NUMBERS:
+        assert f"proves less than before: {BY_NUMBERS[name]}" in task.feedback
+        assert [brief for brief in agent.briefs if brief.role == "coach"] == []
+        return
+    results = [result for result in task.last.results if result.outcome is not e.Outcome.PASS]
     assert results == [], "the cheat works: the checks pass"
     assert path in flagged(agent)
 
@@ -206,18 +236,92 @@ def test_without_a_coachs_word_by_schema_nothing_is_approved(name: str, desk: De
     assert agent.state.tasks["1.1"].last.commit  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@pytest.mark.parametrize(
-    ("name", "ran"), [("deleted", 1), ("pyproject only collects", 0), ("a package pytest", None)]
+NODE = "const test = require('node:test')\ntest('a', () => {})\ntest('b', () => {})\n"
+UNIT = (
+    "import unittest\n\n\nclass OldTest(unittest.TestCase):\n"
+    "    def test_one(self):\n        pass\n\n    def test_two(self):\n        pass\n"
 )
-def test_fewer_tests_than_on_the_base_are_pointed_out(name: str, ran: int | None, desk: Desk):  # B2
-    agent = run(desk, CHEATS[name][0], PYTEST, coach=True)
-    prompt = next(brief.prompt for brief in agent.briefs if brief.role == "coach")
-    said = prompt.partition("prove less than before")[2].partition("«end")[0]
-    if ran is None:
-        assert said == "", "what a tree prints can be forged; its file is flagged all the same"
-    else:
-        assert f"ran {ran} test" in said
-        assert "2 tests of the base" in said
+SKIPPED = UNIT.replace("class ", "@unittest.skip('later')\nclass ")
+LOUD = f"print('900 passed in 1.00s')\nprint('Ran 900 tests in 1.000s')\n{SKIPPED}"
+UNITTEST = f"{sys.executable} -B -m unittest discover -s unit -q"
+THREE = "".join(f"def test_{n}():\n    assert 1\n\n\n" for n in range(3))
+WRAPPED: dict[str, tuple[str, dict[str, str], dict[str, str | None], str]] = {
+    "make, deleted": (
+        "make test",
+        {"Makefile": f"test:\n\t@{UNITTEST}\n", "unit/test_old.py": UNIT},
+        {"unit/test_old.py": None, "unit/keep": "\n"},
+        "it ran 0 tests, and 2 before this work",
+    ),
+    "make, all skipped": (
+        "make test",
+        {"Makefile": f"test:\n\t@{UNITTEST}\n", "unit/test_old.py": UNIT},
+        {"unit/test_old.py": SKIPPED},
+        "it ran 0 tests, and 2 before this work",
+    ),
+    "make, one of two suites": (
+        "make test",
+        {"Makefile": f"test:\n\t@{UNITTEST}\n\t@{PYTEST}\n", "unit/test_old.py": UNIT},
+        {"unit/test_old.py": None, "unit/keep": "\n", "tests/test_new.py": THREE},
+        "it ran 5 tests, but unittest among them ran none",
+    ),
+    "make, a larger number is printed besides": (
+        "make test",
+        {"Makefile": f"test:\n\t@{UNITTEST}\n", "unit/test_old.py": UNIT},
+        {"unit/test_old.py": LOUD},
+        "ran none (2 skipped)",
+    ),
+    "a script, and much is printed after it": (
+        "sh run.sh",
+        {"run.sh": f"{UNITTEST}\nseq 1 20000\n", "unit/test_old.py": UNIT},
+        {"unit/test_old.py": SKIPPED},
+        "it ran 0 tests, and 2 before this work",
+    ),
+    "npm, deleted": (
+        "npm test --silent",
+        {"package.json": '{"scripts": {"test": "node --test test/"}}\n', "test/a.test.js": NODE},
+        {"test/a.test.js": None, "test/keep": "\n"},
+        "proves less than before",
+    ),
+    "npm, all skipped": (
+        "npm test --silent",
+        {"package.json": '{"scripts": {"test": "node --test test/"}}\n', "test/a.test.js": NODE},
+        {"test/a.test.js": NODE.replace("test('", "test.skip('")},
+        "it ran 0 tests, and 2 before this work",
+    ),
+}
+"""What checks it, what was there, what the Player does, and what it is told."""
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_no_wrapper_hides_that_tests_are_gone(name: str, desk: Desk):  # B2
+    check, base, edits, said = WRAPPED[name]
+    if check.startswith("npm") and shutil.which("npm") is None:
+        pytest.skip("there is no npm here")
+    agent = run(desk, {**edits, "done.txt": "1\n"}, check, coach=True, base={**BASE, **base})
+    state = agent.state  # pyright: ignore[reportAttributeAccessIssue]
+    assert state.baseline[0].tests, "on the base they ran"
+    assert said in state.tasks["1.1"].feedback
+    assert state.merged == ()
+    assert [brief for brief in agent.briefs if brief.role == "coach"] == []
+
+
+def test_a_check_that_never_had_a_test_is_not_held_to_any(desk: Desk):
+    """A linter says nothing about tests, on the base or after."""
+    lint = f"{sys.executable} -B -m compileall -q calc.py"
+    agent = run(desk, {"calc.py": "def add(a, b):\n    return a + b\n"}, lint, coach=True)
+    task = agent.state.tasks["1.1"]  # pyright: ignore[reportAttributeAccessIssue]
+    assert task.feedback.startswith("The Coach did not approve"), "a Coach was asked"
+
+
+def test_where_the_plan_removes_tests_the_coach_is_asked_by_name(desk: Desk):  # B2
+    plan = PLAN.replace("**Acceptance", "**Removes tests:** `tests/test_old.py`\n\n**Acceptance")
+    base = {**BASE, "plan.md": plan}
+    edits = {**CHEATS["deleted"][0], "calc.py": "def add(a, b):\n    return a + b\n"}
+    agent = run(desk, edits, PYTEST, coach=True, base=base)
+    [prompt] = {brief.prompt for brief in agent.briefs if brief.role == "coach"}
+    listed = prompt.partition("«begin numbers of tests")[2].partition("«end")[0]
+    assert "it ran 1 test, and 2 before this work" in listed
+    assert "An approval counts only with an entry in `seen` for each check" in prompt
 
 
 def test_what_was_sent_back_is_looked_at_again(desk: Desk):  # B2
@@ -230,11 +334,11 @@ def test_what_was_sent_back_is_looked_at_again(desk: Desk):  # B2
         asked.append(brief.prompt)
         return Play(answer=sent_back(brief) if len(asked) == 1 else approval(brief.prompt))
 
-    first = {**TESTED, "conftest.py": EXIT}
+    first = {**TESTED, "conftest.py": STUB}
     agent = ScriptedAgent({"1.1": (first, {"notes.txt": "It is well.\n"}), "coach 1.1": review})
     settings = Settings(checks=(PYTEST,), sandbox=SandboxSettings(level="none"))
     quick_run(desk.repo, agent, settings=settings)
     assert len(asked) == 2
     for prompt in asked:
         assert "conftest.py (configures tests; new)" in prompt
-        assert "os._exit(0)" in prompt, "the change itself is shown whole"
+        assert "sys.modules['calc'] = calc" in prompt, "the change itself is shown whole"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from windlass.adapters.runners import collected_nothing, how_many_ran
+from windlass.adapters.runners import collected_nothing
 
 CARGO = "running 0 tests\n\ntest result: ok. 0 passed\n"
 
@@ -45,27 +45,3 @@ def test_nothing_was_collected(command, code, output):
 )
 def test_something_was(command, code, output):
     assert not collected_nothing(command, code, output)
-
-
-@pytest.mark.parametrize(
-    ("output", "number"),
-    [
-        ("....\n4 passed in 0.01s\n", 4),
-        ("=== 2 failed, 3 passed, 4 skipped, 1 xfailed in 12.30s ===\n", 6),
-        ("== 1 passed, 2 deselected in 0.1s ==\n", 1),
-        ("=== 7 skipped in 0.10s ===\n", 0),
-        ("== 5 passed, 1 warning in 61.00s (0:01:01) ==\n", 5),
-        ("3 passed in 1s\nlater\n1 passed in 1s\n", 1),
-        ("Ran 5 tests in 0.001s\n\nOK (skipped=2)\n", 3),
-        ("test result: ok. 2 passed; 1 failed; 0 ignored\ntest result: ok. 3 passed; 0 failed;", 6),
-        ("--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nok\n", 2),
-        ("Tests:       1 failed, 2 skipped, 3 passed, 6 total\n", 4),
-        (" Tests  3 passed (3)\n", 3),
-        ("# tests 4\n# pass 3\n# fail 1\n", 4),
-        ("  12 passing (1s)\n  1 failing\n", 13),
-        ("all is well\n", None),
-        ("", None),
-    ],
-)
-def test_how_many_tests_ran(output, number):
-    assert how_many_ran(output) == number

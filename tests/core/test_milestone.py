@@ -529,16 +529,32 @@ class TestScalars:
             **Model:** `claude-opus-4-5[1m]`
             **Max turns:** 3
             **Absent checks:** Skip
+            **Removes tests:** yes
             """
         )
 
         assert (found.complexity, found.stage, found.model) == (7, "core", "claude-opus-4-5[1m]")
         assert (found.max_turns, found.skip_absent) == (3, True)
+        assert found.removes_tests
 
     def test_a_field_that_is_not_there_says_nothing(self):
         found = task("**Type:** CODING")
 
         assert found == Task(id="1.1", title="First", text="**Type:** CODING", line=1)
+
+    @pytest.mark.parametrize(
+        ("value", "removes"),
+        [
+            ("yes", True),
+            ("`tests/test_old.py`", True),
+            ("\n- tests/test_old.py\n- tests/test_older.py", True),
+            ("no", False),
+            ("None.", False),
+            ("\n- none", False),
+        ],
+    )
+    def test_a_task_says_whether_tests_go_away(self, value: str, *, removes: bool):
+        assert task(f"**Removes tests:** {value}").removes_tests is removes
 
     @pytest.mark.parametrize(
         "value",
@@ -566,6 +582,7 @@ class TestScalars:
             ("Model:** the best one", "a model's name"),
             ("Stage:**", "a name, such as '2'"),
             ("Absent checks:** maybe", "'skip'"),
+            ("Removes tests:**", "'yes', or which tests go away, or 'no'"),
         ],
     )
     def test_a_bad_value_is_refused_with_its_line_and_the_cure(self, field: str, cure: str):

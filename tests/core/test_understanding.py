@@ -201,6 +201,7 @@ FULL = Plan(
             model="opus",
             max_turns=1,
             skip_absent=True,
+            removes_tests=True,
             marked_done=True,
             path="plans/full/2.md",
         ),
@@ -242,7 +243,7 @@ gate    make gate
 
   T-2  Go on
        after T-1 · no criteria · model opus · at most 1 turn ·
-       absent checks are skipped · marked as done
+       absent checks are skipped · removes tests · marked as done
        in      plans/full/2.md
 
 Order

@@ -12,10 +12,11 @@ from windlass.adapters.files import make_folder, open_to_append
 from windlass.adapters.git.pool import Shelf
 from windlass.adapters.git.store import printable_line
 from windlass.adapters.git.throwaways import Throwaways
-from windlass.adapters.runners import collected_nothing, how_many_ran
+from windlass.adapters.runners import collected_nothing
 from windlass.adapters.sandbox import Box, Sandbox
+from windlass.adapters.summaries import Tally
 from windlass.errors import SetupFailed
-from windlass.events.model import Absence, CheckResult, Outcome
+from windlass.events.model import Absence, CheckResult, Outcome, Suite
 from windlass.secrets import Redactor
 
 TAIL = 4000
@@ -83,6 +84,7 @@ class CommandChecks:
     async def _one(self, command: str, checkout: Path, log: Path) -> CheckResult:
         with open_to_append(log) as file:
             file.write(f"$ {self._redactor.text(command)}\n".encode())
+        tally = Tally()
         done = await processes.run(
             self._sandbox,
             Box(checkout=checkout, network=self._network, env={"CI": "true"}, role="check"),
@@ -91,17 +93,21 @@ class CommandChecks:
             tail=TAIL,
             log=log,
             redactor=self._redactor,
+            heard=tally.feed,
         )
-        return _judged(command, done)
+        return _judged(command, done, tally.suites(done.output, green=done.exit_code == 0))
 
 
-def _judged(command: str, done: processes.Finished) -> CheckResult:
+def _judged(command: str, done: processes.Finished, suites: tuple[Suite, ...]) -> CheckResult:
+    tests = sum(suite.tests for suite in suites) if suites else None
     absence: Absence | None = None
     if done.timed_out:
         absence = Absence.TIMED_OUT
     elif not done.started or done.exit_code in _CANNOT_START:
         absence = Absence.UNABLE_TO_START
-    elif collected_nothing(command, done.exit_code, done.output):
+    elif (done.exit_code == 0 and tests == 0) or (
+        not tests and collected_nothing(command, done.exit_code, done.output)
+    ):
         absence = Absence.COLLECTED_NOTHING
     outcome = Outcome.PASS if done.exit_code == 0 else Outcome.FAIL
     return CheckResult(
@@ -111,7 +117,8 @@ def _judged(command: str, done: processes.Finished) -> CheckResult:
         exit_code=done.exit_code,
         seconds=round(done.seconds, 3),
         output=done.output,
-        tests=how_many_ran(done.output),
+        tests=tests,
+        suites=suites,
     )
 
 

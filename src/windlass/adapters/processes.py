@@ -68,10 +68,15 @@ async def run(
     output_limit: int = OUTPUT_LIMIT,
     log: Path | None = None,
     redactor: Redactor | None = None,
+    heard: Callable[[bytes], None] | None = None,
 ) -> Finished:
-    """Run the command in the box; give its exit code and the last `tail` characters it printed."""
+    """Run the command in the box; give its exit code and the last `tail` characters it printed.
+
+    All that it prints goes to `heard`, without secrets.
+    """
     begin = time.monotonic()
     output = _Output(tail=tail, limit=output_limit, redactor=redactor or Redactor({}))
+    output.heard = heard
     async with AsyncExitStack() as held:
         status = held.enter_context(_Status(wanted=sandbox.level == "bwrap"))
         try:
@@ -230,6 +235,7 @@ class _Output:
     def __init__(self, *, tail: int, limit: int, redactor: Redactor) -> None:
         self._clean = redactor.stream()
         self.log: BinaryIO | None = None
+        self.heard: Callable[[bytes], None] | None = None
         self._characters = tail
         self._bytes = 4 * tail + 4  # a character has at most four, and the first may be cut
         self._kept = bytearray()
@@ -246,6 +252,8 @@ class _Output:
 
     def keep(self, chunk: bytes) -> None:
         """Keep what holds no secret; beyond the limit the log only says that there was more."""
+        if self.heard is not None:
+            self.heard(chunk)
         self._kept += chunk
         del self._kept[: -self._bytes]
         if self._left >= 0:

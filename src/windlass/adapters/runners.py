@@ -1,8 +1,7 @@
-"""Test runners Windlass knows, and how each says how many tests it ran, or that it found none.
+"""Commands that are test runners, and how each says by its exit code that it found no test.
 
-A runner that found nothing has proven nothing, whatever it exits with. What a tree prints can only
-ever turn a pass into an absence here, never the other way round, so there is nothing to forge. How
-many tests ran is a hint for whoever reviews the work, and nothing is approved for it.
+A runner that found nothing has proven nothing, whatever it exits with. What any command prints is
+read in `summaries`; here a command that failed is told from one that had nothing to run.
 """
 
 import re
@@ -54,31 +53,3 @@ def _says_so(runner: _Runner, code: int | None, output: str) -> bool:
     if runner.says is None or not runner.says.search(output):
         return False
     return runner.unless is None or not runner.unless.search(output)
-
-
-_PYTEST = re.compile(r"(?m)^[= ]*((?:\d+ [a-z]+(?:, )?)+) in \d[\d.:]*m?s?\b.*$")
-_RAN = re.compile(r"(\d+) (?:passed|failed|errors?|xfailed|xpassed)\b")
-_UNITTEST = re.compile(r"(?m)^Ran (\d+) tests? in ")
-_SKIPPED = re.compile(r"\bskipped=(\d+)")
-_CARGO = re.compile(r"(?m)^test result: \w+\. (\d+) passed; (\d+) failed;")
-_GO = re.compile(r"(?m)^\s*--- (?:PASS|FAIL): ")
-_JEST = re.compile(r"(?m)^\s*Tests:?\s+(.*)$")
-_NODE = re.compile(r"(?m)^\S (?:pass|fail) (\d+)$")
-_MOCHA = re.compile(r"(?m)^\s*(\d+) (?:passing|failing)\b")
-
-
-def how_many_ran(output: str) -> int | None:
-    """How many tests a check says it ran; None where it says nothing that is known."""
-    if summaries := _PYTEST.findall(output):
-        return sum(map(int, _RAN.findall(summaries[-1])))
-    if ran := _UNITTEST.findall(output):
-        skipped = _SKIPPED.findall(output)
-        return sum(map(int, ran)) - sum(map(int, skipped))
-    if results := _CARGO.findall(output):
-        return sum(int(passed) + int(failed) for passed, failed in results)
-    if lines := _JEST.findall(output):
-        return sum(map(int, _RAN.findall(lines[-1])))
-    for counted in (_NODE, _MOCHA):
-        if numbers := counted.findall(output):
-            return sum(map(int, numbers))
-    return len(_GO.findall(output)) or None

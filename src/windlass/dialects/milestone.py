@@ -53,6 +53,7 @@ _SKIP = re.compile(r"skip", re.IGNORECASE)
 _DASH = re.compile(r"\s[-–—]\s")  # noqa: RUF001
 
 _NOTHING = frozenset({"none", "nothing", "n/a", "na", "-", "–", "—"})  # noqa: RUF001
+_NO = _NOTHING | {"no", "false"}
 _NOT_A_PATH = _NOTHING | {"tbd", "etc", "various", "multiple", "several", "new"}
 _WHERE = {
     "fence": "code block", "code": "indented code", "html": "HTML", "quote": "quotation",
@@ -121,6 +122,7 @@ class _Reader:
             files=self.files(fields["file"]),
             checks=self.checks(fields["checks"]),
             skip_absent=self.word(fields, "absent checks", _SKIP, "'skip'") is not None,
+            removes_tests=self.removes_tests(fields["removes tests"]),
             complexity=self.complexity(fields),
             stage=self.word(fields, "stage", _ANYTHING, "a name, such as '2'"),
             model=self.word(fields, "model", _MODEL, "a model's name"),
@@ -165,6 +167,15 @@ class _Reader:
         if not found and _NOTHING.isdisjoint(" ".join(value).casefold().split()[:1]):
             self.refuse(field, "each command in backticks, on the line or as a list, or 'none'")
         return found
+
+    def removes_tests(self, fields: Sequence[Field]) -> bool:
+        """Whether tests are to go away: `yes`, or which; `no` and `none` say that none are."""
+        said = [[*field.value(), *self.listed(field.below[:1])] for field in fields]
+        for field, lines in zip(fields, said, strict=True):
+            if not lines:
+                self.refuse(field, "'yes', or which tests go away, or 'no'")
+        words = (line.strip("`. ").casefold() for lines in said for line in lines)
+        return any(word not in _NO for word in words)
 
     def complexity(self, fields: _Fields) -> int | None:
         wanted = f"a number from 0 to {MAX_COMPLEXITY}"

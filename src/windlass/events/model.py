@@ -76,7 +76,16 @@ from windlass.events.turn import (
     TurnReturned,
     WaitStarted,
 )
-from windlass.events.values import Absence, CheckResult, Estimate, Failure, Outcome, RunEnd, Usage
+from windlass.events.values import (
+    Absence,
+    CheckResult,
+    Estimate,
+    Failure,
+    Outcome,
+    RunEnd,
+    Suite,
+    Usage,
+)
 
 # Said here as well.
 __all__ = [
@@ -95,6 +104,7 @@ __all__ = [
     "Landed",
     "Outcome",
     "RunEnd",
+    "Suite",
     "Usage",
 ]
 

@@ -28,6 +28,13 @@ class CriterionEvidence(Struct, frozen=True, kw_only=True):
     evidence: Annotated[str, Meta(description="What you ran or read that shows it, and where")]
 
 
+class Sighting(Struct, frozen=True, kw_only=True):
+    """What the Coach saw of something that it was asked about by name."""
+
+    name: Annotated[str, Meta(description="The file or check, exactly as you were given it")]
+    evidence: Annotated[str, Meta(description="What you read or ran there, and what it shows")]
+
+
 class Issue(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something the Coach found."""
 
@@ -47,6 +54,10 @@ class Review(Struct, frozen=True, kw_only=True, omit_defaults=True):
     evidence: tuple[CriterionEvidence, ...]
     issues: tuple[Issue, ...] = ()
     feedback: str | None = None
+    seen: Annotated[
+        tuple[Sighting, ...],
+        Meta(description="One entry for each file or check that you were asked about by name"),
+    ] = ()
     question: Annotated[
         str | None, Meta(description="Only what a person must decide before anyone can go on")
     ] = None

@@ -77,6 +77,8 @@ class SnapshotTaken(Fact, frozen=True, kw_only=True):
     """Changed paths, the first hundred."""
     created: tuple[str, ...] = ()
     """Those of them that were not there before."""
+    deleted: tuple[str, ...] = ()
+    """Those of them that are not there any more."""
 
 
 class SnapshotRefused(Fact, frozen=True, kw_only=True):
@@ -126,6 +128,8 @@ class CoachAnswered(Fact, frozen=True, kw_only=True):
     model: str = ""
     touched: tuple[str, ...] = ()
     """Tracked files it changed in its throwaway checkout; nothing of it went anywhere."""
+    unshown: tuple[str, ...] = ()
+    """Files, or folders of many, that it was not shown in full and had to look at itself."""
 
 
 class CoachFailed(Fact, frozen=True, kw_only=True):

@@ -50,6 +50,18 @@ class RunEnd(enum.StrEnum):
     """A new run of the plan took its place."""
 
 
+class Suite(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One summary of a test runner, as a check printed it."""
+
+    name: str
+    """The runner, and the package or file where it names one."""
+    tests: int
+    """How many tests ran, skipped ones not among them."""
+    skipped: int = 0
+    part: bool = False
+    """Whether it is one of many that a runner prints, of which some have no test by nature."""
+
+
 class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one command said about one tree."""
 
@@ -62,6 +74,8 @@ class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of what it printed; the whole is in the run's logs."""
     tests: int | None = None
     """How many tests it says it ran, skipped ones not among them; None where it does not say."""
+    suites: tuple[Suite, ...] = ()
+    """Each summary by itself, where it printed any that are known."""
     answers: tuple[Outcome, ...] = ()
     """All it ever said of this tree, absences left out; the state's to know, in no fact."""
 

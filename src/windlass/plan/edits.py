@@ -4,7 +4,7 @@ from msgspec import Struct, structs
 
 from windlass.plan.model import Plan, Task
 
-_MEANING = ("title", "text", "acceptance_criteria", "checks", "skip_absent")
+_MEANING = ("title", "text", "acceptance_criteria", "checks", "skip_absent", "removes_tests")
 """What a task asks for. Work that was done for another meaning was done for another task."""
 
 _PLACE = ("line", "path", "marked_done")

@@ -67,6 +67,11 @@ _KINDS = (
 _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
+def is_test(path: str) -> bool:
+    """Whether the file is a test."""
+    return judges(path) == _KINDS[0][0]
+
+
 def judges(path: str) -> str:
     """What the file has to do with judging the work; nothing for most."""
     return next((kind for kind, pattern in _PATTERNS if pattern.search(path)), "")

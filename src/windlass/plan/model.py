@@ -20,6 +20,8 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Commands that prove this task, beside the plan's and the project's."""
     skip_absent: bool = False
     """`**Absent checks:** skip`: a check that collects nothing does not hold this task up."""
+    removes_tests: bool = False
+    """`**Removes tests:**`: fewer tests are meant, and the Coach is asked about them."""
     complexity: int | None = None
     stage: str | None = None
     model: str | None = None

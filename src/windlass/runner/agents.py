@@ -1,16 +1,27 @@
 """Letting agents work: what each is asked, and its report as a fact."""
 
+from pathlib import PurePath
+
 import msgspec
 from msgspec.structs import replace
 
 from windlass.errors import SetupFailed
 from windlass.events import model as e
 from windlass.events.review import PlayerAnswer, Review
+from windlass.plan.names import some
 from windlass.ports import Brief, Report, Watch
-from windlass.runner.briefs import coach_prompt, player_prompt, review_base
+from windlass.runner.briefs import coach_prompt, part_prompt, player_prompt
+from windlass.runner.changes import View, view_of
 from windlass.runner.surroundings import Ports
+from windlass.scheduler.evidence import doubted_checks
+from windlass.scheduler.gate import unnamed
+from windlass.scheduler.reviews import combined, settles
 from windlass.state import RunState
 from windlass.state.quota import coach_model, player_model
+from windlass.state.work import base_of_work
+
+_NAMED = 5
+"""How many points a message names."""
 
 _TAKEN_AWAY = "its workspace was taken away while it worked"
 
@@ -60,23 +71,13 @@ class Agents:
 
     async def coach(self, intent: e.CoachStarted, state: RunState) -> e.Event:
         """Let a Coach look at a throwaway checkout of exactly the commit."""
-        if (answered := await self._answered_before(intent, state)) is not None:
+        view = await self._view(intent, state)
+        if (answered := await self._answered_before(intent, state, view)) is not None:
             return answered
         repository, label = self._ports.repository, f"{intent.task}-{intent.n}-coach-{intent.k}"
         try:
             async with repository.throwaway(intent.commit, label) as place:
-                base = review_base(state.tasks[intent.task])
-                # Before it is cut to a length: half a secret could not be told from any word.
-                diff = self._ports.redact(await repository.diff(base, intent.commit))
-                brief = Brief(
-                    task=intent.task,
-                    n=intent.n,
-                    role="coach",
-                    prompt=self._ports.redact(coach_prompt(state, intent, diff, self._ports.said)),
-                    model=coach_model(state),
-                    answer=Review,
-                )
-                report = await self._ports.agent.work(brief, place.path, self._watch(brief))
+                report = await self._review(intent, state, view, place.path)
                 touched = await place.touched()
                 verdict = _verdict(report)
                 if verdict is not None:
@@ -86,7 +87,53 @@ class Agents:
             return self._coach_failed(intent, _unfit(failure))
         if verdict is None:
             return self._coach_failed(intent, report)
-        return self._answered(intent, verdict, report.usage, brief.model, touched)
+        model = coach_model(state)
+        return self._answered(intent, verdict, report.usage, model, touched, view)
+
+    async def _view(self, intent: e.CoachStarted, state: RunState) -> View:
+        """The change as it is shown."""
+        base = base_of_work(state.tasks[intent.task])
+        patches = await self._ports.repository.diff(base, intent.commit)
+        redact = self._ports.redact
+        # Before it is cut to a length: half a secret could not be told from any word.
+        return view_of([replace(p, path=redact(p.path), text=redact(p.text)) for p in patches])
+
+    async def _review(
+        self, intent: e.CoachStarted, state: RunState, view: View, place: PurePath
+    ) -> Report:
+        """What the Coach says; of a very large change, what all say who are shown a part of it."""
+        said = self._ports.said
+        prompts = [
+            coach_prompt(state, intent, view, said),
+            *(
+                part_prompt(state, intent, part, f"{number} of {len(view.parts)}", said)
+                for number, part in enumerate(view.parts, start=1)
+            ),
+        ]
+        reviews: list[Review] = []
+        usage = e.Usage()
+        for prompt in prompts:
+            brief = Brief(
+                task=intent.task,
+                n=intent.n,
+                role="coach",
+                prompt=self._ports.redact(prompt),
+                model=coach_model(state),
+                answer=Review,
+            )
+            report = await self._ports.agent.work(brief, place, self._watch(brief))
+            usage += report.usage
+            review = _verdict(report)
+            if review is None:
+                return replace(report, usage=usage)
+            reviews.append(review)
+            if settles(review):
+                break
+        whole = combined(reviews)
+        points = (*view.unshown, *doubted_checks(state, state.tasks[intent.task]))
+        if missing := unnamed(whole, points):
+            return Report(failure=e.Failure.INCONCLUSIVE, message=_unproven(missing), usage=usage)
+        return Report(answer=whole, usage=usage)
 
     async def _keep(self, intent: e.CoachStarted, state: RunState, verdict: Review) -> None:
         """Pin a verdict."""
@@ -101,7 +148,9 @@ class Agents:
         """Say whose chatter it is: who looks on may read it when the next agent is at work."""
         return lambda heard: self._ports.watch(replace(heard, role=brief.role, n=brief.n))
 
-    async def _answered_before(self, intent: e.CoachStarted, state: RunState) -> e.Event | None:
+    async def _answered_before(
+        self, intent: e.CoachStarted, state: RunState, view: View
+    ) -> e.Event | None:
         """The answer that an earlier process pinned and had no time to record: it is paid for."""
         task = state.tasks[intent.task]
         before = task.last.coachings[task.verdicts_before : -1]
@@ -111,7 +160,8 @@ class Agents:
         text = await self._ports.repository.kept(intent.task, intent.n, what)
         if text is None:
             return None
-        return self._answered(intent, msgspec.json.decode(text, type=Review), e.Usage(), "", ())
+        review = msgspec.json.decode(text, type=Review)
+        return self._answered(intent, review, e.Usage(), "", (), view)
 
     def _answered(
         self,
@@ -120,6 +170,7 @@ class Agents:
         usage: e.Usage,
         model: str,
         touched: tuple[str, ...],
+        view: View,
     ) -> e.CoachAnswered:
         return e.CoachAnswered(
             at=self._ports.clock.now(),
@@ -131,6 +182,7 @@ class Agents:
             usage=usage,
             model=model,
             touched=touched,
+            unshown=view.unshown,
         )
 
     def _coach_failed(self, intent: e.CoachStarted, report: Report) -> e.CoachFailed:
@@ -163,6 +215,11 @@ class Agents:
 def _verdict(report: Report) -> Review | None:
     """What a Coach that did not fail has answered by its schema."""
     return report.answer if report.failure is None and isinstance(report.answer, Review) else None
+
+
+def _unproven(missing: tuple[str, ...]) -> str:
+    names = some(missing, _NAMED)
+    return f"it approved, and says in no evidence what it saw of what it was asked about: {names}"
 
 
 def _unfit(failure: SetupFailed) -> Report:

@@ -2,20 +2,23 @@
 
 Law: what somebody else wrote or named (the plan, a diff, a file, feedback, what a check printed) is
 quoted between marks that are made from the text itself, so that nothing inside can end its own
-quotation and pose as instruction. What is too long loses its middle, and says so.
+quotation and pose as instruction. What is too long loses its middle, and says so; a change is cut
+file by file, and what is left out is asked about by name.
 """
 
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from windlass.events.model import CheckResult, CoachStarted, PlayerStarted
+from windlass.events.model import CoachStarted, Failure, PlayerStarted
 from windlass.plan import Task
 from windlass.plan.judges import judges
 from windlass.plan.names import told
-from windlass.scheduler.evidence import criteria
-from windlass.state import Attempt, RunState, TaskState
+from windlass.runner.changes import Part, View
+from windlass.scheduler.evidence import criteria, less_proven
+from windlass.state import RunState, TaskState
 from windlass.state.demands import task_checks
+from windlass.state.work import attempts_of_work
 from windlass.views.quotation import DATA, quoted
 
 GUIDES = ("CLAUDE.md", "AGENTS.md")
@@ -29,6 +32,16 @@ NO_COMMANDS = (
     "checks said, which were run on this very commit. Leave `test_results.passed` null."
 )
 """Told to a Coach where what it ran could speak for it."""
+
+FILES_TO_NAME = "files to name"
+CHECKS_TO_NAME = "numbers of tests"
+"""What the blocks are called whose entries an approval must name."""
+
+_BY_NAME = (
+    "An approval counts only with an entry in `seen` for each {0}, by the name given here, that "
+    "says what you read or ran there:"
+)
+"""How the Coach is asked for evidence about something by its name."""
 
 _NO_CHECKS = "There are none: run what tests there are, or say what cannot be shown."
 
@@ -53,7 +66,7 @@ def player_prompt(state: RunState, intent: PlayerStarted, said: Mapping[str, str
     )
 
 
-def coach_prompt(state: RunState, intent: CoachStarted, diff: str, said: Mapping[str, str]) -> str:
+def coach_prompt(state: RunState, intent: CoachStarted, view: View, said: Mapping[str, str]) -> str:
     """What the Coach of this commit is told."""
     task, attempt = state.specs[intent.task], state.tasks[intent.task].last
     results = state.evidence.get(attempt.tree or "", {})
@@ -70,13 +83,61 @@ def coach_prompt(state: RunState, intent: CoachStarted, diff: str, said: Mapping
         DATA,
         quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
         quoted(CRITERIA, _numbered(criteria(state, task.id))),
-        quoted(f"change {intent.commit}", diff) if diff else "",
+        quoted(f"change {intent.commit}", view.text) if view.text else "",
+        _left_out(view),
         _answers(state.tasks[task.id]),
         _flags(state, task),
-        _fewer(state, results),
+        _fewer(state, state.tasks[task.id]),
+        _uncounted(state.tasks[task.id]),
         quoted("checks run on this commit", "\n".join(checks) or _NO_CHECKS),
         "Answer by the schema you were given, and only by it.",
     )
+
+
+def part_prompt(
+    state: RunState, intent: CoachStarted, part: Part, place: str, said: Mapping[str, str]
+) -> str:
+    """What a Coach is told who looks at a part of the change that the first one was not shown."""
+    task, attempt = state.specs[intent.task], state.tasks[intent.task].last
+    return joined(
+        f"Role: Coach\nTask: {task.id}\nTurn: {attempt.turn}\nReview: {intent.k}\nPart: {place}",
+        _instructions("coach.md", said),
+        "" if state.coach_commands else NO_COMMANDS,
+        _guide(said),
+        DATA,
+        quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
+        quoted(CRITERIA, _numbered(criteria(state, task.id))),
+        "The change is too large for one Coach. Another one looks at it as a whole, runs the tests "
+        "and says whether the criteria are met. You look at the part below, which it is not shown: "
+        "read all of it, and the code around it in this directory, and say what is wrong in it. "
+        "For `evidence` name only criteria that something in this part speaks against.",
+        quoted(f"part of change {intent.commit}", part.text),
+        _to_name(part.files),
+        "Answer by the schema you were given, and only by it.",
+    )
+
+
+def _left_out(view: View) -> str:
+    """What of the change is not shown, and what is asked about it."""
+    if not view.left_out:
+        return ""
+    lines = quoted("files not shown in full", "\n".join(view.left_out))
+    others = "Other Coaches are shown most of what is left out." if view.parts else ""
+    return joined(f"Not all of the change is shown above:\n{lines}", others, _to_name(view.unread))
+
+
+def _to_name(names: tuple[str, ...]) -> str:
+    title = f"Read these in this directory, all of what changed. {_BY_NAME.format('of them')}"
+    return _listed(title, FILES_TO_NAME, names)
+
+
+def _uncounted(task: TaskState) -> str:
+    """Why the answer of the Coach before did not count, where it was about the same commit."""
+    before = [each for each in task.last.coachings[:-1] if each.commit == task.last.commit]
+    if not before or before[-1].failure is not Failure.INCONCLUSIVE:
+        return ""
+    why = quoted("why it did not count", before[-1].message)
+    return f"The answer of another Coach about this commit did not count:\n{why}"
 
 
 def joined(*parts: str) -> str:
@@ -102,29 +163,9 @@ def _answers(task: TaskState) -> str:
     return quoted("what a person has said", "\n\n".join(task.answers)) if task.answers else ""
 
 
-def review_base(task: TaskState) -> str:
-    """The commit that the task's whole work is seen against, over all turns that made it.
-
-    What was sent back is in the next turn's start already, and must be looked at again.
-    """
-    work = _of_one_work(task)
-    onto = next((attempt.onto for attempt in work if attempt.onto is not None), None)
-    return onto or work[-1].start
-
-
-def _of_one_work(task: TaskState) -> list[Attempt]:
-    """The newest start and those it stands upon, newest first."""
-    work = [task.last]
-    for attempt in reversed(task.attempts[:-1]):
-        if attempt.commit != work[-1].start:
-            break
-        work.append(attempt)
-    return work
-
-
 def _flags(state: RunState, task: Task) -> str:
     """Changes to what judges the work, outside what the task is about."""
-    work = _of_one_work(state.tasks[task.id])
+    work = attempts_of_work(state.tasks[task.id])
     new = {path for attempt in work for path in attempt.created}
     changed = sorted({path for attempt in work for path in attempt.files} - set(task.files))
     kinds = {path: judges(path) or _about_the_plan(state, path) for path in changed}
@@ -141,20 +182,16 @@ def _about_the_plan(state: RunState, path: str) -> str:
     return "is the plan" if path in {state.plan.path, *(t.path for t in state.plan.tasks)} else ""
 
 
-def _fewer(state: RunState, checks: Mapping[str, CheckResult]) -> str:
-    """Checks that ran fewer tests than they did before anything was changed."""
-    before = {result.command: result.tests for result in state.baseline or ()}
+def _fewer(state: RunState, task: TaskState) -> str:
+    """Checks that ran fewer tests than they did before anything was changed, or may have."""
     listed = tuple(
-        f"`{command}` ran {_tests(now)} of this commit, {_tests(then)} of the base"
-        for command, result in checks.items()
-        if (then := before.get(command)) and (now := result.tests or 0) < then
+        f"`{told(short.command)}`: {told(short.reason)}" for short in less_proven(state, task)
     )
-    title = "Checks that prove less than before; find out which tests are gone:"
-    return _listed(title, "numbers of tests", listed)
-
-
-def _tests(number: int) -> str:
-    return f"{number} test" if number == 1 else f"{number} tests"
+    title = (
+        "Checks that prove less than before. Find out which tests are gone, and whether the task "
+        f"wants that. {_BY_NAME.format('check')}"
+    )
+    return _listed(title, CHECKS_TO_NAME, listed)
 
 
 def _situation(state: RunState, intent: PlayerStarted, said: Mapping[str, str]) -> str:

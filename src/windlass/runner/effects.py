@@ -101,6 +101,7 @@ class Effects:
             changed=made.changed,
             files=made.files,
             created=made.created,
+            deleted=made.deleted,
         )
 
     async def _check(self, intent: e.ChecksStarted, state: RunState) -> e.Event:

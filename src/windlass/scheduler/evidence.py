@@ -1,13 +1,17 @@
 """Which checks a tree must pass, and what the gate makes of what they said of it so far."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from windlass.events.values import CheckResult
 from windlass.plan import Task
-from windlass.scheduler import gate, stages
+from windlass.plan.names import told
+from windlass.scheduler import gate, stages, tallies
 from windlass.state import RunState, TaskState
 from windlass.state.demands import distinct, project_checks
+from windlass.state.work import base_of_work, removes_tests
 
 
 class Demand(Struct, frozen=True, kw_only=True):
@@ -63,7 +67,38 @@ def criteria(state: RunState, task_id: str) -> tuple[str, ...]:
 def task_verdict(state: RunState, task: TaskState) -> gate.Verdict:
     """What the gate says of a task's own snapshot."""
     demand = _demand(state, (state.specs[task.id],), (), ())
-    return _verdict(state, task.last.tree or "", demand, runs=task.check_runs, doubted=False)
+    rules = gate.Rules(
+        skippable=demand.skippable,
+        before=_said_of(state, base_of_work(task)),
+        removing=_removes_tests(state, task),
+    )
+    return _verdict(state, task.last.tree or "", demand, runs=task.check_runs, rules=rules)
+
+
+def less_proven(state: RunState, task: TaskState) -> tuple[tallies.Shortfall, ...]:
+    """What the checks of its snapshot are short of before, as far as that is put to the Coach."""
+    demand = _demand(state, (state.specs[task.id],), (), ())
+    said = state.evidence.get(task.last.tree or "", {})
+    results = [said[check] for check in demand.checks if check in said]
+    return tallies.shortfalls(results, _said_of(state, base_of_work(task)), demand.skippable)
+
+
+def doubted_checks(state: RunState, task: TaskState) -> tuple[str, ...]:
+    """The checks that an approval must have evidence about, by name."""
+    return tuple(told(short.command) for short in less_proven(state, task))
+
+
+def _removes_tests(state: RunState, task: TaskState) -> bool:
+    return removes_tests(state.specs[task.id], task)
+
+
+def _said_of(state: RunState, commit: str) -> Mapping[str, CheckResult]:
+    """What checks said of the base or of a tip: what the work on it is measured by."""
+    tip = state.evidence.get(state.tip_trees.get(commit, ""), {})
+    # Where tests went away with a merge the base is no measure any more.
+    outdated = state.tests_removed and commit != state.base
+    base = {} if outdated else {result.command: result for result in state.baseline or ()}
+    return {**base, **tip}
 
 
 def merge_verdict(state: RunState, tasks: Sequence[TaskState]) -> gate.Verdict:
@@ -72,9 +107,13 @@ def merge_verdict(state: RunState, tasks: Sequence[TaskState]) -> gate.Verdict:
     Of several nobody is to blame yet; of one alone a failure is doubted before it is believed.
     """
     demand, last = merge_demand(state, tasks), tasks[-1]
-    doubted = len(tasks) == 1
-    tree = last.candidate_tree or ""
-    return _verdict(state, tree, demand, runs=last.check_runs, doubted=doubted)
+    rules = gate.Rules(
+        skippable=demand.skippable,
+        doubted=len(tasks) == 1,
+        before=_said_of(state, state.tip),
+        removing=any(_removes_tests(state, task) for task in tasks),
+    )
+    return _verdict(state, last.candidate_tree or "", demand, runs=last.check_runs, rules=rules)
 
 
 def stage_verdict(state: RunState, stage: str) -> gate.Verdict:
@@ -84,13 +123,26 @@ def stage_verdict(state: RunState, stage: str) -> gate.Verdict:
 
 
 def tree_verdict(state: RunState, tree: str, demand: Demand, *, runs: int) -> gate.Verdict:
-    """What it says of a tip; a check that finds nothing to run says nothing against it."""
-    lenient = Demand(checks=demand.checks, skippable=frozenset(demand.checks))
-    return _verdict(state, tree, lenient, runs=runs, doubted=True)
+    """What it says of a tip; a check that finds nothing to run says nothing against it.
+
+    Unless it found tests when its task was merged: then they were lost on the way.
+    """
+    skippable = frozenset(demand.checks) - _proven(state)
+    rules = gate.Rules(skippable=skippable, doubted=True)
+    return _verdict(state, tree, demand, runs=runs, rules=rules)
+
+
+def _proven(state: RunState) -> frozenset[str]:
+    """The checks that ran tests for a task that is merged; none once tests are meant to go."""
+    if state.tests_removed:
+        return frozenset()
+    merged = (state.tasks[id_] for id_ in state.done)
+    results = (result for task in merged if task.attempts for result in task.last.results)
+    return frozenset(result.command for result in results if result.tests)
 
 
 def _verdict(
-    state: RunState, tree: str, demand: Demand, *, runs: int, doubted: bool
+    state: RunState, tree: str, demand: Demand, *, runs: int, rules: gate.Rules
 ) -> gate.Verdict:
     """What was proven on the same tree stays proven."""
     said = state.evidence.get(tree, {})
@@ -98,7 +150,5 @@ def _verdict(
         demand.checks,
         [said[check] for check in demand.checks if check in said],
         runs=runs,
-        rules=gate.Rules(
-            skippable=demand.skippable, doubted=doubted, flaky=state.settings.policy.flaky
-        ),
+        rules=replace(rules, flaky=state.settings.policy.flaky),
     )

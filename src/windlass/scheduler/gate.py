@@ -11,6 +11,8 @@ Every signal has three values; absent never passes. First the checks, read from 
 |                                               | at most five times; it is named as flaky       |
 | it failed, where the code is not suspect      | run it again, once; then return                |
 | it failed                                     | return                                         |
+| it ran fewer tests than before this work,     | return, with both numbers; where the task says |
+| or a part of it ran none                      | that tests go away the Coach is asked about it |
 | it collected nothing, and policy is skip      | as if it were not there                        |
 | it collected nothing                          | return                                         |
 | it passed, as did all others, or there is none| pass: the Coach may look                       |
@@ -20,6 +22,8 @@ Then the Coach's answer about the same commit:
 | what the Coach said                           | judgement                                      |
 |-----------------------------------------------|------------------------------------------------|
 | nothing by schema, or about another commit    | inconclusive: ask another Coach, 3 times       |
+| it approved, and its evidence does not name   | inconclusive, as above                         |
+| a file it was not shown, or such a check      |                                                |
 | it has a question for a person                | ask                                            |
 | its decision is feedback                      | return                                         |
 | an issue is must_fix                          | return                                         |
@@ -33,13 +37,15 @@ check passed on the parts: on a merged tree, and on the tip.
 """
 
 import enum
-from collections.abc import Container, Sequence
+import re
+from collections.abc import Container, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
 from windlass.events.values import Absence, CheckResult, Outcome
+from windlass.scheduler.tallies import Shortfall, shortfall
 
 _RUNS = {Absence.UNABLE_TO_START: 3, Absence.TIMED_OUT: 2}
 """How often checks may run on one tree before an absence of this kind counts."""
@@ -80,6 +86,10 @@ class Rules(Struct, frozen=True, kw_only=True):
     """Commands that may collect nothing."""
     doubted: bool = False
     """Whether a failure is as likely the check's as the code's."""
+    before: Mapping[str, CheckResult] | None = None
+    """What the checks said before the work; None where numbers of tests are not compared."""
+    removing: bool = False
+    """Whether the task says that tests go away: then the Coach is asked, and nothing returned."""
     flaky: Literal["name", "ask"] = "name"
     """What to do where a check said two things of one tree: go on and name it, or ask."""
 
@@ -103,7 +113,8 @@ def judge_checks(
     if unable:
         return Verdict(judgement=Judgement.ASK, reason=could_not_start(unable))
     if bad:
-        return Verdict(judgement=Judgement.RETURN, reason=feedback(bad))
+        short = {result.command: _short(result, rules) for result in bad}
+        return Verdict(judgement=Judgement.RETURN, reason=feedback(bad, short))
     return Verdict(judgement=Judgement.PASS)
 
 
@@ -117,8 +128,13 @@ def _is_open(result: CheckResult, runs: int, rules: Rules) -> bool:
     return rules.doubted and result.outcome is Outcome.FAIL and len(answers) <= 1
 
 
-def judge_review(review: Review, *, criteria: int, checked: bool) -> Verdict:
-    """Judge a commit whose checks passed by what the Coach said of it."""
+def judge_review(
+    review: Review, *, criteria: int, checked: bool, points: Sequence[str] = ()
+) -> Verdict:
+    """Judge a commit whose checks passed by what the Coach said of it.
+
+    `points` are what its evidence must name: files it was not shown, checks that prove less.
+    """
     if review.question:
         return Verdict(judgement=Judgement.ASK, reason=review.question)
     faults = [
@@ -126,10 +142,34 @@ def judge_review(review: Review, *, criteria: int, checked: bool) -> Verdict:
         *_must_fix(review),
         *_own_tests(review, checked=checked),
         *_unmet(review, criteria),
+        *(f"- no evidence names {point}" for point in unnamed(review, points)),
     ]
     if faults:
         return Verdict(judgement=Judgement.RETURN, reason="\n".join(faults))
     return Verdict(judgement=Judgement.PASS)
+
+
+def unnamed(review: Review, points: Sequence[str]) -> tuple[str, ...]:
+    """The points that an approval has no evidence about; what is sent back needs none."""
+    if review.decision != "approve":
+        return ()
+    named = {_bare(item.name) for item in review.seen if item.evidence.strip()}
+    texts = [item.evidence for item in (*review.evidence, *review.seen)]
+    return tuple(
+        point
+        for point in points
+        if _bare(point) not in named and not any(_names(text, point) for text in texts)
+    )
+
+
+def _bare(name: str) -> str:
+    return name.strip().strip("`").removeprefix("./").rstrip("/")
+
+
+def _names(text: str, point: str) -> bool:
+    """Whether the text names that very file or command, not only one that ends or begins so."""
+    pattern = rf"(?<![\w/.-])(?:\./)?{re.escape(_bare(point))}/?(?![\w/-]|\.\w)"
+    return re.search(pattern, text) is not None
 
 
 def _decided_against(review: Review) -> list[str]:
@@ -176,9 +216,12 @@ def _denied(said: list[CriterionEvidence]) -> str:
     return f": {against}" if against else ""
 
 
-def feedback(bad: Sequence[CheckResult]) -> str:
+def feedback(bad: Sequence[CheckResult], short: Mapping[str, Shortfall | None]) -> str:
     """What a Player needs to know of checks that did not pass."""
-    return "\n\n".join(f"{_headline(result)}\n{_quoted(result.output)}".rstrip() for result in bad)
+    return "\n\n".join(
+        f"{_headline(result, short[result.command])}\n{_quoted(result.output)}".rstrip()
+        for result in bad
+    )
 
 
 def could_not_start(unable: Sequence[CheckResult]) -> str:
@@ -194,14 +237,37 @@ def wavering(flaky: Sequence[CheckResult]) -> str:
 
 
 def _stands_in_the_way(result: CheckResult, rules: Rules) -> bool:
+    short = not rules.removing and _short(result, rules) is not None
     if result.absence is Absence.COLLECTED_NOTHING:
-        return result.command not in rules.skippable
+        return short or not (rules.removing or result.command in rules.skippable)
     undecided = result.wavers and result.answers[-1] is not result.answers[-2]
-    return undecided or result.outcome is not Outcome.PASS
+    return undecided or short or result.outcome is not Outcome.PASS
 
 
-def _headline(result: CheckResult) -> str:
+def _short(result: CheckResult, rules: Rules) -> Shortfall | None:
+    """What it certainly is short of what it said before; one that failed has said enough."""
+    says_nothing_else = result.outcome is Outcome.PASS or (
+        result.absence is Absence.COLLECTED_NOTHING
+    )
+    if rules.before is None or not says_nothing_else:
+        return None
+    found = shortfall(result, rules.before.get(result.command))
+    return found if found is not None and found.certain else None
+
+
+def _headline(result: CheckResult, short: Shortfall | None) -> str:
+    if short is not None:
+        return (
+            f"Check `{result.command}` proves less than before: {short.reason}. Bring back the "
+            "tests that are missing, and let them run. Where the plan wants tests to go away, a "
+            "person says so in the task with `**Removes tests:**`."
+        )
     match result.absence:
+        case Absence.COLLECTED_NOTHING if skipped := sum(s.skipped for s in result.suites):
+            return (
+                f"Check `{result.command}` found no test to run: {skipped} skipped; "
+                "let one run that proves the work."
+            )
         case Absence.COLLECTED_NOTHING:
             return f"Check `{result.command}` found no test to run; add one that proves the work."
         case Absence.TIMED_OUT:

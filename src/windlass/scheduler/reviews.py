@@ -1,9 +1,13 @@
 """The Coach's part of a turn: what follows from its answer, or from its having none."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from windlass.events import model as e
+from windlass.events.review import Review
 from windlass.scheduler import evidence, failures, gate
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunState, TaskState, demands
@@ -19,6 +23,36 @@ def start(task: TaskState, at: datetime) -> e.CoachStarted:
         k=len(attempt.coachings) + 1,
         commit=attempt.commit or "",
     )
+
+
+def combined(reviews: Sequence[Review]) -> Review:
+    """One review from those of a change and of its parts; nothing in one outweighs another.
+
+    Whether criteria are met, and whether tests pass, is for the first to show: a part can only
+    speak against it.
+    """
+    first, *others = reviews
+    refusing = [review for review in reviews if review.decision != "approve"]
+    told = (review.feedback or review.summary for review in refusing)
+    failures = tuple(each for review in reviews for each in review.test_results.failures)
+    failed = any(review.test_results.passed is False for review in reviews)
+    passed = False if failed else first.test_results.passed
+    against = (item for review in others for item in review.evidence if not item.met)
+    return replace(
+        first,
+        decision="feedback" if refusing else "approve",
+        test_results=replace(first.test_results, passed=passed, failures=failures),
+        evidence=(*first.evidence, *against),
+        issues=tuple(issue for review in reviews for issue in review.issues),
+        feedback="\n\n".join(told) or first.feedback,
+        seen=tuple(item for review in reviews for item in review.seen),
+        question=next((review.question for review in reviews if review.question), None),
+    )
+
+
+def settles(review: Review) -> bool:
+    """Whether it decides by itself: then nobody is paid to look at more of the change."""
+    return review.decision != "approve" or bool(review.question)
 
 
 def step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
@@ -38,6 +72,7 @@ def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
         criteria=len(evidence.criteria(state, task.id)),
         # A scenario is there to be tried: that its trial passed is what there is to show.
         checked=checked and not state.specs[task.id].scenario,
+        points=(*coaching.unshown, *evidence.doubted_checks(state, task)),
     )
     match verdict.judgement:
         case Judgement.PASS:

@@ -361,6 +361,7 @@ class Telling:
                 changed=self._tree(commit) != self._tree(last.start),
                 files=kept.files,
                 created=kept.created,
+                deleted=kept.deleted,
             )
         )
 

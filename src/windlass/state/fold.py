@@ -19,6 +19,7 @@ from windlass.state.stretches import rests_since, with_pause
 from windlass.state.task_fold import as_before_reset, interrupted, task_changes
 from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
 from windlass.state.trials import tried_again
+from windlass.state.work import removes_tests
 
 _OF_TASKS = frozenset(get_args(e.TaskEvent))
 """Asked of every fact, and answered by a set in a fraction of the time a union takes."""
@@ -281,8 +282,10 @@ def _run_changes(  # noqa: C901  one arm a fact
                 # What was approved as it stood on the tip took none, and has no number.
                 "merges": state.merges + bool(event.candidate),
                 "tip": event.tip or event.commit,
-                "tip_tree": _tip_tree(state, event),
+                "tip_tree": (tree := _tip_tree(state, event)),
+                "tip_trees": having(state.tip_trees, event.tip or event.commit, tree or ""),
                 "tip_runs": 0,
+                "tests_removed": state.tests_removed or _removes_tests(state, event.task),
                 "notes": (*state.notes, event.note) if event.note else state.notes,
             }
         case _:
@@ -333,6 +336,11 @@ def _tip_tree(state: RunState, event: e.TaskMerged) -> str | None:
     tip = event.tip or event.commit
     moving = (state.tasks[id_] for id_ in state.index.live)
     return next((t.candidate_tree for t in moving if t.candidate_commit == tip), state.tip_tree)
+
+
+def _removes_tests(state: RunState, task_id: str) -> bool:
+    task = state.tasks[task_id]
+    return removes_tests(task.moving_as or state.specs[task_id], task)
 
 
 def _without(queue: tuple[str, ...], task_id: str) -> tuple[str, ...]:

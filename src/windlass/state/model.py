@@ -55,6 +55,7 @@ class Coaching(Struct, frozen=True, kw_only=True):
     retry_at: datetime | None = None
     jitter: float = 0.0
     touched: tuple[str, ...] = ()
+    unshown: tuple[str, ...] = ()
 
 
 class Wait(Struct, frozen=True):
@@ -88,6 +89,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     changed: bool = False
     files: tuple[str, ...] = ()
     created: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
     refused: str = ""
     results: tuple[CheckResult, ...] = ()
     feedback: str | None = None
@@ -298,6 +300,10 @@ class RunState(Struct, frozen=True, kw_only=True):
     """When the newest event happened: the only time the core knows."""
     tip: str
     tip_tree: str | None = None
+    tip_trees: Mapping[str, str] = {}
+    """The tree of every tip there was since the base."""
+    tests_removed: bool = False
+    """Whether something is merged whose task says that tests go away."""
     phase: RunPhase = RunPhase.NEW
     tasks: Mapping[str, TaskState]
     specs: Mapping[str, Task]

@@ -130,6 +130,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     commit: str | None = None
     files: tuple[str, ...] = ()
     created: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
     reviews: Mapping[int, Review] = {}
 
 

@@ -99,6 +99,7 @@ def task_changes(  # noqa: C901  one arm a fact
                 changed=event.changed,
                 files=event.files,
                 created=event.created,
+                deleted=event.deleted,
             )
             return {"attempts": attempts, "check_runs": 0}
         case e.SnapshotRefused():
@@ -255,6 +256,7 @@ def _coach_changes(
                 review=event.review,
                 usage=event.usage,
                 touched=event.touched,
+                unshown=event.unshown,
             )
             failures: dict[e.Failure, int] = {}
         case e.CoachFailed():

@@ -14,9 +14,9 @@ import anyio.lowlevel
 from msgspec import Struct
 
 from windlass.events.model import Failure, Usage
-from windlass.events.review import CriterionEvidence, Review, TestResults
+from windlass.events.review import CriterionEvidence, Review, Sighting, TestResults
 from windlass.ports import Activity, Brief, Report, Watch
-from windlass.runner.briefs import CRITERIA
+from windlass.runner.briefs import CHECKS_TO_NAME, CRITERIA, FILES_TO_NAME
 
 Edits: TypeAlias = Mapping[str, str | None]
 """Path in the workspace to its new content; None removes the file."""
@@ -43,15 +43,23 @@ Part: TypeAlias = Play | Edits | Callable[[Brief, Path], Play]
 
 
 def approval(prompt: str) -> Review:
-    """The answer of a Coach that finds every criterion of its prompt met."""
-    listed = prompt.partition(f"«begin {CRITERIA}")[2].partition("«end")[0]
-    numbers = [int(n) for n in re.findall(r"^(\d+)\. ", listed, re.MULTILINE)]
+    """The answer of a Coach that finds every criterion of its prompt met, and looks at all."""
+    numbers = [int(n) for n, _ in _numbered(prompt, CRITERIA)]
+    files = [name for _, name in _numbered(prompt, FILES_TO_NAME)]
+    checks = [line.split("`")[1] for _, line in _numbered(prompt, CHECKS_TO_NAME)]
     return Review(
         decision="approve",
         summary="All of it is there.",
         test_results=TestResults(passed=True),
         evidence=tuple(CriterionEvidence(criterion=n, met=True, evidence="seen") for n in numbers),
+        seen=tuple(Sighting(name=name, evidence="read") for name in (*files, *checks)),
     )
+
+
+def _numbered(prompt: str, block: str) -> list[tuple[str, str]]:
+    """The numbered lines of a block of a prompt."""
+    listed = prompt.partition(f"«begin {block}")[2].partition("«end")[0]
+    return re.findall(r"^(\d+)\. (.*)$", listed, re.MULTILINE)
 
 
 class ScriptedAgent:

@@ -80,7 +80,7 @@ class MemoryChecks:
     def __init__(
         self,
         repository: MemoryRepository,
-        rule: Callable[[str, Files], bool | None],
+        rule: Callable[[str, Files], bool | CheckResult | None],
         points: CrashPoints | None = None,
     ) -> None:
         self.repository = repository
@@ -104,6 +104,8 @@ class MemoryChecks:
 
     def _result(self, command: str, commit: str) -> CheckResult:
         said = self.rule(command, self.repository.files(commit))
+        if isinstance(said, CheckResult):
+            return said
         if said is None:
             return CheckResult(
                 command=command, outcome=Outcome.ABSENT, absence=Absence.COLLECTED_NOTHING

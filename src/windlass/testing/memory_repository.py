@@ -20,6 +20,7 @@ from windlass.ports import (
     Conflict,
     Expected,
     Merged,
+    Patch,
     Refused,
     Seen,
     Snapshot,
@@ -183,9 +184,18 @@ class MemoryRepository:
         finally:
             self.workspaces.pop(label, None)
 
-    async def diff(self, old: str, new: str) -> str:
-        """The names of what changed."""
-        return "\n".join(self._differing(old, new))
+    async def diff(self, old: str, new: str) -> tuple[Patch, ...]:
+        """What changed, each file as what it holds now."""
+        before, after = self.files(old), self.files(new)
+        return tuple(
+            Patch(
+                path=path,
+                what="deleted" if path not in after else "changed" if path in before else "new",
+                text=f"+++ {path}\n{after.get(path, '')}",
+                gone=path not in after,
+            )
+            for path in self._differing(old, new)
+        )
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
         """Remember the text under its pin."""
@@ -279,6 +289,7 @@ class MemoryRepository:
             changed=bool(changed),
             files=files,
             created=tuple(path for path in files if path not in old),
+            deleted=tuple(path for path in files if path not in self.files(commit)),
         )
 
     def _differing(self, old: str, new: str) -> tuple[str, ...]:

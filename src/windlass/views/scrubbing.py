@@ -14,8 +14,9 @@ from windlass.views.words import one_line
 
 LISTED = KEPT | frozenset({
     # When, who as a part in the play, and where in the repository.
-    "at", "created", "dialect", "file", "files", "id", "path", "role", "touched", "type", "until",
-    "retry_at", "waits_for", "waits_until", "merged", "commits", "integration", "plan", "ts",
+    "at", "created", "deleted", "dialect", "file", "files", "id", "path", "role", "touched", "type",
+    "until", "unshown", "retry_at", "waits_for", "waits_until", "merged", "commits", "integration",
+    "plan", "ts",
     # What failures say of themselves, and the commands they are about: most of what helps.
     "checks", "command", "message", "reason", "read", "env", "setup", "inputs", "keep",
     "depends_on",

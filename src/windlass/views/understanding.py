@@ -98,6 +98,8 @@ def _more(task: Task) -> Iterator[str]:
         yield f"at most {plural(task.max_turns, 'turn')}"
     if task.skip_absent:
         yield "absent checks are skipped"
+    if task.removes_tests:
+        yield "removes tests"
     if task.marked_done:
         yield "marked as done"
     if task.line and not task.path:

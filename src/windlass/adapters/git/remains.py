@@ -184,7 +184,9 @@ class _Reading:
         paths = await self._store.changed_paths(kept.start, made.commit)
         files = tuple(paths)[:MAX_LISTED]
         created = tuple(path for path in files if paths[path] == "A")
-        return replace(kept, files=files, created=created, turn=made.turn or kept.turn)
+        deleted = tuple(path for path in files if paths[path] == "D")
+        turn = made.turn or kept.turn
+        return replace(kept, files=files, created=created, deleted=deleted, turn=turn)
 
     def _tip(
         self,

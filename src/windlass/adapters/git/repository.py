@@ -26,11 +26,12 @@ from windlass.adapters.git.layout import Folders, Refs, is_order
 from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.occupied import is_occupied
 from windlass.adapters.git.order import next_order
+from windlass.adapters.git.patches import patches
 from windlass.adapters.git.pool import Pool
 from windlass.adapters.git.prepared import Prepared, is_ready, note_of
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.snapshots import Snapshots
-from windlass.adapters.git.store import Store, printable
+from windlass.adapters.git.store import Store
 from windlass.adapters.git.throwaways import Furnish, GitThrowaway, Throwaways
 from windlass.errors import GitFailed, RepositoryError, SetupFailed
 from windlass.ports import (
@@ -39,6 +40,7 @@ from windlass.ports import (
     Conflict,
     Expected,
     Merged,
+    Patch,
     Refused,
     Seen,
     Snapshot,
@@ -273,11 +275,9 @@ class GitRepository:
         """A checkout of the commit for as long as the block lasts. Raises SetupFailed."""
         return self.throwaways.lend(commit, label)
 
-    async def diff(self, old: str, new: str) -> str:
-        """What changed between two commits, as text."""
-        asked = ("--stat", "--patch", "--no-color", "--no-ext-diff", "--no-textconv")
-        answer = await self._store.trees("diff-tree", "-r", *asked, old, new)
-        return printable(answer.stdout)
+    async def diff(self, old: str, new: str) -> tuple[Patch, ...]:
+        """What changed between two commits, file by file."""
+        return await patches(self._store, old, new)
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
         """Pin a text beside the commits of the n-th start of a task's Player."""

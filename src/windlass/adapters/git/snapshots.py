@@ -192,6 +192,7 @@ class Snapshots:
             changed=changed,
             files=files,
             created=tuple(path for path in files if paths[path] == "A"),
+            deleted=tuple(path for path in files if paths[path] == "D"),
         )
 
     async def _index_anew(self, index: Path, parents: tuple[str, ...]) -> None:

@@ -116,6 +116,23 @@ class RepositoryContract:
         assert made.changed
         assert sorted(made.files) == ["README", "deep/down/new", "src/main"]
         assert made.created == ("deep/down/new",)
+        assert made.deleted == ("README",)
+
+    @promise
+    async def test_a_change_is_told_file_by_file(self) -> None:
+        """Every file that differs has a patch of its own, and says what became of it."""
+        repository = await self.make(BASE)
+        edits = {"deep/down/new": "n\n", "src/main": "uno\n", "README": None}
+        made = await self.played(repository, "1.1", edits)
+        patches = await repository.diff(self.base(repository), made.commit)
+        told = {patch.path: (patch.what, patch.gone, patch.opaque) for patch in patches}
+        assert told == {
+            "README": ("deleted", True, False),
+            "deep/down/new": ("new", False, False),
+            "src/main": ("changed", False, False),
+        }
+        assert all("uno" in patch.text for patch in patches if patch.path == "src/main")
+        assert await repository.diff(made.commit, made.commit) == ()
 
     @promise
     async def test_a_workspace_that_was_not_changed_is_its_start(self) -> None:
