@@ -314,7 +314,15 @@ def test_a_hard_link_is_replaced_and_its_other_name_is_as_it_was(trap: Trap):
     assert trap.held() == THEIRS
 
 
-def test_a_hard_link_is_not_appended_to(trap: Trap):
+def test_a_hard_link_is_parted_before_it_is_appended_to(trap: Trap):
+    trap.target.hardlink_to(trap.profile)
+    with open_to_append(trap.target, inside=trap.repo) as file:
+        file.write(b"ours\n")
+    assert trap.target.read_text() == "theirs\nours\n"
+    assert trap.held() == THEIRS
+
+
+def test_a_hard_link_is_not_written_in_place(trap: Trap):
     trap.target.hardlink_to(trap.profile)
     for flags in (os.O_WRONLY | os.O_APPEND, os.O_RDWR):
         with pytest.raises(UnsafePath, match="another name"):

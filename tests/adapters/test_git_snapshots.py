@@ -338,7 +338,8 @@ class TestRefusals:
         assert name.partition("/")[0] in await refused(run)
 
     @pytest.mark.parametrize(
-        "name", [".windlass", ".Windlass", ".windla\u017fs", ".wind\u200class", ".windlass."]
+        "name",
+        [".windlass", ".Windlass", ".windla\u017fs", ".wind\u200class", ".windlass.", "WINDLA~1"],
     )
     async def test_windlasss_own_folder_by_any_name(self, user: User, name: str):
         """Landed, it would be read as commands to the next run, and as its instructions."""

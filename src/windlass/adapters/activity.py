@@ -1,13 +1,14 @@
 """`activity.jsonl`: what agents say and do, for whoever looks later. Not synced, never folded."""
 
 import contextlib
+import io
 import os
 from pathlib import Path
 from typing import Self, TextIO
 
 import msgspec
 
-from windlass.adapters.files import open_plain, open_to_read
+from windlass.adapters.files import open_to_append, open_to_read
 from windlass.ports import Activity, Clock
 
 _MOST = 256 * 1024
@@ -42,8 +43,8 @@ class ActivityLog:
     def __enter__(self) -> Self:
         """Open the file; without one, chatter is lost and nothing else."""
         try:
-            fd = open_plain(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            self._file = os.fdopen(fd, "a", encoding="utf-8", buffering=1)
+            raw = io.BufferedWriter(open_to_append(self._path))
+            self._file = io.TextIOWrapper(raw, encoding="utf-8", line_buffering=True)
         except OSError:
             self._file = None
         return self

@@ -20,7 +20,7 @@ import stat
 from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from windlass.errors import UnsafePath
 
@@ -139,8 +139,14 @@ def _refuse_opened(found: os.stat_result, way: _Way, *, writing: bool) -> None:
         )
 
 
-def open_to_append(path: Path, *, inside: Path | None = None) -> BinaryIO:
-    """The file to write to at its end, unbuffered; it and its folders are made where they lack."""
+def open_to_append(path: Path, *, inside: Path | None = None) -> io.FileIO:
+    """The file to write to at its end, unbuffered; it and its folders are made where they lack.
+
+    A file with another name, as some backups make, is parted from it first.
+    """
+    with contextlib.suppress(FileNotFoundError), open_to_read(path, inside=inside) as file:
+        if os.fstat(file.fileno()).st_nlink > 1:
+            write_durably(path, file.read(), inside=inside, synced=False)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     return io.FileIO(open_plain(path, flags, inside=inside), "ab")
 
