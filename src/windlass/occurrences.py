@@ -1,0 +1,488 @@
+"""Finds many texts in another one, as they are or encoded. Pure, and linear in the text's length.
+
+A text is looked up by its blocks: 4 or 8 bytes at every 4th or 8th place. Each needle is known by
+the blocks that it can begin with at any such place, so the number of needles costs nothing. Rule 1:
+a short needle is found whole; of a long one every fragment is found. Rule 2: escapes (JSON, shell,
+URL, HTML) are undone in the text, because they can be written in many ways. Rule 3: base64 and hex
+are found in whatever lines, columns and quotes they are wrapped.
+"""
+
+import base64
+import html
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+WHOLE = 256
+"""The longest needle, in bytes, that is only found whole."""
+FRAGMENT = 64
+"""How many bytes of a longer needle are found, wherever they stand."""
+_WRAPPED = 40
+"""From this length on, fragments of encoded needles are found: programs break them into lines."""
+_LETTERS_FRAGMENT = 16
+"""How many letters of base64 are found: a column of a hex dump has as many."""
+_DIGITS_FRAGMENT = 24
+_VARIED = 8
+"""How many different bytes a fragment has at least: a ruler of one letter is nobody's secret."""
+_GROWTH = 8
+"""How many bytes at most stand for one byte of a needle that is encoded."""
+_DEPTH = 3
+"""How many encodings around each other are undone."""
+_MOST = 8
+"""How many places of one block are remembered for each needle."""
+_HUGE = 16_384
+_STEP = 7
+"""Of a needle longer than that, every 7th place is remembered: fragments of 63 bytes are found."""
+_UNIFORM = frozenset(int.from_bytes(bytes([byte]) * 8, sys.byteorder) for byte in range(256))
+
+_OFFSET_BITS = 40
+_OFFSET_MASK = (1 << _OFFSET_BITS) - 1
+
+T = TypeVar("T")
+Label: TypeAlias = tuple[int, str]
+"""How long what was found is, and the name of its needle: the longest gives its name."""
+
+
+class Found(NamedTuple):
+    """A part of a text that holds a needle."""
+
+    start: int
+    end: int
+    label: Label
+
+
+class Needles(NamedTuple):
+    """What to look for: each text with its name."""
+
+    plain: Mapping[str, str]
+    """Found as it is, or with escapes."""
+    encoded: Mapping[str, str]
+    """Found as base64 and as hex."""
+    base64: Mapping[str, str]
+    """Base64 already, found however its lines are broken."""
+
+
+class Occurrences:
+    """Where any of some needles is in a text."""
+
+    __slots__ = ("_base64", "_foreign", "_hex", "_plain", "reach")
+
+    def __init__(self, needles: Needles) -> None:
+        plain = _Blocks(FRAGMENT)
+        wrapped, digits = _Blocks(_LETTERS_FRAGMENT), _Blocks(_DIGITS_FRAGMENT)
+        reach = 0
+        used = set[int]()
+        for text, name in needles.plain.items():
+            needle = to_bytes(text)
+            used.update(needle)
+            whole = len(needle) <= WHOLE
+            plain.add(needle, name, whole=whole)
+            bound = WHOLE if not whole and _is_varied(needle) else len(needle)
+            reach = max(reach, _GROWTH * bound)
+        for text, name in needles.encoded.items():
+            needle = to_bytes(text)
+            for form in _in_base64(needle):
+                wrapped.add(form, name, whole=len(form) < _WRAPPED)
+            form = needle.hex().encode()
+            digits.add(form, name, whole=len(form) < _WRAPPED)
+        for text, name in needles.base64.items():
+            wrapped.add(to_bytes(text).translate(_TO_BASE64, _NOT_BASE64), name, whole=False)
+        self._plain, self._base64, self._hex = plain, wrapped, digits
+        self._foreign = bytes(byte for byte in range(256) if byte < _ASCII or byte in used)
+        self.reach = reach
+        """How many bytes of a text must be seen to know what begins with the first of them."""
+
+    def find(self, data: bytes) -> list[Found]:
+        """The parts that hold a needle, in order and apart from each other.
+
+        Where needles overlap, one part holds them all and bears the longest one's name.
+        """
+        if not self.reach:
+            return []
+        found: list[Found] = []
+        for view in _views(data):
+            for spots, place in self._seen(view.data):
+                for start, end, label in spots:
+                    found.append(Found(*view.place(*place(start, end)), label))
+        return _apart(found)
+
+    def _seen(self, data: bytes) -> Iterator[tuple[Iterable[Found], "_Place"]]:
+        yield self._plain.find(data), _same
+        for blocks, letters, others in (
+            (self._base64, _TO_BASE64, _NOT_BASE64),
+            (self._hex, _TO_HEX, _NOT_HEX),
+        ):
+            spots = blocks.find(data.translate(letters, others))
+            if spots:
+                yield spots, _kept(data, others)
+
+    def separated(self, data: bytes) -> int:
+        """Where the part after the last byte begins that no needle can have, encoded or not."""
+        return len(data.rstrip(self._foreign))
+
+
+_Place: TypeAlias = Callable[[int, int], tuple[int, int]]
+"""Says where a part of a changed text was in the text before."""
+
+
+def to_bytes(text: str) -> bytes:
+    """A text as bytes, whatever it holds; what was no text when it was read is what it was."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
+
+
+def to_text(data: bytes) -> str:
+    """The text that was made bytes so."""
+    try:
+        return data.decode(errors="surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode(errors="surrogateescape")
+
+
+class _Known(NamedTuple):
+    """A needle, and the places in it where a block stands."""
+
+    needle: bytes
+    name: str
+    offsets: list[int]
+
+
+_Table: TypeAlias = dict[int, list[_Known]]
+
+
+class _Blocks:
+    """Needles by the blocks that give them away."""
+
+    __slots__ = ("_long", "_pieces", "_short")
+
+    def __init__(self, least: int) -> None:
+        self._short: _Table = {}
+        self._long: _Table = {}
+        self._pieces = _Pieces(least)
+
+    def add(self, needle: bytes, name: str, *, whole: bool) -> None:
+        """Look for this one too."""
+        if not whole:
+            self._pieces.add(needle, name)
+        elif len(needle) < 15:  # noqa: PLR2004  else it holds all of an 8th place's block
+            _note(self._short, needle, name, 4)
+        else:
+            _note(self._long, needle, name, 8)
+
+    def find(self, data: bytes) -> list[Found]:
+        """Every occurrence, except those that only overlap others."""
+        return [
+            *_wholes(self._short, data, 4, "I"),
+            *_wholes(self._long, data, 8, "Q"),
+            *self._pieces.find(data),
+        ]
+
+
+def _note(table: _Table, needle: bytes, name: str, width: int) -> None:
+    for offset in range(width):
+        known = table.setdefault(_block(needle[offset : offset + width]), [])
+        if not known or known[-1].needle is not needle:
+            known.append(_Known(needle, name, []))
+        known[-1].offsets.append(offset)
+
+
+class _Pieces:
+    """Long needles, by all of their blocks."""
+
+    __slots__ = ("_first", "_least", "_more", "_needles")
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+        self._needles: list[tuple[bytes, str]] = []
+        # A place is a number, needle and offset in one: of a key of 100 KB there are very many.
+        self._first: dict[int, int] = {}
+        self._more: dict[int, list[int]] = {}
+
+    def add(self, needle: bytes, name: str) -> None:
+        """Look for fragments of this one too."""
+        first, more = self._first, self._more
+        base = len(self._needles) << _OFFSET_BITS
+        self._needles.append((needle, name))
+        # Any step that shares no divisor with 8 comes to every place of a text in the end.
+        step = 1 if len(needle) < _HUGE else _STEP
+        # A row of blanks or dashes leads nowhere, unless the needle has nothing else.
+        passed_over = _UNIFORM if _is_varied(needle) else frozenset[int]()
+        for offset in range(0, len(needle) - 7, step):
+            block = _block(needle[offset : offset + 8])
+            if block in passed_over:
+                continue
+            if block not in first:
+                first[block] = base + offset
+            elif len(places := more.setdefault(block, [])) < _MOST:
+                places.append(base + offset)
+
+    def find(self, data: bytes) -> Iterator[Found]:
+        """Every fragment that is long enough, and whatever of a needle stands right after one."""
+        done = 0
+        ended: dict[int, int] = {}
+        for at, place in _hits(self._first, data, 8, "Q"):
+            if at < done:
+                continue
+            best: dict[int, tuple[int, int]] = {}
+            for each in (place, *self._more.get(_block(data[at : at + 8]), ())):
+                index, offset = each >> _OFFSET_BITS, each & _OFFSET_MASK
+                span = _extended(self._needles[index][0], offset, data, at)
+                best[index] = max(span, best.get(index, (at, at)), key=lambda it: it[1] - it[0])
+                # What was looked at once is not looked at again, or it would take quadratic time.
+                done = max(done, span[1])
+            for index, (start, end) in best.items():
+                needle, name = self._needles[index]
+                whole = end - start == len(needle) or start <= ended.get(index, -1)
+                piece = data[start:end]
+                if whole or _is_telling(piece, self._least):
+                    ended[index] = end
+                    # A line's end is none of its own.
+                    begins = start + len(piece) - len(piece.lstrip())
+                    yield Found(begins, begins + len(piece.strip()), (len(piece), name))
+
+
+def _block(part: bytes) -> int:
+    return int.from_bytes(part, sys.byteorder)
+
+
+def _wholes(
+    table: _Table, data: bytes, width: int, code: Literal["I", "Q"]
+) -> Iterator[Found]:
+    latest: dict[bytes, Found] = {}
+    for at, known in _hits(table, data, width, code):
+        for needle, name, offsets in known:
+            start = _stands(needle, offsets, data, at)
+            if start is None:
+                continue
+            found = Found(start, start + len(needle), (len(needle), name))
+            last = latest.get(needle)
+            if last is not None and start < last.end:
+                found = Found(last.start, found.end, found.label)
+            else:
+                # That was the last one of those that stand here; the first may begin before it.
+                first = _stands(needle, offsets[::-1], data, at) or start
+                found = Found(min(first, start), found.end, found.label)
+                if last is not None and found.start < last.end:
+                    found = Found(last.start, found.end, found.label)
+                elif last is not None:
+                    yield last
+            latest[needle] = found
+    yield from latest.values()
+
+
+def _stands(needle: bytes, offsets: list[int], data: bytes, at: int) -> int | None:
+    """Where the needle begins that has its block here, at the first of these offsets; or None."""
+    for offset in offsets:
+        if at >= offset and data.startswith(needle, at - offset):
+            return at - offset
+    return None
+
+
+def _hits(
+    table: Mapping[int, T], data: bytes, width: int, code: Literal["I", "Q"]
+) -> Iterator[tuple[int, T]]:
+    """Every place with a block that some needle has."""
+    if not table or len(data) < width:
+        return
+    blocks = memoryview(data)[: len(data) // width * width].cast(code)
+    if table.keys().isdisjoint(blocks):
+        return
+    for index, block in enumerate(blocks):
+        if block in table:
+            yield index * width, table[block]
+
+
+def _extended(needle: bytes, offset: int, data: bytes, at: int) -> tuple[int, int]:
+    """How far around that place the text is the needle's, which has the same block there."""
+    before = _shared(offset, at, lambda a, b: needle[offset - b : offset - a] == data[at - b : at - a])
+    after = _shared(
+        len(needle) - offset,
+        len(data) - at,
+        lambda a, b: needle[offset + a : offset + b] == data[at + a : at + b],
+    )
+    return at - before, at + after
+
+
+def _shared(one: int, other: int, is_same: Callable[[int, int], bool]) -> int:
+    """How long the part is that both have, of at most these lengths; by ever longer steps."""
+    low, high, step = 0, min(one, other), 64
+    while low < high:
+        until = min(low + step, high)
+        if is_same(low, until):
+            low, step = until, step * 2
+        else:
+            high, step = until - 1, max(1, (until - low) // 2)
+    return low
+
+
+def _is_telling(piece: bytes, least: int) -> bool:
+    """Whether a fragment is long enough, and too special to stand there by chance."""
+    return len(piece) >= least and len(set(piece[: 4 * FRAGMENT])) >= _VARIED
+
+
+def _is_varied(needle: bytes) -> bool:
+    """Whether every fragment of it is."""
+    parts = (needle[at : at + FRAGMENT // 2] for at in range(0, len(needle), FRAGMENT // 2))
+    return all(len(set(part)) >= _VARIED or len(part) < FRAGMENT // 2 for part in parts)
+
+
+_ASCII = 128
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+_DIGITS = b"0123456789abcdefABCDEF"
+_NOT_BASE64 = bytes(byte for byte in range(_ASCII) if byte not in _LETTERS)
+_NOT_HEX = bytes(byte for byte in range(_ASCII) if byte not in _DIGITS)
+# A byte beyond ASCII is left, and ends whatever was encoded.
+_TO_BASE64 = bytes.maketrans(b"-_", b"+/")
+_TO_HEX = bytes.maketrans(b"ABCDEF", b"abcdef")
+
+
+def _in_base64(needle: bytes) -> Iterator[bytes]:
+    """The letters that stand for the needle alone, at each place it can have inside a text."""
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + needle)
+        first = (8 * before + 5) // 6
+        last = 8 * (before + len(needle)) // 6
+        yield text[first:last]
+
+
+def _kept(data: bytes, others: bytes) -> _Place:
+    """Where the bytes were that are left when others are taken out."""
+    gone = frozenset(others)
+    left = [at for at, byte in enumerate(data) if byte not in gone]
+    return lambda start, end: (left[start], left[end - 1] + 1)
+
+
+def _same(start: int, end: int) -> tuple[int, int]:
+    return start, end
+
+
+class _View(NamedTuple):
+    """A text with escapes undone, and where each part of it came from."""
+
+    data: bytes
+    place: _Place
+
+
+def _views(data: bytes) -> Iterator[_View]:
+    """The text as it is, then with its escapes undone, and those in what came of that."""
+    seen = {data}
+    latest = [_View(data, _same)]
+    for _ in range(_DEPTH):
+        yield from latest
+        undone = (_undone(view, *kind) for view in latest for kind in _ESCAPES)
+        latest = list[_View]()
+        for view in undone:
+            if view is not None and view.data not in seen:
+                seen.add(view.data)
+                latest.append(view)
+    yield from latest
+
+
+def _undone(
+    view: _View, sign: bytes, pattern: re.Pattern[bytes], meant: Callable[[bytes], bytes]
+) -> _View | None:
+    """The view with one kind of escape undone; None where there is none."""
+    data = view.data
+    if sign not in data:
+        return None
+    parts: list[bytes] = []
+    begins, ends, sources = list[int](), list[int](), list[tuple[int, int]]()
+    length = done = 0
+    for match in pattern.finditer(data):
+        start, end = match.span()
+        means = meant(match[0])
+        parts += (data[done:start], means)
+        length += start - done
+        begins.append(length)
+        length += len(means)
+        ends.append(length)
+        sources.append((start, end))
+        done = end
+    if not parts:
+        return None
+    parts.append(data[done:])
+
+    def source(at: int) -> tuple[int, int]:
+        """The first and the last place of what stands for this byte."""
+        index = bisect_right(begins, at) - 1
+        if index < 0:
+            return at, at + 1
+        start, end = sources[index]
+        if at < ends[index]:
+            return start, end
+        return end + at - ends[index], end + at - ends[index] + 1
+
+    def place(start: int, end: int) -> tuple[int, int]:
+        return view.place(source(start)[0], source(end - 1)[1])
+
+    return _View(b"".join(parts), place)
+
+
+_PAIR = rb"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_BACKSLASH = re.compile(
+    rb"\\(?:" + _PAIR + rb"|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-7]{3}|[\s\S])"
+)
+_PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
+_ENTITY = re.compile(rb"&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_SHORT = {b"\\" + bytes([key]): bytes([value]) for key, value in zip(
+    b"abfnrtv0", b"\a\b\f\n\r\t\v\0", strict=True
+)} | {b"\\\n": b""}  # fmt: skip
+_OCTAL = 4
+_HIGHEST = 0x10FFFF
+
+
+@lru_cache(maxsize=4096)
+def _backslash(escape: bytes) -> bytes:
+    """What a backslash and what follows it mean in JSON, C, Python or a shell."""
+    if escape in _SHORT:
+        return _SHORT[escape]
+    kind, digits = escape[1:2], escape[2:].decode(errors="replace")
+    if kind == b"x" and digits:
+        return bytes([int(digits, 16)])
+    if kind in b"uU" and digits:
+        numbers = [int(part, 16) for part in digits.split("\\u")]
+        if len(numbers) > 1:
+            high, low = numbers
+            numbers = [0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF)]
+        return _character(numbers[0])
+    if len(escape) == _OCTAL:
+        return bytes([int(escape[1:], 8) & 0xFF])
+    return escape[1:]
+
+
+def _percent(escape: bytes) -> bytes:
+    return bytes([int(escape[1:], 16)])
+
+
+@lru_cache(maxsize=4096)
+def _entity(escape: bytes) -> bytes:
+    return html.unescape(escape.decode()).encode(errors="replace")
+
+
+def _character(number: int) -> bytes:
+    return chr(min(number, _HIGHEST)).encode(errors="surrogatepass")
+
+
+_ESCAPES = (
+    (b"\\", _BACKSLASH, _backslash),
+    (b"%", _PERCENT, _percent),
+    (b"&", _ENTITY, _entity),
+)
+
+
+def _apart(found: list[Found]) -> list[Found]:
+    found.sort()
+    apart: list[Found] = []
+    for each in found:
+        if apart and each.start < apart[-1].end:
+            last = apart.pop()
+            label = max(last.label, each.label)
+            apart.append(Found(last.start, max(last.end, each.end), label))
+        else:
+            apart.append(each)
+    return apart
