@@ -45,6 +45,7 @@ bench: setup ## Measure; each figure beside the floor it stands on
 	$(BIN)/python bench/stages.py
 	$(BIN)/python bench/dialects.py
 	$(BIN)/python bench/makespan.py
+	$(BIN)/python bench/redaction.py
 	$(BIN)/python bench/journal.py
 	$(BIN)/python bench/thousand.py
 

@@ -250,9 +250,7 @@ def _block(part: bytes) -> int:
     return int.from_bytes(part, sys.byteorder)
 
 
-def _wholes(
-    table: _Table, data: bytes, width: int, code: Literal["I", "Q"]
-) -> Iterator[Found]:
+def _wholes(table: _Table, data: bytes, width: int, code: Literal["I", "Q"]) -> Iterator[Found]:
     latest: dict[bytes, Found] = {}
     for at, known in _hits(table, data, width, code):
         for needle, name, offsets in known:
@@ -299,7 +297,9 @@ def _hits(
 
 def _extended(needle: bytes, offset: int, data: bytes, at: int) -> tuple[int, int]:
     """How far around that place the text is the needle's, which has the same block there."""
-    before = _shared(offset, at, lambda a, b: needle[offset - b : offset - a] == data[at - b : at - a])
+    before = _shared(
+        offset, at, lambda a, b: needle[offset - b : offset - a] == data[at - b : at - a]
+    )
     after = _shared(
         len(needle) - offset,
         len(data) - at,

@@ -11,7 +11,7 @@ wherever it stands in a fact.
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote
 
@@ -29,7 +29,9 @@ MIN_LINE = 16
 MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "WEBHOOK", "HOOK_URL")
 """What gives a variable away as holding a secret, wherever it stands in the name."""
 
-WORDS = frozenset({"AUTH", "AUTHORIZATION", "BEARER", "CRED", "CREDS", "DSN", "JWT", "OAUTH", "PAT"})
+WORDS = frozenset(
+    {"AUTH", "AUTHORIZATION", "BEARER", "CRED", "CREDS", "DSN", "JWT", "OAUTH", "PAT"}
+)
 """Words of a name that do so too, unless the value is a path or an address."""
 
 BEGINNINGS = ("CREDENTIAL", "PASSPHRASE", "PRIVATE")
@@ -117,13 +119,12 @@ class Redactor:
     __slots__ = ("_occurrences",)
 
     def __init__(
-        self, environment: Mapping[str, str], named: Mapping[str, str] | None = None
+        self, environment: Mapping[str, str], named: Iterable[tuple[str, str]] = ()
     ) -> None:
-        """Know what is secret in an environment, and these values, which are secrets by any name."""
+        """Know what is secret in an environment, and these values, whatever they are called."""
         plain, encoded, base64 = dict[str, str](), dict[str, str](), dict[str, str]()
         values = {n: value for n, value in environment.items() if _is_secret(n, value)}
-        secrets = [*sorted((named or {}).items()), *sorted(values.items())]
-        for name, value in secrets:
+        for name, value in (*sorted(named), *sorted(values.items())):
             for secret in _secrets_in(value):
                 encoded.setdefault(secret, name)
                 for text in (*_written(secret), *_lines(secret)):
@@ -143,30 +144,35 @@ class Redactor:
     def event(self, event: S) -> S:
         """The fact without secrets; the very same object when it holds none."""
         told = isinstance(event, Settings) or isinstance(getattr(event, "settings", None), Settings)
-        return cast("S", self._clean(event, "")) if told or self._occurrences.reach else event
+        return redacted(event, self.text) if told or self._occurrences.reach else event
 
     def stream(self) -> "Stream":
         """One for what comes in pieces, between which a secret may be broken."""
         return Stream(self._occurrences)
 
-    def _clean(self, value: object, field: str) -> object:
-        if field == PLAN:
-            return value
-        # An enum's member is a str too, and must stay a member.
-        if type(value) is str:
-            return value if field in KEPT else self.text(value)
-        if isinstance(value, tuple):
-            items = cast("tuple[object, ...]", value)
-            cleaned = tuple(self._clean(item, field) for item in items)
-            return cleaned if cleaned != items else items
-        if isinstance(value, Settings):
-            value = masked(value)
-        if isinstance(value, Struct):
-            old = structs.asdict(value)
-            new = {name: self._clean(item, name) for name, item in old.items()}
-            changed = {name: item for name, item in new.items() if item is not old[name]}
-            return structs.replace(value, **changed) if changed else value
+
+def redacted(fact: S, text: Callable[[str], str]) -> S:
+    """A fact, or what an agent reports, with its free text redacted and its settings masked."""
+    return cast("S", _clean(fact, "", text))
+
+
+def _clean(value: object, field: str, text: Callable[[str], str]) -> object:
+    if field == PLAN:
         return value
+    # An enum's member is a str too, and must stay a member.
+    if type(value) is str:
+        return value if field in KEPT else text(value)
+    if isinstance(value, tuple):
+        items = cast("tuple[object, ...]", value)
+        cleaned = tuple(_clean(item, field, text) for item in items)
+        return cleaned if cleaned != items else items
+    if not isinstance(value, Struct):
+        return value
+    whole = masked(value) if isinstance(value, Settings) else value
+    old = structs.asdict(whole)
+    new = {name: _clean(item, name, text) for name, item in old.items()}
+    changed = {name: item for name, item in new.items() if item is not old[name]}
+    return structs.replace(whole, **changed) if changed else whole
 
 
 class Stream:

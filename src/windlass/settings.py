@@ -5,6 +5,7 @@ configuration. Where values come from (file, environment, options) is no busines
 A value that is marked as `SECRET` is neither recorded nor shown: `masked` stands in its place.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
@@ -169,16 +170,25 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 S = TypeVar("S", bound=Struct)
 
 
+def leaves(kind: type[Struct], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key that can be set, dotted, with its type."""
+    for name, hint in _hints(kind).items():
+        if isinstance(hint, type) and issubclass(hint, Struct):
+            yield from leaves(hint, f"{prefix}{name}.")
+        else:
+            yield prefix + name, hint
+
+
 def is_secret(hint: Any) -> bool:
     """Whether a setting of this type bears the mark."""
     return SECRET in getattr(hint, "__metadata__", ())
 
 
-def mask(value: Any) -> Any:
+def mask(value: Any, shown: str = MASK) -> Any:
     """What stands for a value that bears the mark; what is not set is shown as such."""
     if isinstance(value, str):
-        return MASK
-    return (MASK,) if value else value
+        return shown
+    return (shown,) if value else value
 
 
 def masked(settings: S) -> S:

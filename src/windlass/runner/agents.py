@@ -1,5 +1,7 @@
 """Letting agents work: what each is asked, and its report as a fact."""
 
+from pathlib import PurePath
+
 import msgspec
 from msgspec.structs import replace
 
@@ -9,6 +11,7 @@ from windlass.events.review import PlayerAnswer, Review
 from windlass.ports import Brief, Report, Watch
 from windlass.runner.briefs import coach_prompt, player_prompt, review_base
 from windlass.runner.surroundings import Ports
+from windlass.secrets import redacted
 from windlass.state import RunState
 from windlass.state.quota import coach_model, player_model
 
@@ -41,7 +44,7 @@ class Agents:
             model=player_model(state, intent.task),
             answer=PlayerAnswer,
         )
-        report = await self._ports.agent.work(brief, workspace, self._watch(brief))
+        report = await self._worked(brief, workspace)
         if report.failure is None and not await repository.stands(intent.task, intent.start):
             report = replace(report, failure=e.Failure.ENVIRONMENT, message=_TAKEN_AWAY)
         if report.failure is not None:
@@ -76,7 +79,7 @@ class Agents:
                     model=coach_model(state),
                     answer=Review,
                 )
-                report = await self._ports.agent.work(brief, place.path, self._watch(brief))
+                report = await self._worked(brief, place.path)
                 touched = await place.touched()
                 verdict = _verdict(report)
                 if verdict is not None:
@@ -96,6 +99,11 @@ class Agents:
             await repository.keep(intent.task, intent.n, "tip", intent.commit)
         text = msgspec.json.encode(verdict).decode()
         await repository.keep(intent.task, intent.n, f"verdict-{intent.k}", text)
+
+    async def _worked(self, brief: Brief, place: PurePath) -> Report:
+        """What came of it, without secrets: from here it goes to the journal and into git."""
+        report = await self._ports.agent.work(brief, place, self._watch(brief))
+        return redacted(report, self._ports.redact)
 
     def _watch(self, brief: Brief) -> Watch:
         """Say whose chatter it is: who looks on may read it when the next agent is at work."""
