@@ -33,6 +33,9 @@ _DEPTH = 3
 """How many encodings around each other are undone."""
 _MOST = 8
 """How many places of one block are remembered for each needle."""
+_LEAD = 4
+_MARGIN = 24
+"""How far a needle's next line can be, beyond whatever a program puts before lines."""
 _HUGE = 16_384
 _STEP = 7
 """Of a needle longer than that, every 7th place is remembered: fragments of 63 bytes are found."""
@@ -222,28 +225,66 @@ class _Pieces:
                 places.append(base + offset)
 
     def find(self, data: bytes) -> Iterator[Found]:
-        """Every fragment that is long enough, and whatever of a needle stands right after one."""
+        """Every fragment that is long enough, and what goes on of it after a line's end."""
         done = 0
         ended: dict[int, int] = {}
         for at, place in _hits(self._first, data, 8, "Q"):
             if at < done:
                 continue
-            best: dict[int, tuple[int, int]] = {}
+            best: dict[int, _Piece] = {}
             for each in (place, *self._more.get(_block(data[at : at + 8]), ())):
                 index, offset = each >> _OFFSET_BITS, each & _OFFSET_MASK
-                span = _extended(self._needles[index][0], offset, data, at)
-                best[index] = max(span, best.get(index, (at, at)), key=lambda it: it[1] - it[0])
-                # What was looked at once is not looked at again, or it would take quadratic time.
-                done = max(done, span[1])
-            for index, (start, end) in best.items():
+                piece = _extended(self._needles[index][0], offset, data, at)
+                best[index] = max(piece, best.get(index, piece), key=_Piece.rank)
+            # What was looked at once is not looked at again, or it would take quadratic time.
+            done = max(piece.end for piece in best.values())
+            for index, piece in best.items():
                 needle, name = self._needles[index]
-                whole = end - start == len(needle) or start <= ended.get(index, -1)
-                piece = data[start:end]
-                if whole or _is_telling(piece, self._least):
-                    ended[index] = end
-                    # A line's end is none of its own.
-                    begins = start + len(piece) - len(piece.lstrip())
-                    yield Found(begins, begins + len(piece.strip()), (len(piece), name))
+                if piece.start <= (until := ended.get(index, -1)):
+                    # A needle of one letter goes on where it ended: that is one part, not two.
+                    pieces = [piece._replace(start=min(piece.start, until - 1))]
+                elif piece.end - piece.start == len(needle) or self._is_telling(piece, data):
+                    pieces = [piece, *_going_on(needle, piece, data)]
+                else:
+                    continue
+                ended[index] = pieces[-1].end
+                done = max(done, pieces[-1].end)
+                yield from (piece.found(data, name) for piece in pieces)
+
+    def _is_telling(self, piece: "_Piece", data: bytes) -> bool:
+        """Whether a fragment is long enough, and too special to stand there by chance."""
+        enough = piece.end - piece.start >= self._least
+        some = data[piece.start : min(piece.end, piece.start + 4 * FRAGMENT)]
+        return enough and len(set(some)) >= _VARIED
+
+
+class _Piece(NamedTuple):
+    """A part of a text that is also a part of a needle, which ends there at an offset."""
+
+    start: int
+    end: int
+    offset: int
+
+    def rank(self) -> tuple[int, int]:
+        """The longest is the best; of those, the first."""
+        return self.end - self.start, -self.start
+
+    def found(self, data: bytes, name: str) -> Found:
+        """The part without the line's end, which is none of the needle's own."""
+        text = data[self.start : self.end]
+        start = self.start + len(text) - len(text.lstrip())
+        return Found(start, start + len(text.strip()), (len(text), name))
+
+
+def _going_on(needle: bytes, piece: _Piece, data: bytes) -> Iterator[_Piece]:
+    """What comes next of a needle, where something stands between: the margin of a new line."""
+    while True:
+        lead = needle[piece.offset : piece.offset + FRAGMENT].lstrip()[:_LEAD]
+        at = data.find(lead, piece.end, piece.end + _MARGIN) if len(lead) == _LEAD else -1
+        if at < 0:
+            return
+        piece = _extended(needle, needle.index(lead, piece.offset), data, at)
+        yield piece
 
 
 def _block(part: bytes) -> int:
@@ -263,8 +304,8 @@ def _wholes(table: _Table, data: bytes, width: int, code: Literal["I", "Q"]) -> 
                 found = Found(last.start, found.end, found.label)
             else:
                 # That was the last one of those that stand here; the first may begin before it.
-                first = _stands(needle, offsets[::-1], data, at) or start
-                found = Found(min(first, start), found.end, found.label)
+                first = _stands(needle, offsets[::-1], data, at)
+                found = Found(start if first is None else first, found.end, found.label)
                 if last is not None and found.start < last.end:
                     found = Found(last.start, found.end, found.label)
                 elif last is not None:
@@ -295,22 +336,22 @@ def _hits(
             yield index * width, table[block]
 
 
-def _extended(needle: bytes, offset: int, data: bytes, at: int) -> tuple[int, int]:
-    """How far around that place the text is the needle's, which has the same block there."""
+def _extended(needle: bytes, offset: int, data: bytes, at: int) -> _Piece:
+    """How far around that place the text is the needle's, which has the same bytes there."""
     before = _shared(
-        offset, at, lambda a, b: needle[offset - b : offset - a] == data[at - b : at - a]
+        min(offset, at),
+        lambda a, b: needle[offset - b : offset - a] == data[at - b : at - a],
     )
     after = _shared(
-        len(needle) - offset,
-        len(data) - at,
+        min(len(needle) - offset, len(data) - at),
         lambda a, b: needle[offset + a : offset + b] == data[at + a : at + b],
     )
-    return at - before, at + after
+    return _Piece(at - before, at + after, offset + after)
 
 
-def _shared(one: int, other: int, is_same: Callable[[int, int], bool]) -> int:
-    """How long the part is that both have, of at most these lengths; by ever longer steps."""
-    low, high, step = 0, min(one, other), 64
+def _shared(high: int, is_same: Callable[[int, int], bool]) -> int:
+    """How long the part is that both have, of at most this length; by ever longer steps."""
+    low, step = 0, 64
     while low < high:
         until = min(low + step, high)
         if is_same(low, until):
@@ -318,11 +359,6 @@ def _shared(one: int, other: int, is_same: Callable[[int, int], bool]) -> int:
         else:
             high, step = until - 1, max(1, (until - low) // 2)
     return low
-
-
-def _is_telling(piece: bytes, least: int) -> bool:
-    """Whether a fragment is long enough, and too special to stand there by chance."""
-    return len(piece) >= least and len(set(piece[: 4 * FRAGMENT])) >= _VARIED
 
 
 def _is_varied(needle: bytes) -> bool:
