@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := src/windlass/plan/*,src/windlass/events/*,src/windlass/state/*,src/windlass/dialects/*,src/windlass/scheduler/*,src/windlass/views/*,src/windlass/settings.py,src/windlass/secrets.py,src/windlass/occurrences.py,src/windlass/errors.py
+CORE := src/windlass/plan/*,src/windlass/events/*,src/windlass/state/*,src/windlass/dialects/*,src/windlass/scheduler/*,src/windlass/views/*,src/windlass/settings.py,src/windlass/secrets.py,src/windlass/occurrences.py,src/windlass/escapes.py,src/windlass/errors.py
 POINTS ?= 1100
 SEED ?= 0
 

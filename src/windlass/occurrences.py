@@ -8,13 +8,11 @@ are found in whatever lines, columns and quotes they are wrapped.
 """
 
 import base64
-import html
-import re
 import sys
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from windlass.escapes import Place, same, views
 
 WHOLE = 256
 """The longest needle, in bytes, that is only found whole."""
@@ -29,8 +27,6 @@ _VARIED = 8
 """How many different bytes a fragment has at least: a ruler of one letter is nobody's secret."""
 _GROWTH = 8
 """How many bytes at most stand for one byte of a needle that is encoded."""
-_DEPTH = 3
-"""How many encodings around each other are undone."""
 _MOST = 8
 """How many places of one block are remembered for each needle."""
 _LEAD = 4
@@ -106,14 +102,14 @@ class Occurrences:
         if not self.reach:
             return []
         found: list[Found] = []
-        for view in _views(data):
+        for view in views(data):
             for spots, place in self._seen(view.data):
                 for start, end, label in spots:
                     found.append(Found(*view.place(*place(start, end)), label))
         return _apart(found)
 
-    def _seen(self, data: bytes) -> Iterator[tuple[Iterable[Found], "_Place"]]:
-        yield self._plain.find(data), _same
+    def _seen(self, data: bytes) -> Iterator[tuple[Iterable[Found], Place]]:
+        yield self._plain.find(data), same
         for blocks, letters, others in (
             (self._base64, _TO_BASE64, _NOT_BASE64),
             (self._hex, _TO_HEX, _NOT_HEX),
@@ -125,10 +121,6 @@ class Occurrences:
     def separated(self, data: bytes) -> int:
         """Where the part after the last byte begins that no needle can have, encoded or not."""
         return len(data.rstrip(self._foreign))
-
-
-_Place: TypeAlias = Callable[[int, int], tuple[int, int]]
-"""Says where a part of a changed text was in the text before."""
 
 
 def to_bytes(text: str) -> bytes:
@@ -349,12 +341,12 @@ def _extended(needle: bytes, offset: int, data: bytes, at: int) -> _Piece:
     return _Piece(at - before, at + after, offset + after)
 
 
-def _shared(high: int, is_same: Callable[[int, int], bool]) -> int:
+def _shared(high: int, issame: Callable[[int, int], bool]) -> int:
     """How long the part is that both have, of at most this length; by ever longer steps."""
     low, step = 0, 64
     while low < high:
         until = min(low + step, high)
-        if is_same(low, until):
+        if issame(low, until):
             low, step = until, step * 2
         else:
             high, step = until - 1, max(1, (until - low) // 2)
@@ -386,129 +378,11 @@ def _in_base64(needle: bytes) -> Iterator[bytes]:
         yield text[first:last]
 
 
-def _kept(data: bytes, others: bytes) -> _Place:
+def _kept(data: bytes, others: bytes) -> Place:
     """Where the bytes were that are left when others are taken out."""
     gone = frozenset(others)
     left = [at for at, byte in enumerate(data) if byte not in gone]
     return lambda start, end: (left[start], left[end - 1] + 1)
-
-
-def _same(start: int, end: int) -> tuple[int, int]:
-    return start, end
-
-
-class _View(NamedTuple):
-    """A text with escapes undone, and where each part of it came from."""
-
-    data: bytes
-    place: _Place
-
-
-def _views(data: bytes) -> Iterator[_View]:
-    """The text as it is, then with its escapes undone, and those in what came of that."""
-    seen = {data}
-    latest = [_View(data, _same)]
-    for _ in range(_DEPTH):
-        yield from latest
-        undone = (_undone(view, *kind) for view in latest for kind in _ESCAPES)
-        latest = list[_View]()
-        for view in undone:
-            if view is not None and view.data not in seen:
-                seen.add(view.data)
-                latest.append(view)
-    yield from latest
-
-
-def _undone(
-    view: _View, sign: bytes, pattern: re.Pattern[bytes], meant: Callable[[bytes], bytes]
-) -> _View | None:
-    """The view with one kind of escape undone; None where there is none."""
-    data = view.data
-    if sign not in data:
-        return None
-    parts: list[bytes] = []
-    begins, ends, sources = list[int](), list[int](), list[tuple[int, int]]()
-    length = done = 0
-    for match in pattern.finditer(data):
-        start, end = match.span()
-        means = meant(match[0])
-        parts += (data[done:start], means)
-        length += start - done
-        begins.append(length)
-        length += len(means)
-        ends.append(length)
-        sources.append((start, end))
-        done = end
-    if not parts:
-        return None
-    parts.append(data[done:])
-
-    def source(at: int) -> tuple[int, int]:
-        """The first and the last place of what stands for this byte."""
-        index = bisect_right(begins, at) - 1
-        if index < 0:
-            return at, at + 1
-        start, end = sources[index]
-        if at < ends[index]:
-            return start, end
-        return end + at - ends[index], end + at - ends[index] + 1
-
-    def place(start: int, end: int) -> tuple[int, int]:
-        return view.place(source(start)[0], source(end - 1)[1])
-
-    return _View(b"".join(parts), place)
-
-
-_PAIR = rb"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_BACKSLASH = re.compile(
-    rb"\\(?:" + _PAIR + rb"|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-7]{3}|[\s\S])"
-)
-_PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
-_ENTITY = re.compile(rb"&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
-_SHORT = {b"\\" + bytes([key]): bytes([value]) for key, value in zip(
-    b"abfnrtv0", b"\a\b\f\n\r\t\v\0", strict=True
-)} | {b"\\\n": b""}  # fmt: skip
-_OCTAL = 4
-_HIGHEST = 0x10FFFF
-
-
-@lru_cache(maxsize=4096)
-def _backslash(escape: bytes) -> bytes:
-    """What a backslash and what follows it mean in JSON, C, Python or a shell."""
-    if escape in _SHORT:
-        return _SHORT[escape]
-    kind, digits = escape[1:2], escape[2:].decode(errors="replace")
-    if kind == b"x" and digits:
-        return bytes([int(digits, 16)])
-    if kind in b"uU" and digits:
-        numbers = [int(part, 16) for part in digits.split("\\u")]
-        if len(numbers) > 1:
-            high, low = numbers
-            numbers = [0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF)]
-        return _character(numbers[0])
-    if len(escape) == _OCTAL:
-        return bytes([int(escape[1:], 8) & 0xFF])
-    return escape[1:]
-
-
-def _percent(escape: bytes) -> bytes:
-    return bytes([int(escape[1:], 16)])
-
-
-@lru_cache(maxsize=4096)
-def _entity(escape: bytes) -> bytes:
-    return html.unescape(escape.decode()).encode(errors="replace")
-
-
-def _character(number: int) -> bytes:
-    return chr(min(number, _HIGHEST)).encode(errors="surrogatepass")
-
-
-_ESCAPES = (
-    (b"\\", _BACKSLASH, _backslash),
-    (b"%", _PERCENT, _percent),
-    (b"&", _ENTITY, _entity),
-)
 
 
 def _apart(found: list[Found]) -> list[Found]:

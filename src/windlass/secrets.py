@@ -57,8 +57,8 @@ PLAN = "plan"
 _SETTINGS = "GIT_CONFIG_KEY_"
 """Variables that name settings of git, which fails where one of them is missing."""
 
-_PROXY = "_PROXY"
-"""The end of variables that programs need to reach anything, though a password may be in them."""
+_ALSO = frozenset({"APPRISE_URLS"})
+"""Variables that hold a secret, and that the program needs which is told of a run."""
 
 _WORD = re.compile(r"[A-Z0-9]+")
 _LINE = re.compile(r"\r\n?|\n|\\r\\n|\\n|\\r")
@@ -84,11 +84,7 @@ S = TypeVar("S", bound=Struct)
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that a program of the user's own may see which needs no key of theirs."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if not _is_secret(name, value) or name.upper().endswith(_PROXY)
-    }
+    return {name: value for name, value in environment.items() if not _is_named_so(name, value)}
 
 
 def gives_away(name: str) -> bool:
@@ -106,8 +102,11 @@ def gives_away(name: str) -> bool:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    if any(_logins(value)):
-        return True
+    return name in _ALSO or _is_named_so(name, value) or any(_logins(value))
+
+
+def _is_named_so(name: str, value: str) -> bool:
+    """Whether it is a secret by its name; a path or an address is only by a name that is sure."""
     is_place = _PATH.fullmatch(value.strip()) or _ADDRESS.fullmatch(value.strip())
     surely = any(mark in name.upper() for mark in MARKS)
     return gives_away(name) and (surely or not is_place)

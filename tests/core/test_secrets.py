@@ -423,6 +423,10 @@ def test_a_stream_without_secrets_holds_nothing_back():
 def test_a_program_that_needs_no_key_sees_none():
     kept = {"HOME": "/h", "GIT_CONFIG_KEY_0": "core.autocrlf"}
     assert without_secrets({**kept, "API_KEY": "12345678", "my_password": "x"}) == kept
-    # What it needs to reach anything it still has.
+    # What it needs to reach anything it still has, though it may hold a password.
     kept |= {"SSH_AUTH_SOCK": "/run/agent.1", "https_proxy": "http://user:password@proxy:3128"}
-    assert without_secrets({**kept, "DATABASE_URL": "postgres://u:pw@h", "X_PAT": "y"}) == kept
+    kept |= {"APPRISE_URLS": "discord://id/token"}
+    assert without_secrets({**kept, "GITHUB_PAT": "y"}) == kept
+    assert Redactor(kept).text("discord://id/token user:password") == (
+        "[redacted APPRISE_URLS] [redacted https_proxy]"
+    )
