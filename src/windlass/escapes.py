@@ -18,6 +18,22 @@ Place: TypeAlias = Callable[[int, int], tuple[int, int]]
 """Says where a part of a changed text was in the text before."""
 
 
+def to_bytes(text: str) -> bytes:
+    """A text as bytes, whatever it holds; what was no text when it was read is what it was."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
+
+
+def to_text(data: bytes) -> str:
+    """The text that was made bytes so."""
+    try:
+        return data.decode(errors="surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode(errors="surrogateescape")
+
+
 def same(start: int, end: int) -> tuple[int, int]:
     """Say that it was in the same place."""
     return start, end
@@ -32,8 +48,11 @@ class View(NamedTuple):
 
 def views(data: bytes) -> Iterator[View]:
     """The text as it is, then with its escapes undone, and those in what came of that."""
-    seen = {data}
     latest = [View(data, same)]
+    if not any(sign in data for sign, _, _ in _ESCAPES):
+        yield from latest
+        return
+    seen = {data}
     for _ in range(_DEPTH):
         yield from latest
         undone = (_undone(view, *kind) for view in latest for kind in _ESCAPES)

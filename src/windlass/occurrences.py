@@ -12,8 +12,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from windlass.escapes import Place, same, views
+from windlass.escapes import Place, same, to_bytes, views
 
+MIN_NEEDLE = 8
+"""The shortest that can be looked for: in bytes, and encoded it is longer."""
 WHOLE = 256
 """The longest needle, in bytes, that is only found whole."""
 FRAGMENT = 64
@@ -99,7 +101,7 @@ class Occurrences:
 
         Where needles overlap, one part holds them all and bears the longest one's name.
         """
-        if not self.reach:
+        if not self.reach or len(data) < MIN_NEEDLE:
             return []
         found: list[Found] = []
         for view in views(data):
@@ -121,22 +123,6 @@ class Occurrences:
     def separated(self, data: bytes) -> int:
         """Where the part after the last byte begins that no needle can have, encoded or not."""
         return len(data.rstrip(self._foreign))
-
-
-def to_bytes(text: str) -> bytes:
-    """A text as bytes, whatever it holds; what was no text when it was read is what it was."""
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode(errors="surrogatepass")
-
-
-def to_text(data: bytes) -> str:
-    """The text that was made bytes so."""
-    try:
-        return data.decode(errors="surrogatepass")
-    except UnicodeDecodeError:
-        return data.decode(errors="surrogateescape")
 
 
 class _Known(NamedTuple):
@@ -171,11 +157,14 @@ class _Blocks:
 
     def find(self, data: bytes) -> list[Found]:
         """Every occurrence, except those that only overlap others."""
-        return [
-            *_wholes(self._short, data, 4, "I"),
-            *_wholes(self._long, data, 8, "Q"),
-            *self._pieces.find(data),
-        ]
+        found: list[Found] = []
+        if _has_any(self._short, data, 4, "I"):
+            found += _wholes(self._short, data, 4, "I")
+        if _has_any(self._long, data, 8, "Q"):
+            found += _wholes(self._long, data, 8, "Q")
+        if _has_any(self._pieces.places, data, 8, "Q"):
+            found += self._pieces.find(data)
+        return found
 
 
 def _note(table: _Table, needle: bytes, name: str, width: int) -> None:
@@ -189,18 +178,18 @@ def _note(table: _Table, needle: bytes, name: str, width: int) -> None:
 class _Pieces:
     """Long needles, by all of their blocks."""
 
-    __slots__ = ("_first", "_least", "_more", "_needles")
+    __slots__ = ("_least", "_more", "_needles", "places")
 
     def __init__(self, least: int) -> None:
         self._least = least
         self._needles: list[tuple[bytes, str]] = []
         # A place is a number, needle and offset in one: of a key of 100 KB there are very many.
-        self._first: dict[int, int] = {}
+        self.places: dict[int, int] = {}
         self._more: dict[int, list[int]] = {}
 
     def add(self, needle: bytes, name: str) -> None:
         """Look for fragments of this one too."""
-        first, more = self._first, self._more
+        first, more = self.places, self._more
         base = len(self._needles) << _OFFSET_BITS
         self._needles.append((needle, name))
         # Any step that shares no divisor with 8 comes to every place of a text in the end.
@@ -220,7 +209,7 @@ class _Pieces:
         """Every fragment that is long enough, and what goes on of it after a line's end."""
         done = 0
         ended: dict[int, int] = {}
-        for at, place in _hits(self._first, data, 8, "Q"):
+        for at, place in _hits(self.places, data, 8, "Q"):
             if at < done:
                 continue
             best: dict[int, _Piece] = {}
@@ -314,15 +303,18 @@ def _stands(needle: bytes, offsets: list[int], data: bytes, at: int) -> int | No
     return None
 
 
+def _has_any(table: Mapping[int, object], data: bytes, width: int, code: Literal["I", "Q"]) -> bool:
+    """Whether any block of the text is one of these: for most texts the only question."""
+    if not table or len(data) < width:
+        return False
+    return not table.keys().isdisjoint(memoryview(data)[: len(data) // width * width].cast(code))
+
+
 def _hits(
     table: Mapping[int, T], data: bytes, width: int, code: Literal["I", "Q"]
 ) -> Iterator[tuple[int, T]]:
     """Every place with a block that some needle has."""
-    if not table or len(data) < width:
-        return
     blocks = memoryview(data)[: len(data) // width * width].cast(code)
-    if table.keys().isdisjoint(blocks):
-        return
     for index, block in enumerate(blocks):
         if block in table:
             yield index * width, table[block]

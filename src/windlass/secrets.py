@@ -17,10 +17,11 @@ from urllib.parse import unquote
 
 from msgspec import Struct, structs
 
-from windlass.occurrences import Found, Needles, Occurrences, to_bytes, to_text
+from windlass.escapes import to_bytes, to_text
+from windlass.occurrences import MIN_NEEDLE, Found, Needles, Occurrences
 from windlass.settings import Settings, masked
 
-MIN_LENGTH = 8
+MIN_LENGTH = MIN_NEEDLE
 """Shorter values would blot out ordinary words."""
 
 MIN_LINE = 16
@@ -36,6 +37,9 @@ WORDS = frozenset(
 
 BEGINNINGS = ("CREDENTIAL", "PASSPHRASE", "PRIVATE")
 """Beginnings of such words."""
+
+_DOUBTFUL = ("AUTH", "OAUTH", "PRIVATE")
+"""Of these, what names a way or a choice too: `MYSQL_AUTH_METHOD=password` keeps nothing secret."""
 
 ENDS = frozenset({"PASS", "PASSWD", "PWD"})
 """Words that do so at the end of a longer name; PWD itself is a folder."""
@@ -63,6 +67,8 @@ _ALSO = frozenset({"APPRISE_URLS"})
 _WORD = re.compile(r"[A-Z0-9]+")
 _LINE = re.compile(r"\r\n?|\n|\\r\\n|\\n|\\r")
 """The end of a line, also as some programs want it in a variable."""
+_CHOICE = re.compile(r"(?!.{16})[A-Za-z]+(?:[-_ ][A-Za-z]+)*")
+"""A word or two, as choices are called."""
 _PATH = re.compile(r"(?:~|\.{0,2})/[^\s:]*")
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://[^\s@?#]*")
 _LOGIN = re.compile(r"(?<![\w+.-])[A-Za-z][\w+.-]{0,31}://([^\s/?#\"'<>]+)@")
@@ -107,9 +113,12 @@ def _is_secret(name: str, value: str) -> bool:
 
 def _is_named_so(name: str, value: str) -> bool:
     """Whether it is a secret by its name; a path or an address is only by a name that is sure."""
-    is_place = _PATH.fullmatch(value.strip()) or _ADDRESS.fullmatch(value.strip())
-    surely = any(mark in name.upper() for mark in MARKS)
-    return gives_away(name) and (surely or not is_place)
+    if not gives_away(name) or any(mark in name.upper() for mark in MARKS):
+        return gives_away(name)
+    value = value.strip()
+    words = ("X" if it.startswith(_DOUBTFUL) else it for it in _WORD.findall(name.upper()))
+    is_choice = _CHOICE.fullmatch(value) is not None and not gives_away("_".join(words))
+    return not (is_choice or _PATH.fullmatch(value) or _ADDRESS.fullmatch(value))
 
 
 class Redactor:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.occurrences import FRAGMENT, WHOLE, Found, Needles, Occurrences, to_bytes, to_text
+from windlass.escapes import to_bytes, to_text
+from windlass.occurrences import FRAGMENT, WHOLE, Found, Needles, Occurrences
 
 NEEDLE = "pa\"ss\\wörd/+&<'1\n2"
 LONG = base64.b85encode(bytes(range(255)) * 2).decode()
@@ -198,6 +199,11 @@ def test_whatever_is_there_is_found_and_nothing_else(needles: list[str], text: s
         for offset in range(len(needle))
     }
     assert all(one.end <= other.start for one, other in pairwise(found))
+
+
+def test_what_is_no_text_comes_back_as_it_was():
+    for text in ("\udc80", "\ud800", "\ud800\udc80", f"{NEEDLE}\udcff"):
+        assert to_text(to_bytes(text)) == text
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.integers(0, 3))

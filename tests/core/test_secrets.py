@@ -64,7 +64,8 @@ def test_other_names_give_a_secret_away_too(name: str):  # S13
     ("GOOGLE_APPLICATION_CREDENTIALS", "/home/someone/key.json"),
     ("SSH_AUTH_SOCK", "/run/ssh-XXXX/agent.17"), ("AUTH_URL", "https://auth.example.com/oauth"),
     ("REGISTRY_URL", "https://registry.example.com/@scope/name"),
-    ("GIT_SSH_URL", "ssh://git@host/x"),
+    ("GIT_SSH_URL", "ssh://git@host/x"), ("POSTGRES_HOST_AUTH_METHOD", "password"),
+    ("OAUTH_FLOW", "device-code"), ("PRIVATE_MODE", "disabled"),
 ])  # fmt: skip
 def test_paths_addresses_and_other_words_are_no_secrets(name: str, value: str):
     assert Redactor({name: value}).text(f"a {value} b") == f"a {value} b"
@@ -84,6 +85,11 @@ def test_what_signs_in_inside_a_url_is_a_secret_whatever_it_is_called(name: str,
     login = base64.b64encode(f"user:{urllib.parse.unquote(password)}".encode()).decode()
     assert urllib.parse.unquote(password)[3:] not in redactor.text(f"Basic {login}")
     assert blot in redactor.text(f"Basic {login}")
+
+
+@pytest.mark.parametrize("name", ["AUTH_PASS", "OAUTH_PASSPHRASE", "PRIVATE_PASSWORD", "PAT"])
+def test_a_word_can_be_a_password(name: str):
+    assert Redactor({name: "hunterhunter"}).text("hunterhunter") == f"[redacted {name}]"
 
 
 def test_a_short_password_is_no_secret_by_itself():
