@@ -8,7 +8,7 @@ import html
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple, TypeAlias
 
 _DEPTH = 3
@@ -68,40 +68,49 @@ def _undone(
     view: View, sign: bytes, pattern: re.Pattern[bytes], meant: Callable[[bytes], bytes]
 ) -> View | None:
     """The view with one kind of escape undone; None where there is none."""
-    data = view.data
-    if sign not in data:
+    if sign not in view.data:
         return None
-    parts: list[bytes] = []
-    begins, ends, sources = list[int](), list[int](), list[tuple[int, int]]()
+    data = pattern.sub(lambda match: meant(match[0]), view.data)
+    if data == view.data:
+        return None
+    # Hardly any text holds a secret, so only then is it worth knowing where each part was.
+    sources = cache(lambda: _sources(view.data, pattern, meant))
+
+    def place(start: int, end: int) -> tuple[int, int]:
+        return view.place(sources().of(start)[0], sources().of(end - 1)[1])
+
+    return View(data, place)
+
+
+class _Sources(NamedTuple):
+    """Where each escape begins and ends, in the text with escapes and in the one without."""
+
+    begins: list[int]
+    ends: list[int]
+    spans: list[tuple[int, int]]
+
+    def of(self, at: int) -> tuple[int, int]:
+        """The first and the last place of what stands for this byte."""
+        index = bisect_right(self.begins, at) - 1
+        if index < 0:
+            return at, at + 1
+        start, end = self.spans[index]
+        if at < self.ends[index]:
+            return start, end
+        return end + at - self.ends[index], end + at - self.ends[index] + 1
+
+
+def _sources(data: bytes, pattern: re.Pattern[bytes], meant: Callable[[bytes], bytes]) -> _Sources:
+    begins, ends, spans = list[int](), list[int](), list[tuple[int, int]]()
     length = done = 0
     for match in pattern.finditer(data):
         start, end = match.span()
-        means = meant(match[0])
-        parts += (data[done:start], means)
-        length += start - done
-        begins.append(length)
-        length += len(means)
+        begins.append(length + start - done)
+        length = begins[-1] + len(meant(match[0]))
         ends.append(length)
-        sources.append((start, end))
+        spans.append((start, end))
         done = end
-    if not parts:
-        return None
-    parts.append(data[done:])
-
-    def source(at: int) -> tuple[int, int]:
-        """The first and the last place of what stands for this byte."""
-        index = bisect_right(begins, at) - 1
-        if index < 0:
-            return at, at + 1
-        start, end = sources[index]
-        if at < ends[index]:
-            return start, end
-        return end + at - ends[index], end + at - ends[index] + 1
-
-    def place(start: int, end: int) -> tuple[int, int]:
-        return view.place(source(start)[0], source(end - 1)[1])
-
-    return View(b"".join(parts), place)
+    return _Sources(begins, ends, spans)
 
 
 _PAIR = rb"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -136,6 +145,7 @@ def _backslash(escape: bytes) -> bytes:
     return escape[1:]
 
 
+@lru_cache(maxsize=4096)
 def _percent(escape: bytes) -> bytes:
     return bytes([int(escape[1:], 16)])
 
