@@ -28,8 +28,9 @@ from windlass.adapters.sandbox import Box, Sandbox
 from windlass.adapters.sandbox.plain import Plain
 from windlass.cli.finding import read_plan
 from windlass.cli.wiring import Outside, Project, World, started
+from windlass.cli.wiring.metering import Books
 from windlass.dialects import writes
-from windlass.events.model import Failure
+from windlass.events.model import Failure, Usage
 from windlass.events.review import Issue, PlayerAnswer
 from windlass.ports import Activity, Brief, Report, Watch
 from windlass.secrets import Redactor
@@ -159,9 +160,13 @@ class Leaky:
         self.sandbox: Sandbox | None = None
         self.prompts: list[str] = []
         self.seen = ""
+        self.books = Books()
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         self.prompts.append(brief.prompt)
+        held = self.books.reserve(brief.task, brief.role, f"claude {SAID}", 0.01)
+        assert held is not None
+        self.books.settle(held, Usage())
         for line in (*SAID.splitlines(), SAID):
             watch(Activity(task=brief.task, kind="text", text=line))
         if brief.role == "coach":
