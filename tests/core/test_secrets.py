@@ -137,6 +137,25 @@ def test_short_lines_of_a_secret_are_ordinary_words():
     assert redactor.text("a line of its own\nshort line\n}") == "[redacted A_SECRET]"
 
 
+def test_hashes_ids_and_other_keys_are_left_alone():
+    """Also where each secret is known in every disguise."""
+    secrets = {f"K{n}_KEY": hashlib.sha256(f"secret {n}".encode()).hexdigest() for n in range(50)}
+    redactor = Redactor({**secrets, "DEPLOY_KEY": PEM, "GCP_CREDENTIALS": ACCOUNT,
+                         "DATABASE_URL": "postgres://u:p%40ss%2Fword9@db.example/a"})  # fmt: skip
+    other = [hashlib.sha512(f"other {n}".encode()).digest() for n in range(300)]
+    text = "\n".join((
+        *(each.hex() for each in other), *(each.hex(":") for each in other),
+        *(base64.b64encode(each).decode() for each in other),
+        *(json.dumps({"id": each.hex()[:40], "path": f"src/{n}/a%20b.py"})
+          for n, each in enumerate(other)),
+        "## Task 1.2: Rotate the key of db.example for user, see https://db.example/app?x=1&y=2",
+        "def password(user: str) -> str: return os.environ['DATABASE_URL']  # postgres://",
+    ))  # fmt: skip
+    assert redactor.text(text) == text
+    stream = redactor.stream()
+    assert stream.feed(text.encode()) + stream.end() == text.encode()
+
+
 ACCOUNT = json.dumps(
     {
         "type": "service_account",
