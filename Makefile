@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := src/windlass/plan/*,src/windlass/events/*,src/windlass/state/*,src/windlass/dialects/*,src/windlass/scheduler/*,src/windlass/views/*,src/windlass/hosts.py,src/windlass/settings.py,src/windlass/secrets.py,src/windlass/errors.py
+CORE := src/windlass/plan/*,src/windlass/events/*,src/windlass/state/*,src/windlass/dialects/*,src/windlass/scheduler/*,src/windlass/views/*,src/windlass/hosts.py,src/windlass/settings.py,src/windlass/secrets.py,src/windlass/occurrences.py,src/windlass/escapes.py,src/windlass/errors.py
 POINTS ?= 1100
 SEED ?= 0
 
@@ -45,6 +45,7 @@ bench: setup ## Measure; each figure beside the floor it stands on
 	$(BIN)/python bench/stages.py
 	$(BIN)/python bench/dialects.py
 	$(BIN)/python bench/makespan.py
+	$(BIN)/python bench/redaction.py
 	$(BIN)/python bench/journal.py
 	$(BIN)/python bench/thousand.py
 

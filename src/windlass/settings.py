@@ -2,11 +2,20 @@
 
 A key that is here is read somewhere; a key that is not here is refused by whoever reads the
 configuration. Where values come from (file, environment, options) is no business of this module.
+A value that is marked as `SECRET` is neither recorded nor shown: `masked` stands in its place.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
+
+SECRET = Meta(extra={"secret": True})
+"""The mark of a value that may let others in: read from its source whenever it is needed."""
+
+MASK = "[secret]"
+"""What stands in the place of such a value, to say that there was one."""
 
 Level = Literal["bwrap", "seatbelt", "checkout", "none"]
 """How strong the sandbox is: see docs/sandbox.md."""
@@ -109,9 +118,9 @@ class NotifySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Notices on this machine's desktop: never, where there is one, or a word if there is none."""
     sound: bool = False
     """With a sound, on macOS."""
-    webhook: Annotated[str, Meta(min_length=1)] | None = None
+    webhook: Annotated[Annotated[str, Meta(min_length=1)] | None, SECRET] = None
     """A URL that gets each notice as JSON, or the variable that holds it: it is a secret."""
-    command: Commands = ()
+    command: Annotated[Commands, SECRET] = ()
     """A program that is told, with {title} and {text} in its arguments; not from a file."""
     about: tuple[Literal["done", "human", "limit", "failed"], ...] = (
         "done",
@@ -158,3 +167,44 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     policy: PolicySettings = PolicySettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     notify: NotifySettings = NotifySettings()
+
+
+S = TypeVar("S", bound=Struct)
+
+
+def leaves(kind: type[Struct], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key that can be set, dotted, with its type."""
+    for name, hint in _hints(kind).items():
+        if isinstance(hint, type) and issubclass(hint, Struct):
+            yield from leaves(hint, f"{prefix}{name}.")
+        else:
+            yield prefix + name, hint
+
+
+def is_secret(hint: Any) -> bool:
+    """Whether a setting of this type bears the mark."""
+    return SECRET in getattr(hint, "__metadata__", ())
+
+
+def mask(value: Any, shown: str = MASK) -> Any:
+    """What stands for a value that bears the mark; what is not set is shown as such."""
+    if isinstance(value, str):
+        return shown
+    return (shown,) if value else value
+
+
+def masked(settings: S) -> S:
+    """Settings without the values that bear the mark; the same object where none is set."""
+    changed: dict[str, Any] = {}
+    for name, hint in _hints(type(settings)).items():
+        value = getattr(settings, name)
+        new = mask(value) if is_secret(hint) else value
+        new = masked(new) if isinstance(new, Struct) else new
+        if new != value:
+            changed[name] = new
+    return structs.replace(settings, **changed) if changed else settings
+
+
+@cache
+def _hints(kind: type[Struct]) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)

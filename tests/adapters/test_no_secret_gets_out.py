@@ -3,12 +3,20 @@
 Journal, logs, activity, state files, prompts, reports of checks, the box's own /proc.
 """
 
+import base64
+import contextlib
+import hashlib
+import json
+import re
 import subprocess
 import sys
+import textwrap
 import urllib.request
 import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
+from urllib.parse import quote, unquote
 
 import anyio
 import pytest
@@ -20,9 +28,10 @@ from windlass.adapters.sandbox import Box, Sandbox
 from windlass.adapters.sandbox.plain import Plain
 from windlass.cli.finding import read_plan
 from windlass.cli.wiring import Outside, Project, World, started
+from windlass.cli.wiring.metering import Books
 from windlass.dialects import writes
-from windlass.events.model import Failure
-from windlass.events.review import PlayerAnswer
+from windlass.events.model import Failure, Usage
+from windlass.events.review import Issue, PlayerAnswer
 from windlass.ports import Activity, Brief, Report, Watch
 from windlass.secrets import Redactor
 from windlass.settings import (
@@ -35,6 +44,12 @@ from windlass.settings import (
 from windlass.testing.agents import approval
 from windlass.testing.stage import Stage
 
+BODY = base64.b64encode(b"".join(hashlib.sha256(bytes([n])).digest() for n in range(40))).decode()
+PEM_LINES = [
+    "-----BEGIN CANARY26 PRIVATE KEY-----",
+    *textwrap.wrap(BODY, 64),
+    "-----END CANARY26 PRIVATE KEY-----",
+]
 ENVIRONMENT = {
     "ANTHROPIC_API_KEY": "sk-ant-canary-01-aaaaaaaa",
     "GITHUB_TOKEN": "ghp_canary02bbbbbbbb",
@@ -50,6 +65,10 @@ ENVIRONMENT = {
     "PREFIX_KEY": "canary12-abc",
     "PREFIX_LONGER_KEY": "canary12-abc-and-more",
     "TWILIO_AUTH_TOKEN": "canary13%2Furl%20encoded",
+    "GITHUB_PAT": "canary23-pat-eeeeeeee",
+    "SENTRY_DSN": "https://canary24feedfacefeedface@sentry.example/1",
+    "DATABASE_URL": "postgres://app:canary25%2Fpass@db.example/app",
+    "DEPLOY_KEY": "\n".join(PEM_LINES) + "\n",
 }
 FILES = {
     ".ssh/id_ed25519": "canary14-private-key",
@@ -60,10 +79,77 @@ FILES = {
     ".npmrc": "canary19-npm-login",
     "repo/.env": "canary20-dot-env",
 }
-CANARIES = [value.strip() for value in (*ENVIRONMENT.values(), *FILES.values())]
-SAID = "\n".join(value.strip() for value in ENVIRONMENT.values())
+KEY_FILE = "keys/account.json"
+"""What GOOGLE_APPLICATION_CREDENTIALS names: the path is no secret, what is in the file is."""
+ACCOUNT = '{\n  "private_key_id": "canary27-account",\n  "project": "windlass"\n}\n'
+CANARIES = [
+    *(value.strip() for value in (*ENVIRONMENT.values(), *FILES.values())),
+    *(line for line in PEM_LINES if len(line) >= 16),
+    "canary24feed", "canary25/pass", "canary25%2Fpass", "canary27-account",
+]  # fmt: skip
+SAID = "\n".join((
+    *(value.strip() for value in ENVIRONMENT.values()),
+    *(f"+{line}" for line in PEM_LINES),
+    *(f"  | {line}\\n" for line in PEM_LINES),
+    "password canary25/pass", "key canary27-account",
+    # As programs and models like to write them.
+    *(json.dumps(json.dumps(value)) for value in ENVIRONMENT.values()),
+    *(quote(value, safe="") for value in ENVIRONMENT.values()),
+    *(base64.b64encode(f"{n}{value}".encode()).decode() for value in ENVIRONMENT.values()
+      for n in ("", "a", "ab")),
+    base64.encodebytes(ENVIRONMENT["DEPLOY_KEY"].encode()).decode(),
+    *(value.encode().hex() for value in ENVIRONMENT.values()),
+))  # fmt: skip
 """All that Windlass can know for a secret, as an agent or a check would say it."""
 PLAN = "# Milestone: Talk\n\n## Task 1.1: Talk\n\n**Acceptance Criteria:**\n- [ ] said\n"
+
+
+def undone(text: str) -> Iterator[str]:
+    """A text, and what is in it once base64, hex, escapes and URLs are read, line by line."""
+    yield text
+    yield unquote(text)
+    yield text.replace("\\\\", "\\").replace('\\"', '"')
+    for decode in (base64.b64decode, bytes.fromhex):
+        for word in re.findall(r"[A-Za-z0-9+/=]{16,}", text):
+            with contextlib.suppress(ValueError):
+                yield decode(word).decode(errors="replace")
+
+
+def leaks(texts: Mapping[str, str], canaries: Sequence[str] = CANARIES) -> list[tuple[str, str]]:
+    """Which secret is where, in any disguise."""
+    return [
+        (name, canary)
+        for name, text in texts.items()
+        for shown in undone(text)
+        for canary in canaries
+        if canary in shown
+    ]
+
+
+def pinned(repo: Path) -> dict[str, str]:
+    """All that Windlass's refs hold, but for the trees, whose content is the agents' own."""
+
+    def git(*args: str) -> str:
+        done = subprocess.run(["git", *args], cwd=repo, capture_output=True, check=True)
+        return done.stdout.decode(errors="replace")
+
+    texts = {"refs": git("for-each-ref", "--format=%(refname)", "refs/windlass", "refs/heads")}
+    for line in git("for-each-ref", "--format=%(objecttype) %(refname)", "refs/windlass").split(
+        "\n"
+    ):
+        kind, _, ref = line.partition(" ")
+        if kind == "blob":
+            texts[ref] = git("cat-file", "blob", ref)
+    for commit in git("rev-list", "--glob=refs/windlass/*", "--glob=refs/heads/*").split():
+        texts[f"commit {commit}"] = git("cat-file", "commit", commit)
+    return texts
+
+
+def with_key_file(folder: Path) -> dict[str, str]:
+    account = folder / KEY_FILE
+    account.parent.mkdir()
+    account.write_text(ACCOUNT)
+    return {**ENVIRONMENT, "GOOGLE_APPLICATION_CREDENTIALS": str(account)}
 
 
 class Leaky:
@@ -74,13 +160,21 @@ class Leaky:
         self.sandbox: Sandbox | None = None
         self.prompts: list[str] = []
         self.seen = ""
+        self.books = Books()
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         self.prompts.append(brief.prompt)
+        held = self.books.reserve(brief.task, brief.role, f"claude {SAID}", 0.01)
+        assert held is not None
+        self.books.settle(held, Usage())
         for line in (*SAID.splitlines(), SAID):
             watch(Activity(task=brief.task, kind="text", text=line))
         if brief.role == "coach":
-            return Report(answer=approval(brief.prompt), summary=SAID)
+            review = approval(brief.prompt)
+            said = tuple(replace(each, evidence=SAID) for each in review.evidence)
+            issue = Issue(severity="nice_to_have", category=SAID, description=SAID, file=SAID)
+            answer = replace(review, summary=SAID, evidence=said, issues=(issue,))
+            return Report(answer=answer, summary=SAID)
         assert self.sandbox is not None
         look = (
             "env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; cat ~/.ssh/* ~/.netrc ~/.npmrc "
@@ -94,6 +188,8 @@ class Leaky:
         self.seen = done.output
         # A program that prints them: a check runs it, its feedback comes back to the next Player.
         Path(workspace, "said.txt").write_text(SAID)
+        if brief.n > 1:
+            Path(workspace, "fixed.txt").write_text("so that a Coach gets to look at it")
         return Report(summary=f"I know {SAID}", message=SAID)
 
 
@@ -106,10 +202,11 @@ def test_none_of_twenty_secrets_is_in_what_windlass_writes(tmp_path: Path):  # S
         path = tmp_path / name if name.startswith("repo/") else stage.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"token={value}\n")
-    project = Project(stage.repo, {**stage.environment, **ENVIRONMENT})
+    variables = with_key_file(tmp_path)
+    project = Project(stage.repo, {**stage.environment, **variables})
     plan, agent = read_plan(project, "plan.md"), Leaky(tmp_path)
     # A command may name one itself; and the first turn is sent back, so that feedback is made.
-    failing = f"test -e never; echo '{ENVIRONMENT['GITHUB_TOKEN']}'; cat said.txt; exit 1"
+    failing = f"echo '{ENVIRONMENT['GITHUB_TOKEN']}'; cat said.txt; test -e fixed.txt"
     settings = Settings(
         checks=(check, failing),
         max_turns=2,
@@ -143,20 +240,40 @@ def test_none_of_twenty_secrets_is_in_what_windlass_writes(tmp_path: Path):  # S
     texts = {**{n: d.decode(errors="replace") for n, d in written.items()}, "seen": agent.seen}
     texts |= {f"prompt {n}": prompt for n, prompt in enumerate(agent.prompts)}
     texts |= {f"screen {n}": line for n, line in enumerate(shown)}
-    texts |= bundled(stage) | bundled(stage, "--with-texts")
-    leaks = [
-        (name, canary) for name, text in texts.items() for canary in CANARIES if canary in text
-    ]
-    assert leaks == []
+    texts |= bundled(stage, variables) | bundled(stage, variables, "--with-texts")
+    told = pinned(stage.repo)
+    assert any("/verdict-" in ref and "redacted DEPLOY_KEY" in text for ref, text in told.items())
+    for command in (
+        ("report", "--output", "-"),
+        ("log", "plan"),
+        ("status", "--json"),
+        ("doctor",),
+    ):
+        told[command[0]] = spoken(stage, variables, *command)
+    assert leaks({**texts, **told}) == []
 
 
-def bundled(stage: Stage, *options: str) -> dict[str, str]:
+def spoken(stage: Stage, variables: Mapping[str, str], *command: str) -> str:
+    """All that a command says, of a process of its own that knows the same secrets."""
+    done = subprocess.run(
+        [sys.executable, "-m", "windlass", *command],
+        cwd=stage.repo,
+        env={**stage.environment, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    return done.stdout + done.stderr
+
+
+def bundled(stage: Stage, variables: Mapping[str, str], *options: str) -> dict[str, str]:
     """All that a bundle holds, made by a process of its own that knows the same secrets."""  # B13
     path = stage.root / "bundle.zip"
     done = subprocess.run(
         [sys.executable, "-m", "windlass", "bundle", "--output", str(path), *options],
         cwd=stage.repo,
-        env={**stage.environment, **ENVIRONMENT},
+        env={**stage.environment, **variables},
         capture_output=True,
         text=True,
         check=True,
@@ -202,7 +319,8 @@ def test_nor_in_what_leaves_by_telemetry_or_notices(tmp_path: Path):  # B5 K9 K1
             "OTEL_RESOURCE_ATTRIBUTES": f"who={told}",
             "SLACK_WEBHOOK_URL": hook,
         }
-        project = Project(stage.repo, {**stage.environment, **ENVIRONMENT, **variables})
+        variables |= with_key_file(tmp_path)
+        project = Project(stage.repo, {**stage.environment, **variables})
         plan = read_plan(project, "plan.md")
         settings = Settings(
             telemetry=TelemetrySettings(prometheus="127.0.0.1:0", contents=True),
@@ -233,8 +351,7 @@ def test_nor_in_what_leaves_by_telemetry_or_notices(tmp_path: Path):  # B5 K9 K1
     assert "[redacted GITHUB_TOKEN]" in "".join(str(each) for each in receiver.documents)
     everything = {**sent, "metrics": metrics, "screen": "\n".join(said)}
     hidden = [*CANARIES, "canary21", "canary22", ENVIRONMENT["LONG_TOKEN"][:30]]
-    leaks = [(name, c) for name, text in everything.items() for c in hidden if c in text]
-    assert leaks == []
+    assert leaks(everything, hidden) == []
 
 
 @pytest.mark.parametrize("tail", [10, 30, 4000])

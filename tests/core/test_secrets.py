@@ -1,6 +1,11 @@
 """No secret is written down, and nothing else is lost."""
 
+import base64
+import hashlib
 import json
+import re
+import textwrap
+import urllib.parse
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,8 +26,15 @@ from windlass.events.model import (
     SnapshotTaken,
 )
 from windlass.plan import Plan, Task
-from windlass.secrets import KEPT, MIN_LENGTH, PLAN, Redactor, without_secrets
-from windlass.settings import SandboxSettings, Settings
+from windlass.secrets import KEPT, MIN_LENGTH, MIN_LINE, PLAN, Redactor, without_secrets
+from windlass.settings import (
+    MASK,
+    NotifySettings,
+    SandboxSettings,
+    Settings,
+    is_secret,
+    leaves,
+)
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 SECRET = "sk-ant-12345678"
@@ -35,6 +47,189 @@ BLOT = "[redacted ANTHROPIC_API_KEY]"
 )
 def test_a_secret_is_known_by_its_variables_name(name: str):  # S13
     assert Redactor({name: SECRET}).text(f"a {SECRET} b") == f"a [redacted {name}] b"
+
+
+@pytest.mark.parametrize("name", [
+    "GITHUB_PAT", "PAT", "SENTRY_DSN", "GCP_CREDENTIALS", "AWS_CREDENTIAL_BLOB", "SSH_PASSPHRASE",
+    "APP_PRIVATE_PEM", "PRIVATE", "REGISTRY_AUTH", "AUTH", "npm_config__auth", "CI_JOB_JWT",
+    "DB_PASS", "DB_PASSWD", "MYSQL_PWD", "REDIS_CREDS", "BEARER", "DEPLOY_HOOK_URL",
+])  # fmt: skip
+def test_other_names_give_a_secret_away_too(name: str):  # S13
+    assert Redactor({name: SECRET}).text(f"a {SECRET} b") == f"a [redacted {name}] b"
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("PATTERN", SECRET), ("GOPRIVATE", "github.com/windlass/*"), ("XAUTHORITY", SECRET),
+    ("OLDPWD", "/home/someone/work"), ("PWD", "/home/someone/work"), ("SPATIAL", SECRET),
+    ("GOOGLE_APPLICATION_CREDENTIALS", "/home/someone/key.json"),
+    ("SSH_AUTH_SOCK", "/run/ssh-XXXX/agent.17"), ("AUTH_URL", "https://auth.example.com/oauth"),
+    ("REGISTRY_URL", "https://registry.example.com/@scope/name"),
+    ("GIT_SSH_URL", "ssh://git@host/x"), ("POSTGRES_HOST_AUTH_METHOD", "password"),
+    ("OAUTH_FLOW", "device-code"), ("PRIVATE_MODE", "disabled"),
+])  # fmt: skip
+def test_paths_addresses_and_other_words_are_no_secrets(name: str, value: str):
+    assert Redactor({name: value}).text(f"a {value} b") == f"a {value} b"
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "HTTPS_PROXY", "ANYTHING", "SENTRY_DSN"])
+@pytest.mark.parametrize("url", [
+    "postgres://user:p%40ss%2Fword9@db.example/app", "https://p%40ss%2Fword9-0000@sentry.example/12",
+    "first=1 amqp://user:p%40ss%2Fword9@queue,redis://h/0",
+])  # fmt: skip
+def test_what_signs_in_inside_a_url_is_a_secret_whatever_it_is_called(name: str, url: str):
+    password = "p%40ss%2Fword9" if ":p%" in url else "p%40ss%2Fword9-0000"
+    redactor = Redactor({name: url})
+    blot = f"[redacted {name}]"
+    for said in (password, urllib.parse.unquote(password)):
+        assert redactor.text(f"a {said} b") == f"a {blot} b"
+    login = base64.b64encode(f"user:{urllib.parse.unquote(password)}".encode()).decode()
+    assert urllib.parse.unquote(password)[3:] not in redactor.text(f"Basic {login}")
+    assert blot in redactor.text(f"Basic {login}")
+
+
+@pytest.mark.parametrize("name", ["AUTH_PASS", "OAUTH_PASSPHRASE", "PRIVATE_PASSWORD", "PAT"])
+def test_a_word_can_be_a_password(name: str):
+    assert Redactor({name: "hunterhunter"}).text("hunterhunter") == f"[redacted {name}]"
+
+
+def test_a_short_password_is_no_secret_by_itself():
+    redactor = Redactor({"DATABASE_URL": "postgres://u:pw@h/app", "B": "x://user:@host"})
+    assert redactor.text("postgres://u:pw@h/app pw") == "[redacted DATABASE_URL] pw"
+    assert redactor.text("x://user:@host") == "x://user:@host"
+
+
+BODY = base64.b64encode(hashlib.sha512(b"a key").digest() * 8 + b"end").decode()
+PEM_LINES = ["-----BEGIN PRIVATE KEY-----", *textwrap.wrap(BODY, 64), "-----END PRIVATE KEY-----"]
+PEM = "\n".join(PEM_LINES) + "\n"
+
+
+@pytest.mark.parametrize("value", [PEM, PEM.replace("\n", "\r\n"), PEM.replace("\n", "\\n")])
+@pytest.mark.parametrize("prefix", ["", "+", "-", "    ", "  12 | ", "# ", '"', "\\n", "^M"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", " ", '",\n', "$\n"])
+def test_no_line_of_a_secret_is_left_whatever_stands_around_it(
+    value: str, prefix: str, end: str
+):  # S13
+    redactor = Redactor({"DEPLOY_KEY": value})
+    text = "".join(prefix + line + end for line in PEM_LINES)
+    cleaned = redactor.text(text)
+    assert "[redacted DEPLOY_KEY]" in cleaned
+    assert [line for line in PEM_LINES if len(line) >= MIN_LINE and line in cleaned] == []
+    # Nor any part of one that would be worth something.
+    assert re.findall(r"[A-Za-z0-9/+]{8,}", cleaned.replace("DEPLOY_KEY", "")) == ["redacted"] * (
+        cleaned.count("redacted")
+    )
+
+
+@pytest.mark.parametrize("columns", [40, 76, 1000])
+def test_a_key_whose_lines_are_broken_elsewhere_is_found(columns: int):
+    redactor = Redactor({"DEPLOY_KEY": PEM})
+    text = "\n".join(f"+{line}" for line in textwrap.wrap(BODY, columns))
+    assert not re.search(
+        r"[A-Za-z0-9/+]{9}", redactor.text(text).replace("[redacted DEPLOY_KEY]", "")
+    )
+
+
+def test_short_lines_of_a_secret_are_ordinary_words():
+    redactor = Redactor({"A_SECRET": "a line of its own\nshort line\n}"})
+    assert (
+        redactor.text("> a line of its own\n> short line") == "> [redacted A_SECRET]\n> short line"
+    )
+    assert redactor.text("a line of its own\nshort line\n}") == "[redacted A_SECRET]"
+
+
+def test_hashes_ids_and_other_keys_are_left_alone():
+    """Also where each secret is known in every disguise."""
+    secrets = {f"K{n}_KEY": hashlib.sha256(f"secret {n}".encode()).hexdigest() for n in range(50)}
+    redactor = Redactor({**secrets, "DEPLOY_KEY": PEM, "GCP_CREDENTIALS": ACCOUNT,
+                         "DATABASE_URL": "postgres://u:p%40ss%2Fword9@db.example/a"})  # fmt: skip
+    other = [hashlib.sha512(f"other {n}".encode()).digest() for n in range(300)]
+    text = "\n".join((
+        *(each.hex() for each in other), *(each.hex(":") for each in other),
+        *(base64.b64encode(each).decode() for each in other),
+        *(json.dumps({"id": each.hex()[:40], "path": f"src/{n}/a%20b.py"})
+          for n, each in enumerate(other)),
+        "## Task 1.2: Rotate the key of db.example for user, see https://db.example/app?x=1&y=2",
+        "def password(user: str) -> str: return os.environ['DATABASE_URL']  # postgres://",
+    ))  # fmt: skip
+    assert redactor.text(text) == text
+    stream = redactor.stream()
+    assert stream.feed(text.encode()) + stream.end() == text.encode()
+
+
+ACCOUNT = json.dumps(
+    {
+        "type": "service_account",
+        "private_key_id": "0123456789abcdef",
+        "private_key": PEM,
+        "token_uri": "https://oauth2.example.com/token",
+        "keys": [{"client_secret": "inner-secret-1"}, 7],
+    }
+)
+
+
+def test_a_secret_inside_json_has_a_name_of_its_own():
+    redactor = Redactor({"GCP_CREDENTIALS": ACCOUNT})
+    for said in ("0123456789abcdef", "inner-secret-1", PEM.strip(), PEM_LINES[3]):
+        assert redactor.text(f"({said})") == "([redacted GCP_CREDENTIALS])"
+    kept = "https://oauth2.example.com/token service_account"
+    assert redactor.text(kept) == kept
+
+
+@pytest.mark.parametrize("value", [
+    "host=h user=u password=hunter2hunter dbname=x", "Server=h;Password=hunter2hunter;Encrypt=on",
+    "[default]\naws_secret_access_key = hunter2hunter\nregion = eu", '{"password": "hunter2hunter"',
+    "postgres://h/db?user=u&password=hunter2hunter", "export DB_PASSWORD='hunter2hunter'\n",
+])  # fmt: skip
+def test_a_password_among_other_settings_is_found_by_itself(value: str):
+    assert Redactor({"APP_SECRET": value}).text("it is hunter2hunter.") == (
+        "it is [redacted APP_SECRET]."
+    )
+
+
+@pytest.mark.parametrize("form", [
+    "it'\"'\"'s a secret", "it'\\''s a secret", "it\\'s\\ a\\ secret", "it%27s+a+secret",
+    "it%27s%20a%20secret", "it&#x27;s a secret", "it\\u0027s a secret",
+])  # fmt: skip
+def test_a_secret_is_found_as_shells_and_forms_write_it(form: str):
+    assert Redactor({"A_KEY": "it's a secret"}).text(f"<{form}>") == "<[redacted A_KEY]>"
+
+
+def test_a_value_can_be_a_secret_whatever_it_is_called():
+    redactor = Redactor({"A_KEY": SECRET}, [("notify.webhook", SECRET), ("x", "short")])
+    assert redactor.text(f"{SECRET} short") == "[redacted notify.webhook] short"
+
+
+def test_settings_that_are_marked_as_secret_are_masked_by_every_redactor():  # S13 B13
+    hook = "https://hooks.example/services/T00/B00/xyz"
+    told = Settings(notify=NotifySettings(webhook=hook, command=("curl", hook)))
+    for redactor in (Redactor({}), REDACTOR):
+        notify = redactor.event(told).notify
+        assert (notify.webhook, notify.command) == (MASK, (MASK,))
+        assert redactor.event(Settings()) == Settings()
+
+
+def test_every_setting_has_a_place_and_those_that_are_secret_a_mark():
+    keys = dict(leaves(Settings))
+    assert {"agents", "agent.timeout", "notify.about"} <= keys.keys()
+    assert [key for key, kind in keys.items() if is_secret(kind)] == [
+        "notify.webhook", "notify.command"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 5000])
+def test_a_stream_covers_what_is_longer_than_it_holds(size: int):
+    redactor = Redactor({"DEPLOY_KEY": PEM * 9, "FLAT_KEY": "x" * 600, "A_KEY": SECRET})
+    text = f"begin {SECRET} " + PEM * 9 + "middle " + "x" * 5000 + "y " + "\\" * 9000 + SECRET
+    text += "".join(f"+{line}\n" for line in PEM_LINES * 9) + f"ünd {SECRET} end"
+    data = text.encode()
+    stream = redactor.stream()
+    pieces = [stream.feed(data[at : at + size]) for at in range(0, len(data), size)]
+    cleaned = b"".join((*pieces, stream.end())).decode()
+    assert not re.search(r"[A-Za-z0-9/+]{9}|xx", cleaned.replace("redacted", ""))
+    assert cleaned.startswith("begin [redacted A_KEY] [redacted DEPLOY_KEY]")
+    assert "\\" * 8990 in cleaned
+    assert cleaned.endswith("\nünd [redacted A_KEY] end")
+    assert cleaned.count("[redacted FLAT_KEY]") == 1
 
 
 @pytest.mark.parametrize("name", ["HOME", "PATH", "GIT_AUTHOR_NAME", "PASSWD"])
@@ -143,6 +338,7 @@ def test_settings_are_redacted_and_the_plan_is_not():
 
 @given(events())
 def test_a_fact_without_secrets_is_the_same_object(event: Event):
+    event = Redactor({}).event(event)  # a setting that is marked as secret is one
     assert Redactor({}).event(event) is event
     assert Redactor({"A_KEY": "no text holds this one"}).event(event) is event
 
@@ -252,3 +448,10 @@ def test_a_stream_without_secrets_holds_nothing_back():
 def test_a_program_that_needs_no_key_sees_none():
     kept = {"HOME": "/h", "GIT_CONFIG_KEY_0": "core.autocrlf"}
     assert without_secrets({**kept, "API_KEY": "12345678", "my_password": "x"}) == kept
+    # What it needs to reach anything it still has, though it may hold a password.
+    kept |= {"SSH_AUTH_SOCK": "/run/agent.1", "https_proxy": "http://user:password@proxy:3128"}
+    kept |= {"APPRISE_URLS": "discord://id/token"}
+    assert without_secrets({**kept, "GITHUB_PAT": "y"}) == kept
+    assert Redactor(kept).text("discord://id/token user:password") == (
+        "[redacted APPRISE_URLS] [redacted https_proxy]"
+    )

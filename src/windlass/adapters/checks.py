@@ -75,7 +75,12 @@ class CommandChecks:
             for command in syntax.parsers_for(files):
                 timeout = min(self._timeout, syntax.TIMEOUT)
                 done = await processes.run(
-                    self._sandbox, box, command, timeout=timeout, tail=syntax.TAIL
+                    self._sandbox,
+                    box,
+                    command,
+                    timeout=timeout,
+                    tail=syntax.TAIL,
+                    redactor=self._redactor,
                 )
                 if done.started:  # else there is no such parser here
                     said += syntax.told(done.output)

@@ -31,6 +31,7 @@ from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store
 from windlass.adapters.sandbox import Box, Sandbox
 from windlass.errors import SetupFailed
+from windlass.secrets import Redactor
 from windlass.settings import WorkspaceSettings
 
 TIMEOUT = 1800
@@ -51,8 +52,14 @@ class Furnisher:
     """Runs setup, or brings what it made before; brings kept folders."""
 
     def __init__(
-        self, store: Store, refs: Refs, sandbox: Sandbox, settings: WorkspaceSettings
+        self,
+        store: Store,
+        refs: Refs,
+        sandbox: Sandbox,
+        settings: WorkspaceSettings,
+        redactor: Redactor | None = None,
     ) -> None:
+        self._redactor = redactor
         self._store = store
         self._tip = refs.tip
         self._sandbox = sandbox
@@ -163,7 +170,12 @@ class Furnisher:
         box = Box(checkout=checkout, network=True, reach=reach, role="setup")
         for command in self._settings.setup:
             done = await processes.run(
-                self._sandbox, box, ("/bin/sh", "-c", command), timeout=TIMEOUT, tail=_TAIL
+                self._sandbox,
+                box,
+                ("/bin/sh", "-c", command),
+                timeout=TIMEOUT,
+                tail=_TAIL,
+                redactor=self._redactor,
             )
             if done.exit_code != 0:
                 said = done.output.strip().splitlines()

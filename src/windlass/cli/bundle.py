@@ -20,6 +20,7 @@ from windlass.cli.finding import plan_id_of
 from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project, machine
 from windlass.cli.wiring.bundling import Found, found, keep, people, tail
+from windlass.cli.wiring.redacting import redactor_for
 from windlass.cli.wiring.reporting import refuse_without_folder
 from windlass.errors import BadInput, WindlassError
 from windlass.secrets import Redactor
@@ -77,7 +78,8 @@ def command(plan: str | None, output: Path | None, with_texts: bool, repo: Path)
             raise
         click.echo(f"Note: {error.message}; packed without a repository", err=True)
         project = None
-    scrub = _Scrub(Redactor(environment), people(project, environment), with_texts)
+    redactor = project.redactor if project else redactor_for(repo.resolve(), environment)
+    scrub = _Scrub(redactor, people(project, environment), with_texts)
     files, notes = _files(project, plan, repo.resolve(), environment, scrub)
     path = output or (project.home if project else Path.cwd()) / f"{FOLDER}.zip"
     _refuse_to_replace(path)

@@ -6,6 +6,7 @@ branch does, is worth a word and no more.
 
 from collections.abc import Iterator
 
+from windlass.cli.config import lost_secrets, variable
 from windlass.cli.wiring import Project
 from windlass.plan import Plan
 from windlass.settings import Settings
@@ -25,6 +26,11 @@ def differences(
         yield f"the base {branch!r} is gone; the run goes on from its own"
     for line in edit_lines(before, plan):
         yield f"plan: {line}"
+    for key in lost_secrets(before.settings, settings):
+        yield (
+            f"{key} was set when the run began and is not set now, so it is not used; no secret is"
+            f" recorded: set {variable(key)} again"
+        )
     recorded = project.redactor.event(settings)
     for name in Settings.__struct_fields__:
         then, now = getattr(before.settings, name), getattr(recorded, name)

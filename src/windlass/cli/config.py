@@ -8,17 +8,21 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 
 from windlass.errors import ConfigError
-from windlass.settings import Settings
+from windlass.settings import Settings, is_secret, leaves, mask
 
 FILE = "windlass.toml"
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_TELLING = re.compile(r"[0-9]")
+"""What a key has, and hardly any option or placeholder."""
 _OPTIONS = {
     "telemetry.prometheus": "option --metrics-port",
     "notify.desktop": "option --notify",
@@ -48,7 +52,7 @@ def configure(
     """The settings for a run here; `options` are dotted keys from the command line."""
     source, text, told = _file(root)
     sources = {key: source for key, _ in _flattened(told)}
-    for key, kind in _leaves(Settings):
+    for key, kind in leaves(Settings):
         name = variable(key)
         if name in environment:
             _set(told, key, _from_text(environment[name], kind))
@@ -61,13 +65,50 @@ def configure(
     values = tuple(
         Value(
             key=key,
-            value=_get(settings, key),
+            value=_shown(key, kind, _get(settings, key), sources),
             source=sources.get(key, "default"),
             bounds=_bounds(kind),
         )
-        for key, kind in _leaves(Settings)
+        for key, kind in leaves(Settings)
     )
     return Configuration(settings=settings, values=values)
+
+
+def secret_values(root: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is set for keys that are secret, wherever it is set; each with a name for it.
+
+    Nothing is refused here: what no run could use may still be a secret.
+    """
+    told: dict[str, Any] = {}
+    with suppress(ConfigError):
+        _, _, told = _file(root)
+    written = dict(_flattened(told))
+    for key in (key for key, kind in leaves(Settings) if is_secret(kind)):
+        set_by = variable(key)
+        for name, value in ((key, written.get(key)), (set_by, environment.get(set_by))):
+            words = value.splitlines() if isinstance(value, str) else value
+            if not isinstance(words, list):
+                continue
+            text = "\n".join(str(word) for word in words)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            if _NAME.fullmatch(text):  # which gives what it names
+                yield text, environment.get(text, "")
+            else:
+                yield name, text
+                yield from ((name, word) for word in text.split("\n")[1:] if _TELLING.search(word))
+
+
+def lost_secrets(before: Settings, now: Settings) -> list[str]:
+    """Keys that are secret and were set for a run, and are not set any more."""
+    keys = [key for key, kind in leaves(Settings) if is_secret(kind)]
+    return [key for key in keys if _get(before, key) and not _get(now, key)]
+
+
+def _shown(key: str, kind: Any, value: Any, sources: Mapping[str, str]) -> Any:
+    """A value as anybody may see it; one that is a secret is only said to be there."""
+    if not is_secret(kind):
+        return value
+    name = variable(key) if sources.get(key) == variable(key) else key
+    return mask(value, f"[redacted {name}]")
 
 
 def variable(key: str) -> str:
@@ -165,14 +206,6 @@ def _line_of(text: str, key: str) -> int:
     return lines.get(key, 0)
 
 
-def _leaves(kind: type[Struct], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        if isinstance(hint, type) and issubclass(hint, Struct):
-            yield from _leaves(hint, f"{prefix}{name}.")
-        else:
-            yield prefix + name, hint
-
-
 def _flattened(told: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in told.items():
         if isinstance(value, dict):
@@ -200,7 +233,8 @@ def _get(settings: Settings, key: str) -> Any:
 
 def _from_text(text: str, kind: Any) -> Any:
     """A variable's text as the setting's type; a list has one item a line."""
-    if get_origin(kind) is tuple:
+    plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if get_origin(plain) is tuple:
         return [line for line in text.splitlines() if line.strip()]
     try:
         return msgspec.convert(text, kind, strict=False)

@@ -16,6 +16,7 @@ from windlass.cli.config import Configuration, Value, configure
 from windlass.cli.init import INSTALL_WALLS
 from windlass.cli.options import json_option, repo_option
 from windlass.cli.wiring import Outside, Project, machine
+from windlass.cli.wiring.redacting import redactor_for
 from windlass.cli.wiring.refusing import (
     refuse_command_in_file,
     refuse_without_credentials,
@@ -68,7 +69,7 @@ def command(as_json: bool, repo: Path) -> int:  # noqa: FBT001
     environment = dict(os.environ)
     diagnosis = diagnose(repo.resolve(), environment)
     # A setting may quote what a variable keeps secret.
-    redact = Redactor(environment).text
+    redact = redactor_for(repo.resolve(), environment).text
     lines = told(diagnosis, width=room(), redact=redact)
     click.echo(redact(_machine_readable(diagnosis)) if as_json else "\n".join(lines))
     return 0 if diagnosis.usable else 2
@@ -86,6 +87,7 @@ def diagnose(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
         configuration = configure(project.root if project else directory, environment, {})
     except WindlassError as error:
         troubles.append(_bad("settings", "file", error))
+    redactor = project.redactor if project else redactor_for(directory, environment)
     settings = configuration.settings
     findings = [*_machine(environment, project, settings), *troubles]
     if project is not None:
@@ -101,15 +103,15 @@ def diagnose(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
         schema=1,
         usable=all(finding.level != "bad" for finding in findings),
         findings=tuple(findings),
-        settings=tuple(_without_secrets(value, environment) for value in configuration.values),
+        settings=tuple(_without_secrets(value, redactor) for value in configuration.values),
     )
 
 
-def _without_secrets(value: Value, environment: Mapping[str, str]) -> Value:
+def _without_secrets(value: Value, redactor: Redactor) -> Value:
     """A setting as it may be shown: what doctor prints is pasted into bug reports."""
     if not isinstance(value.value, str):
         return value
-    return replace(value, value=Redactor(environment).text(value.value))
+    return replace(value, value=redactor.text(value.value))
 
 
 def _machine(

@@ -16,6 +16,7 @@ from windlass.runner.surroundings import Ports
 from windlass.scheduler.evidence import doubted_checks
 from windlass.scheduler.gate import unnamed
 from windlass.scheduler.reviews import combined, settles
+from windlass.secrets import redacted
 from windlass.state import RunState
 from windlass.state.quota import coach_model, player_model
 from windlass.state.work import base_of_work
@@ -52,7 +53,7 @@ class Agents:
             model=player_model(state, intent.task),
             answer=PlayerAnswer,
         )
-        report = await self._ports.agent.work(brief, workspace, self._watch(brief))
+        report = await self._worked(brief, workspace)
         if report.failure is None and not await repository.stands(intent.task, intent.start):
             report = replace(report, failure=e.Failure.ENVIRONMENT, message=_TAKEN_AWAY)
         if report.failure is not None:
@@ -121,7 +122,7 @@ class Agents:
                 model=coach_model(state),
                 answer=Review,
             )
-            report = await self._ports.agent.work(brief, place, self._watch(brief))
+            report = await self._worked(brief, place)
             usage += report.usage
             review = _verdict(report)
             if review is None:
@@ -143,6 +144,11 @@ class Agents:
             await repository.keep(intent.task, intent.n, "tip", intent.commit)
         text = msgspec.json.encode(verdict).decode()
         await repository.keep(intent.task, intent.n, f"verdict-{intent.k}", text)
+
+    async def _worked(self, brief: Brief, place: PurePath) -> Report:
+        """What came of it, without secrets: from here it goes to the journal and into git."""
+        report = await self._ports.agent.work(brief, place, self._watch(brief))
+        return redacted(report, self._ports.redact)
 
     def _watch(self, brief: Brief) -> Watch:
         """Say whose chatter it is: who looks on may read it when the next agent is at work."""

@@ -86,7 +86,7 @@ class Effects:
     async def _save(self, intent: e.SnapshotStarted, state: RunState) -> e.Event:
         attempt = state.tasks[intent.task].last
         parents = (attempt.start,) if attempt.onto is None else (attempt.start, attempt.onto)
-        author = _authorship(state, intent.task)
+        author = self._authorship(state, intent.task)
         made = await self._ports.repository.snapshot(author, intent.kind, parents)
         now = self._ports.clock.now()
         if isinstance(made, Refused):
@@ -122,7 +122,7 @@ class Effects:
         return e.TimerFired(at=self._ports.clock.now(), task=intent.task)
 
     async def _merge(self, intent: e.MergeStarted, state: RunState) -> e.Event:
-        author = _authorship(state, intent.task)
+        author = self._authorship(state, intent.task)
         made = await self._ports.repository.merge(
             author, intent.candidate, intent.commit, intent.onto
         )
@@ -159,6 +159,17 @@ class Effects:
             for task in moved
         )
 
+    def _authorship(self, state: RunState, task_id: str) -> Authorship:
+        attempt = state.tasks[task_id].last
+        return Authorship(
+            task=task_id,
+            # It becomes the message of a commit, which others may fetch.
+            title=self._ports.redact(state.specs[task_id].title),
+            n=attempt.n,
+            turn=attempt.turn,
+            by_person=attempt.by is not None,
+        )
+
     async def _release(self, merged: e.TaskMerged | e.MergeStands, _state: RunState) -> None:
         await self._ports.repository.release(merged.task)
 
@@ -190,15 +201,4 @@ async def lend(repository: Repository, taken: e.TaskTaken, task: TaskState) -> N
     await repository.set_aside(taken.task, task.begun_after)
     await repository.prepare(
         taken.task, taken.n, taken.start, taken.onto, turn=taken.turn, by_person=True
-    )
-
-
-def _authorship(state: RunState, task_id: str) -> Authorship:
-    attempt = state.tasks[task_id].last
-    return Authorship(
-        task=task_id,
-        title=state.specs[task_id].title,
-        n=attempt.n,
-        turn=attempt.turn,
-        by_person=attempt.by is not None,
     )

@@ -32,7 +32,7 @@ class Landings:
         )
 
     async def _merge(self, intent: e.BaseMergeStarted, state: RunState) -> e.Event:
-        author = Authorship(task="", title=state.plan.title, n=0, turn=0)
+        author = Authorship(task="", title=self._ports.redact(state.plan.title), n=0, turn=0)
         made = await self._ports.repository.merge(author, intent.candidate, intent.tip, intent.base)
         now = self._ports.clock.now()
         if isinstance(made, Conflict):

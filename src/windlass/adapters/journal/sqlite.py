@@ -78,6 +78,7 @@ class _Mark(NamedTuple):
 
 
 _BEGINNING = _Mark(0, codec.GENESIS)
+_MASKING = Redactor({})
 
 
 class SqliteJournal:
@@ -209,7 +210,8 @@ class SqliteJournal:
         if codec.chain(mark.hash, payload) != digest:
             raise _damaged(self._path, seq, "the entry is not what its hash says")
         try:
-            return codec.decode(payload), _Mark(seq, digest)
+            # An older Windlass recorded settings that are secret: from here on they are masked.
+            return _MASKING.event(codec.decode(payload)), _Mark(seq, digest)
         except JournalTooNew:
             raise
         except JournalError as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from windlass.adapters.leftovers import MARKER, mark
 from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.model import Box, Entry
-from windlass.secrets import MARKS
+from windlass.secrets import gives_away
 from windlass.settings import Level
 
 CERTIFICATES = (
@@ -157,4 +157,4 @@ def _roots(home: Path) -> dict[str, str]:
 
 def _is_harmless(name: str) -> bool:
     known = name in HARMLESS or name.startswith(HARMLESS_FAMILIES)
-    return known and not any(sign in name.upper() for sign in MARKS)
+    return known and not gives_away(name)

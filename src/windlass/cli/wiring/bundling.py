@@ -15,6 +15,7 @@ from windlass.adapters.journal.salvage import salvage
 from windlass.cli.wiring.project import Project
 from windlass.cli.wiring.reporting import write_named
 from windlass.errors import JournalError, WindlassError
+from windlass.settings import Settings, is_secret, leaves, mask
 
 MOST = 256 * 1024
 """Of what agents said, and of a check's log, no more than this: its end."""
@@ -96,7 +97,19 @@ def _decoded(payload: bytes) -> Any:
         record = msgspec.json.decode(payload, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError):
         return {"type": "unreadable", "length": len(payload)}
-    return record.get("event", record)
+    return _masked(record.get("event", record))
+
+
+def _masked(fact: Any) -> Any:
+    """A fact without the settings that are secret: an older Windlass recorded them."""
+    for key in (key for key, kind in leaves(Settings) if is_secret(kind)):
+        place: Any = fact
+        *sections, name = ("settings", *key.split("."))
+        for section in sections:
+            place = place.get(section) if isinstance(place, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if isinstance(place, dict) and name in place:
+            place[name] = mask(place[name])
+    return fact
 
 
 def _json(path: Path) -> Any:

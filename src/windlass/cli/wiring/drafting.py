@@ -22,6 +22,7 @@ from windlass.errors import BadInput
 from windlass.events import model as e
 from windlass.ports import Brief, Report
 from windlass.runner.drafts import draft_prompt
+from windlass.secrets import redacted
 from windlass.state import RunState, apply
 from windlass.state.budget import used_up
 from windlass.state.quota import coach_model
@@ -103,4 +104,4 @@ async def _asked(project: Project, state: RunState, account: _Account) -> Report
     if not is_metered(credentials) and report.usage != e.Usage():
         told = account.reserve(brief.task, ROLE, brief.model, 0.0)
         account.settle(told or "", report.usage)
-    return report
+    return redacted(report, redact)

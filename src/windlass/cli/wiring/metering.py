@@ -34,12 +34,16 @@ class Spender(Protocol):
 class Books:
     """Where the meter writes: the run's own record, once there is a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, redact: Callable[[str], str] = str) -> None:
         self.runner: Spender | None = None
+        self._redact = redact
 
     def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
         """Let a request go, or not."""
-        return self.runner.reserve(task, role, model, usd) if self.runner is not None else None
+        if self.runner is None:
+            return None
+        # An agent can name any model in a request of its own, and the journal keeps such names.
+        return self.runner.reserve(task, role, self._redact(model), usd)
 
     def settle(self, reservation: str, usage: Usage) -> None:
         """Record what it came to."""
@@ -69,7 +73,7 @@ async def employed(
     redact: Callable[[str], str],
 ) -> AsyncGenerator[tuple[Agent, Books]]:
     """The agent for a run, and the books that its meter writes to; one that is given needs none."""
-    books = Books()
+    books = Books(redact)
     if given is not None:
         if isinstance(given, OwnMeter):
             given.books = books

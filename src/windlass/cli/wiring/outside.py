@@ -227,7 +227,7 @@ def _senders(settings: NotifySettings, project: Project, say: Say) -> dict[str, 
         where, send = notices.webhook(url, project.environment)
         ways[f"the webhook at {where}"] = send
     if settings.command:
-        ways[f"the program {settings.command[0]}"] = notices.command(settings.command, bare)
+        ways["the program of notify.command"] = notices.command(settings.command, bare)
     return ways
 
 

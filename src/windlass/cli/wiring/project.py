@@ -35,12 +35,12 @@ from windlass.adapters.sandbox.plain import Plain
 from windlass.adapters.sandbox.seatbelt import Seatbelt
 from windlass.adapters.sandbox.ways_out import WaysOut
 from windlass.cli.wiring.journals import is_there, plans_with_journals
+from windlass.cli.wiring.redacting import redactor_for
 from windlass.dialects import CONTINUE_HERE, continue_here_path, writes
 from windlass.errors import ConfigError, WindlassError
 from windlass.events import model as e
 from windlass.hosts import BadHost
 from windlass.ports import Activity, Changes, Journal, Message
-from windlass.secrets import Redactor
 from windlass.settings import WALLED, Level, Settings
 from windlass.state import RunState, fold
 from windlass.views.progress import Progress
@@ -69,8 +69,8 @@ class Project:
         self.environment = environment
         self.user_git = inspect.UserGit(directory, environment)
         self.origin: Origin = inspect.locate(self.user_git)
-        self.redactor = Redactor(environment)
         self.root = self.origin.root
+        self.redactor = redactor_for(self.root, environment)
         self.home = self.root / ".windlass"
         self._looks: dict[str, _Look] = {}
         # The same plan may run in two clones of one repository; each ends only its own leftovers.
@@ -133,7 +133,9 @@ class Project:
 
     def send(self, plan_id: str, message: Message) -> Path:
         """Tell a live run something; the file is there until the run has heard it."""
-        return send(self.folders(plan_id).inbox, replace(message, at=SystemClock().now()))
+        text = self.redactor.text(message.text)
+        now = SystemClock().now()
+        return send(self.folders(plan_id).inbox, replace(message, text=text, at=now))
 
     def lent(self, plan_id: str, run: str, task: str, n: int) -> Path | None:
         """The workspace of a task's n-th start, once it is ready to be worked in."""

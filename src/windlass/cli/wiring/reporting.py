@@ -10,6 +10,7 @@ from windlass.adapters.files import make_folder, write_durably
 from windlass.cli.wiring.project import Project
 from windlass.errors import BadInput
 from windlass.ports import Changes
+from windlass.secrets import redacted
 from windlass.state import RunState
 from windlass.views.report import Report, compared, report_of
 
@@ -34,7 +35,8 @@ def gathered(project: Project, plan_id: str) -> Report:
         changes=_changes(project, state),
     )
     assert told is not None  # noqa: S101  there is a state, so there is a run
-    return told
+    # A page to hand on: what was recorded before something was known to be a secret is not in it.
+    return redacted(told, project.redactor.text)
 
 
 def put(project: Project, path: Path, text: str, *, own: bool) -> None:

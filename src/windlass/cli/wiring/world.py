@@ -75,7 +75,9 @@ class World:
         self._store = Store(replace(project.origin, identity=identity), self._folders)
         self._mark = f"{project.mark}/{plan_id}"
         self.sandbox = project.sandbox(settings, f"{self._mark}/{run}")
-        self._furnisher = Furnisher(self._store, self.refs, self.sandbox, settings.workspace)
+        self._furnisher = Furnisher(
+            self._store, self.refs, self.sandbox, settings.workspace, project.redactor
+        )
         self._repository = GitRepository(
             self._store,
             self.refs,
@@ -140,8 +142,7 @@ class World:
             self._told.heed(entry.event, state)
 
         def watcher(activity: Activity) -> None:
-            redact = self._project.redactor.text
-            cleaned = replace(activity, text=redact(activity.text), whole=redact(activity.whole))
+            cleaned = self._project.redactor.event(activity)
             chatter.write(cleaned)
             watch(cleaned)
 

@@ -12,9 +12,18 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from windlass.errors import JournalConflict, JournalError
-from windlass.events.model import Event, HelpNeeded, PlayerStarted, RunEnd, RunEnded, TimerFired
+from windlass.events.model import (
+    Event,
+    HelpNeeded,
+    PlayerStarted,
+    RunEnd,
+    RunEnded,
+    RunResumed,
+    TimerFired,
+)
 from windlass.ports import Journal
 from windlass.secrets import Redactor
+from windlass.settings import MASK, NotifySettings, Settings
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
 SECRET = "open-sesame-1001"
@@ -118,6 +127,17 @@ class JournalContract:
         returned = journal.append([asked], expected=0)
         assert [entry.event for entry in returned] == [stored]
         assert tuple(self.reopen(journal).read()) == returned
+
+    def test_settings_that_are_secret_are_masked_at_the_door(self) -> None:
+        """What is marked as secret is only said to be set, whatever the redactor knows."""
+        journal = self.make()
+        told = Settings(notify=NotifySettings(webhook="MY_HOOK", command=("curl", "{text}")))
+        event = RunResumed(at=NOON, settings=told, sandbox="bwrap")
+        (entry,) = journal.append([event], expected=0)
+        assert isinstance(entry.event, RunResumed)
+        notify = entry.event.settings.notify
+        assert (notify.webhook, notify.command) == (MASK, (MASK,))
+        assert tuple(self.reopen(journal).read()) == (entry,)
 
 
 def timer(task: str) -> Event:
