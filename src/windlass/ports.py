@@ -305,6 +305,8 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     run: str = ""
     """Which run it was said to; empty where it is for whoever hauls the plan at that moment."""
+    meaning: str = ""
+    """The digest of the task's text that the person saw; empty where any text is meant."""
     at: datetime | None = None
     """When it was said, where that is known."""
 

@@ -17,6 +17,7 @@ from windlass.ports import Brief, Message, Report, Watch
 from windlass.scheduler.people import spoken
 from windlass.settings import E2ESettings, PolicySettings, Settings
 from windlass.state import Phase
+from windlass.state.transitions import UNDER_WAY
 from windlass.testing.agents import approval
 from windlass.testing.memory import Files, MemoryAgent, MemoryChecks, MemoryInbox
 from windlass.views.edits import edit_lines, edited
@@ -230,9 +231,26 @@ class Anything:
         """What people say while nothing runs, as `windlass retry` and its like record it."""
         for _ in range(self.dice.randint(0, 3)):
             world = self.world
-            facts = spoken(some_word(self.dice), world.state, world.clock.now())
-            if facts:
-                world.journal.append(facts, expected=len(world.events))
+            self.said(*spoken(some_word(self.dice), world.state, world.clock.now()))
+        self.about_stale()
+
+    def said(self, *facts: e.Event) -> None:
+        if facts:
+            self.world.journal.append(facts, expected=len(self.world.events))
+
+    def about_stale(self) -> None:
+        """The plan is edited at rest, as `windlass approve` finds it; what is stale is cured."""
+        world, dice = self.world, self.dice
+        at_rest = world.state.ended is not None and not world.state.given_up
+        if at_rest and not any(task.phase in UNDER_WAY for task in world.state.live):
+            plan = some_plan(dice) if dice.random() < 0.1 else None
+            if plan is not None and edited(world.state, plan):
+                self.said(e.PlanRevised(at=world.clock.now(), plan=plan))
+        for id_ in world.state.stale:
+            word = dice.choice(("approve", "approve", "retry", ""))
+            if word:
+                message = Message(command=word, task=id_)
+                self.said(*spoken(message, world.state, world.clock.now()))
 
     def by_hand(self) -> None:
         """Whoever took a task works on it, or not; the user has a branch of their own."""

@@ -8,7 +8,7 @@ from windlass.scheduler import evidence, gate, turns
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunState, apply, demands
 from windlass.state.remains import Kept, Made, Remains
-from windlass.state.transitions import TASK_TRANSITIONS
+from windlass.state.transitions import IN_TIP, TASK_TRANSITIONS
 
 _NOT_KNOWN = "It is not known any more, for the journal was lost."
 _CHECKS = (
@@ -114,7 +114,7 @@ class Telling:
         match fact:
             case e.Answered() | e.CheckpointPassed():
                 self._asked(id_)
-            case e.TaskReopened() if self.state.tasks[id_].phase is not Phase.MERGED:
+            case e.TaskReopened() if self.state.tasks[id_].phase not in IN_TIP:
                 self._given_up(id_)
             case e.MergeStands() if self.state.tasks[id_].phase is Phase.PLAYING:
                 self._left_nothing(id_, finished=True)
@@ -190,8 +190,9 @@ class Telling:
         """How the attempt before this one ended."""
         task = self.state.tasks[id_]
         at = self._time(following.start)
-        if task.phase is Phase.MERGED:
-            self.tell(e.TaskReopened(at=at, task=id_, by=_BY, may_stand=True))
+        if task.phase in IN_TIP:
+            stands = task.phase is Phase.MERGED
+            self.tell(e.TaskReopened(at=at, task=id_, by=_BY, may_stand=stands))
             return
         if not task.attempts or task.phase is Phase.PENDING:
             return

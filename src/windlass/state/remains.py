@@ -20,6 +20,7 @@ from windlass.state.model import RunState
 TOLD = (
     e.PlanRevised,
     e.TaskAdopted,
+    e.TaskAccepted,
     e.CheckpointPassed,
     e.Answered,
     e.TaskReopened,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
-from windlass.state.model import Attempt, Coaching, RunState, TaskState, Wait
+from windlass.state.model import Acceptance, Attempt, Coaching, RunState, TaskState, Wait
 from windlass.state.transitions import HELPLESS, REVISED, TASK_TRANSITIONS, WITH_AGENT, Phase
 
 _COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
@@ -124,6 +124,8 @@ def _said_changes(
         case e.Answered():
             told = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
             return {"answers": (*task.answers, told), "failures": {}, **_helped(task)}
+        case e.TaskAccepted():
+            return {"accepted": Acceptance(by=event.by, at=event.at, spec=event.spec)}
         case e.CheckpointPassed():
             return {"question": None, "released": True}
         case e.TaskReopened():
@@ -182,6 +184,7 @@ def _later_changes(  # noqa: C901  one arm a fact
                 "merged_at": event.at,
                 "merged_as": task.moving_as or state.specs[event.task],
                 "moving_as": None,
+                "accepted": None,
             }
         case _:
             return {}
