@@ -17,7 +17,6 @@ from windlass.ports import Brief, Message, Report, Watch
 from windlass.scheduler.people import spoken
 from windlass.settings import E2ESettings, PolicySettings, Settings
 from windlass.state import Phase
-from windlass.state.transitions import UNDER_WAY
 from windlass.testing.agents import approval
 from windlass.testing.memory import Files, MemoryAgent, MemoryChecks, MemoryInbox
 from windlass.views.edits import edit_lines, edited
@@ -241,11 +240,13 @@ class Anything:
     def about_stale(self) -> None:
         """The plan is edited at rest, as `windlass approve` finds it; what is stale is cured."""
         world, dice = self.world, self.dice
-        at_rest = world.state.ended is not None and not world.state.given_up
-        if at_rest and not any(task.phase in UNDER_WAY for task in world.state.live):
-            plan = some_plan(dice) if dice.random() < 0.1 else None
-            if plan is not None and edited(world.state, plan):
-                self.said(e.PlanRevised(at=world.clock.now(), plan=plan))
+        plan = some_plan(dice) if dice.random() < 0.1 else None
+        if plan is not None and not world.state.given_up and edited(world.state, plan):
+            at = world.clock.now()
+            edit = e.PlanRevised(at=at, plan=plan)
+            rest = e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason="for windlass approve")
+            over = world.first(world.state, world.state.settings)
+            self.said(*((edit,) if is_finished(world.state) else (over, edit, rest)))
         for id_ in world.state.stale:
             word = dice.choice(("approve", "approve", "retry", ""))
             if word:

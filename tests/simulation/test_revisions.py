@@ -12,7 +12,7 @@ from windlass.settings import E2ESettings, Settings
 from windlass.state import Phase, RunPhase
 from windlass.state.transitions import REVISED, UNDER_WAY
 from windlass.testing.memory import MemoryInbox
-from windlass.views.closing import closing, why_stale
+from windlass.views.closing import closing
 from windlass.views.cost import run_cost
 from windlass.views.edits import edit_lines
 from windlass.views.lines import Line

@@ -24,6 +24,9 @@ _NOTHING_CHANGED = (
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Every step of a turn that is due, over all tasks."""
+    if edited := [id_ for id_ in state.index.scenarios if state.is_stale(id_)]:
+        # Nothing is merged for a scenario. Where its text has changed, it is tried again.
+        return tuple(e.TaskReopened(at=at, task=id_, by=_EDITED) for id_ in edited)
     scenarios = (state.tasks[id_] for id_ in state.index.scenarios if id_ in state.index.free)
     due = (_step(state, task, at) for task in (*state.live, *scenarios))
     return tuple(_within_slots(state, (event for event in due if event is not None)))
@@ -62,9 +65,6 @@ def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
             return reviews.step(state, task, at)
         case Phase.RETURNED:
             return _give_up(state, task, at)
-        case Phase.STALE if state.specs[task.id].scenario:
-            # Nothing is merged for a scenario: as the text changes, it is tried again.
-            return e.TaskReopened(at=at, task=task.id, by=_EDITED)
         case _:
             return None
 

@@ -58,9 +58,7 @@ def _woken(state: RunState, tasks: Mapping[str, TaskState]) -> RunState:
         return state
     stale = [task.id for task in tasks.values() if task.phase is Phase.STALE]
     if stale:
-        return replace(
-            state, ended=RunEnd.NEEDS_HUMAN, reason=staleness.why(stale), reopening=None
-        )
+        return replace(state, ended=RunEnd.NEEDS_HUMAN, reason=staleness.why(stale), reopening=None)
     if state.ended is RunEnd.COMPLETED or state.reopening is not None or state.stale:
         return replace(state, ended=RunEnd.STOPPED, reason=_EDITED, reopening=None)
     return state

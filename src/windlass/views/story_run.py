@@ -3,6 +3,7 @@
 from windlass.events import model as e
 from windlass.state import RunState
 from windlass.views.lines import Line, flaky, not_passed, quoted, tally, unchecked
+from windlass.views.stale_tasks import WHY
 from windlass.views.tree import position, verified
 from windlass.views.words import one_line, plural
 
@@ -35,7 +36,9 @@ def _of_course(event: e.RunEvent, state: RunState) -> Line | None:
         case e.RunRecovered():
             return Line("RECOVERED", "all before this is what git alone shows of it", event.notes)
         case e.PlanRevised():
-            return Line("PLAN", "the plan was edited; the run goes on with it as it is now")
+            stale = (f"{id_} is stale: {WHY}" for id_ in state.stale)
+            told = "the plan was edited; the run goes on with it as it is now"
+            return Line("PLAN", told, tuple(stale))
         case e.StopRequested():
             word, what = _RESTS[event.how]
             return Line(word, f"asked by {event.by}; {what}")
