@@ -372,6 +372,11 @@ class RunState(Struct, frozen=True, kw_only=True):
         return tuple(id_ for id_ in reversed(last) if id_ in now)
 
     @property
+    def in_tip(self) -> tuple[str, ...]:
+        """The tasks whose work the tip holds, in the plan's order: stale ones too."""
+        return tuple(id_ for id_, task in self.tasks.items() if task.phase in IN_TIP)
+
+    @property
     def all_tasks(self) -> tuple[TaskState, ...]:
         """Every task that ever cost anything, those included that the plan has no more."""
         return (*self.tasks.values(), *self.withdrawn.values())

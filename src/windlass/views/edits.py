@@ -49,13 +49,6 @@ def _removed(state: RunState, id_: str) -> str:
     return "withdrawn; its work stays pinned" if state.tasks[id_].attempts else "withdrawn"
 
 
-def newly_stale(state: RunState, plan: Plan) -> tuple[str, ...]:
-    """The merged tasks that this plan would make stale, or leave so for yet another text."""
-    tasks = {task.id: task for task in plan.tasks}
-    merged = (id_ for id_ in edited(state, plan).changed if state.tasks[id_].phase in IN_TIP)
-    return tuple(id_ for id_ in merged if not is_done_for(state.tasks[id_], tasks[id_]))
-
-
 def _changed(state: RunState, id_: str, spec: Task) -> str:
     task = state.tasks[id_]
     if task.phase in IN_TIP and is_done_for(task, spec):

@@ -74,13 +74,8 @@ def _how_to_take(state: RunState, task_id: str, status: str) -> str:
 
 def _not_taken(state: RunState, task_id: str, status: str) -> tuple[str, str]:
     """Somebody has it, it is done, or what it needs is not."""
-    needed = [
-        id_ for id_ in state.specs[task_id].depends_on if state.tasks[id_].phase is not Phase.MERGED
-    ]
+    needed = [id_ for id_ in state.specs[task_id].depends_on if id_ not in state.in_tip]
     if state.tasks[task_id].phase is Phase.PENDING and needed:
-        if state.is_stale(needed[0]):
-            cures = f"settle it first: windlass retry or approve {state.plan.id}:{needed[0]}"
-            return f"it needs {needed[0]}, which is stale", cures
         return f"it needs {', '.join(needed)}, not merged yet", f"take {needed[0]} first, or wait"
     if state.tasks[task_id].phase in IN_TIP:
         return "it is merged", f"windlass retry {state.plan.id}:{task_id}"
