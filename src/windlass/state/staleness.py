@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from windlass.plan import Task, same_meaning
 from windlass.plan.names import some
 from windlass.state.model import TaskState
-from windlass.state.transitions import IN_TIP, Phase
+from windlass.state.transitions import EDITED, IN_TIP, Phase
 
 _NAMED = 10
 
@@ -29,7 +29,8 @@ def settled(task: TaskState, spec: Task) -> TaskState:
         task = replace(task, before_reset=settled(task.before_reset, spec))
     if task.phase not in IN_TIP:
         return task
-    return replace(task, phase=Phase.MERGED if is_done_for(task, spec) else Phase.STALE)
+    done = is_done_for(task, spec)
+    return task if done is (task.phase is Phase.MERGED) else replace(task, phase=EDITED[task.phase])
 
 
 def why(stale: Sequence[str]) -> str:

@@ -173,7 +173,7 @@ _WAYS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
         Phase.CHECKING_MERGE: {e.ChecksFinished: Phase.BUILT, e.RunResumed: Phase.BUILT},
         Phase.MOVING: {e.TaskMerged: Phase.MERGED, e.RunResumed: Phase.BUILT},
         Phase.MERGED: {e.TaskReopened: Phase.PENDING},
-        # An edit of the plan leads here, and one that is taken back leads out: see `settled`.
+        # An edit of the plan leads here, and one that is taken back leads out: see EDITED.
         Phase.STALE: {e.TaskReopened: Phase.PENDING, e.TaskAccepted: Phase.MERGED},
         Phase.ABANDONED: {e.TaskReopened: Phase.RETURNED, e.TaskTaken: Phase.TAKEN},
         Phase.TAKEN: {e.TaskGiven: Phase.PLAYED},
@@ -252,6 +252,11 @@ REVISED: Mapping[Phase, Phase] = MappingProxyType(
 From other phases there is no need to go back: the next agent is told the new text. What is
 abandoned stays so until a person asks for it again; what is merged is stale until then.
 """
+
+EDITED: Mapping[Phase, Phase] = MappingProxyType(
+    {Phase.MERGED: Phase.STALE, Phase.STALE: Phase.MERGED}
+)
+"""Where an edit takes a merged task: away from the text that it was merged for, or back to it."""
 
 IN_TIP = frozenset({Phase.MERGED, Phase.STALE})
 """Phases of tasks whose work the tip holds."""

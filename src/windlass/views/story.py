@@ -173,12 +173,12 @@ def _of_merge(event: e.TaskEvent, state: RunState) -> Line | None:
         case e.MergeConflicted():
             return Line("CONFLICT", f"{name} · {', '.join(event.files[:5])}")
         case e.MergeStands():
-            word = "STALE" if state.is_stale(event.task) else "DONE"
-            return Line(word, f"{name} · nothing was to change; {event.commit[:10]} stands")
+            return Line("DONE", f"{name} · nothing was to change; {event.commit[:10]} stands")
         case e.TaskMerged():
             bill, took = _bill(event.task, state), task_seconds(state, state.tasks[event.task])
-            word = "STALE" if state.is_stale(event.task) else "DONE"
-            return Line(word, f"{name} · {bill}", _summary(event, state), took)
+            if state.is_stale(event.task):
+                return Line("STALE", f"{name} · merged for an older text · {bill}", (), took)
+            return Line("DONE", f"{name} · {bill}", _summary(event, state), took)
         case _:
             return None
 
