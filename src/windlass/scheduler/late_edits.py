@@ -11,10 +11,9 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from windlass.events import model as e
-from windlass.plan import Plan, Stage, with_meaning
+from windlass.plan import Plan, Stage, same_meaning, with_meaning
 from windlass.state import RunState
 from windlass.state.staleness import is_done_for
-from windlass.state.transitions import IN_TIP
 
 
 def completes(due: Sequence[e.Event]) -> bool:
@@ -53,12 +52,10 @@ def _taken_up(state: RunState, plan: Plan) -> Plan:
 
 
 def newly_stale(state: RunState, plan: Plan) -> tuple[str, ...]:
-    """The merged tasks that this plan would make stale."""
-    merged = (task for task in plan.tasks if task.id in state.tasks)
-    found = ((task, state.tasks[task.id]) for task in merged)
-    return tuple(
-        task.id for task, known in found if known.phase in IN_TIP and not is_done_for(known, task)
-    )
+    """The merged tasks that this plan makes stale, for a text that the run has not seen yet."""
+    known = (task for task in plan.tasks if task.id in state.in_tip)
+    new = (task for task in known if not same_meaning(task, state.specs[task.id]))
+    return tuple(task.id for task in new if not is_done_for(state.tasks[task.id], task))
 
 
 def _checked_as(stage: Stage, stages: Sequence[Stage]) -> Stage:
