@@ -14,11 +14,12 @@ from windlass.scheduler.people import spoken
 from windlass.settings import E2ESettings, PolicySettings, Settings
 from windlass.state import Phase, apply
 from windlass.testing.memory import Files
-from windlass.views.closing import closing
+from windlass.views.closing import closing, what_it_needs
 from windlass.views.continue_here import continue_here
 from windlass.views.notices import notice_of
 from windlass.views.outcome import exit_code, is_finished, run_status, task_statuses
 from windlass.views.progress import progress
+from windlass.views.refusals import refusal
 from windlass.views.steps import cure, next_steps
 from windlass.views.story import line_of
 from windlass.views.tree import tree
@@ -85,6 +86,9 @@ def test_every_view_has_a_word_of_its_own_for_it():
     notice = notice_of(ended, state)
     assert notice is not None
     assert "a is stale" in notice.text
+    needed = what_it_needs(state.tasks["a"], state)
+    assert "`well` fails on the tip" in needed
+    assert "windlass approve p:a" in needed
     commands = [step.command for step in next_steps(state, plan="p", ground=None)]
     assert commands[:2] == ["windlass retry p:a", "windlass approve p:a"]
     revision = next(event for event in made.events if isinstance(event, e.PlanRevised))
@@ -108,6 +112,7 @@ def test_it_is_done_once_it_is_done_again():
 def test_a_person_accepts_it_for_one_text():
     made = edited(world(rule=lambda _command, _files: True))
     assert not say(made, "approve", "a", meaning=digest_of(A)), "they saw another text"
+    assert "not the one that you saw" in refusal("approve", made.state, "a").said
     assert say(made, "approve", "a", text="ada", meaning=digest_of(EDITED))
     assert made.state.ended is e.RunEnd.STOPPED
     assert not say(made, "approve", "a"), "it is not stale any more"
