@@ -124,6 +124,8 @@ class Authorship(Struct, frozen=True, kw_only=True):
     turn: int
     by_person: bool = False
     """A person worked there: commits of their own are kept, with whoever they name as author."""
+    text: str = ""
+    """A digest of what the task asks for; its merge says for which text it was made."""
 
 
 class Expected(Struct, frozen=True, kw_only=True):

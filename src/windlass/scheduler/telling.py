@@ -84,7 +84,9 @@ class Telling:
         self._built(id_, number, made)
         moved = e.TipMoveStarted(at=made.at, tasks=(id_,), commit=made.commit, tip=self.state.tip)
         self.tell(moved)
-        self.tell(e.TaskMerged(at=made.at, task=id_, candidate=number, commit=made.commit))
+        self.tell(
+            e.TaskMerged(at=made.at, task=id_, candidate=number, commit=made.commit, text=made.text)
+        )
 
     def coached(self, id_: str, reviews: int) -> None:
         """Verdicts that are pinned, up to that one: each is found again when it is asked for."""

@@ -113,6 +113,8 @@ class Made(Struct, frozen=True, kw_only=True):
     run: str = ""
     task: str = ""
     turn: int | None = None
+    text: str = ""
+    """A digest of the text that a merge was made for; empty where an older version made it."""
 
 
 Kind: TypeAlias = Literal["snapshot", "partial"]
