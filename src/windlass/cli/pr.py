@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from windlass.cli.accepting import refuse_stale
+from windlass.cli.acceptance import refuse_stale
 from windlass.cli.finding import last_run, to_land
 from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project

@@ -4,7 +4,7 @@ Law: each does what the command of its name does, in the same way, and nothing m
 begins or resumes a run, lands anything, or lets go of work.
 """
 
-from windlass.cli.accepting import is_stale
+from windlass.cli.acceptance import is_stale
 from windlass.cli.pause import PAUSE, PAUSE_NOW
 from windlass.cli.resting import brought_to_rest
 from windlass.cli.saying import passed_on
