@@ -288,6 +288,16 @@ def test_an_edit_while_the_run_is_live_keeps_it_from_its_end():
     )
 
 
+def test_an_edit_while_only_some_tasks_are_asked_for_is_seen_as_well():
+    made = World(plan_of(A, B), PLAYS, settings=SETTINGS)
+    began = replace(made.first(None, None), only=("a",))
+    made.first = lambda *_: began
+    made.file = plan_of(EDITED, B)
+    made.go()
+    assert made.state.stale == ("a",)
+    assert exit_code(made.state) == 3
+
+
 def test_an_edit_while_the_run_is_live_keeps_it_from_landing():
     made = World(plan_of(A), PLAYS, settings=replace(SETTINGS, land=True))
     main = made.repository.branches["main"]

@@ -148,7 +148,7 @@ class Runner:
     def _due(self, state: RunState) -> tuple[e.Event, ...]:
         """What is due; before a run is complete its plan's files are looked at once more."""
         due = decide(state, self._ports.clock.now())
-        if state.landing is not None or not late_edits.completes(due):
+        if state.landing is not None or not late_edits.completes(state, due):
             return due
         plan = self._ports.plan()
         edit = late_edits.facts_of(state, plan, self._ports.clock.now()) if plan else ()

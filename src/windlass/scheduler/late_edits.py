@@ -12,15 +12,16 @@ from msgspec.structs import replace
 
 from windlass.events import model as e
 from windlass.plan import Plan, Stage, same_meaning, with_meaning
-from windlass.state import RunState
+from windlass.state import RunState, selection
 from windlass.state.staleness import is_done_for
 
 
-def completes(due: Sequence[e.Event]) -> bool:
-    """Whether these facts would end the run as complete, or begin to land it as such."""
+def completes(state: RunState, due: Sequence[e.Event]) -> bool:
+    """Whether these facts would end the run with all that was asked for, or begin to land it."""
+    as_asked = state.stopping is None and selection.is_done(state)
+    ends = {e.RunEnd.COMPLETED, e.RunEnd.STOPPED} if as_asked else {e.RunEnd.COMPLETED}
     return any(
-        isinstance(fact, e.LandRequested)
-        or (isinstance(fact, e.RunEnded) and fact.status is e.RunEnd.COMPLETED)
+        isinstance(fact, e.LandRequested) or (isinstance(fact, e.RunEnded) and fact.status in ends)
         for fact in due
     )
 
