@@ -32,8 +32,25 @@ def is_stale(project: Project, state: RunState, task_id: str) -> bool:
 
 def stale_now(project: Project, state: RunState) -> tuple[str, ...]:
     """The stale tasks of a run, and those that the plan's file makes stale by what it says now."""
+    if _is_elsewhere(project, state):
+        return state.stale
     plan = plan_of_run(project, state.plan)
     return tuple(dict.fromkeys((*state.stale, *newly_stale(state, plan))))
+
+
+def _is_elsewhere(project: Project, state: RunState) -> bool:
+    """Whether the plan's file is that of a checkout without the commit the run began from.
+
+    Such a file is no edit of this plan: another branch is checked out, or the branch was put back.
+    """
+    path = project.root / state.plan.path
+    asked = ("merge-base", "--is-ancestor", state.base, "HEAD")
+    if not path.resolve().is_relative_to(project.root.resolve()):
+        return False
+    if not project.user_git.ask(*asked, ok=(0, 1)).code:
+        return False
+    tracked = project.git("ls-files", "--", state.plan.path).strip()
+    return bool(tracked) and not project.git("status", "--porcelain", "--", state.plan.path).strip()
 
 
 def refuse_stale(project: Project, state: RunState, what: str) -> None:
