@@ -87,6 +87,8 @@ class World:
         self.inbox = inbox or MemoryInbox()
         self.activity: list[Activity] = []
         self.metered = False
+        self.file: Plan | str | None = None
+        """The plan as its files stand, where a process looks at them once more."""
         self._folded: tuple[object, RunState | None] = (None, None)
         self.observers: list[Observer] = []
         """Told of every fact that a process records, once it is stored."""
@@ -127,6 +129,7 @@ class World:
             watch=self.activity.append,
             roll=lambda: 0.5,
             signals=no_signals,
+            plan=lambda: self.file,
         )
         self.pin_told()
         entries = list(self.journal.read())

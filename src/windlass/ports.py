@@ -125,6 +125,8 @@ class Authorship(Struct, frozen=True, kw_only=True):
     turn: int
     by_person: bool = False
     """A person worked there: commits of their own are kept, with whoever they name as author."""
+    text: str = ""
+    """A digest of what the task asks for; its merge says for which text it was made."""
 
 
 class Expected(Struct, frozen=True, kw_only=True):
@@ -320,6 +322,8 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     run: str = ""
     """Which run it was said to; empty where it is for whoever hauls the plan at that moment."""
+    meaning: str = ""
+    """The digest of the task's text that the person saw; empty where any text is meant."""
     at: datetime | None = None
     """When it was said, where that is known."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from repositories import Run, User, author, held, write
 from windlass.adapters.git.reconcile import remove_stale_locks
@@ -93,6 +94,10 @@ async def test_commits_say_whose_they_are(user: User):
     who = "Ann User <ann@example.org>|Ann User <ann@example.org>"
     trailers = "Windlass-Run: r1\nWindlass-Task: 1.1\nWindlass-Turn: 3"
     assert said == [f"{who}|1.1: Do 1.1\n\n{trailers}", f"{who}|1.1: merge Do 1.1\n\n{trailers}"]
+    again = replace(asked, text="0123456789abcdef")
+    merged = await run.repository.merge(again, 2, made.commit, run.base)
+    said = user.git("log", "-1", "--format=%(trailers:key=Windlass-Text,valueonly)", merged.commit)
+    assert said.strip() == "0123456789abcdef", "a merge says for which text it was made"
 
 
 async def test_a_title_of_any_kind_makes_a_subject(user: User):

@@ -61,8 +61,12 @@ def test_status_says_what_is_stale_and_the_command_for_it(desk, done):  # B7
     assert desk.call("retry", "plan:1.2")[0] == 0
     quick_run(desk.repo, parts(**{"1.2": "TWO\n"}))
     told = desk.call("status", "plan").out
-    assert told.count("stale") == 1
+    assert "needs_human" in told
+    assert [line.split()[:2] for line in told.splitlines() if "stale  " in line] == [
+        ["stale", "1.1"]
+    ]
     assert "windlass retry plan:1.1" in told
+    assert "windlass approve plan:1.1" in told
 
 
 def test_without_an_edit_there_is_nothing_to_show(desk, done):

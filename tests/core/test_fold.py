@@ -7,6 +7,8 @@ from windlass.events import model as e
 from windlass.plan import Task
 from windlass.state import Phase, apply, fold, runs
 from windlass.state.transitions import (
+    EDITED,
+    IN_TIP,
     RUN_TRANSITIONS,
     STATUS,
     TASK_TRANSITIONS,
@@ -70,7 +72,8 @@ def test_the_tables_are_whole():
     assert set(TASK_TRANSITIONS) == set(Phase) == set(STATUS)
     assert set(RUN_TRANSITIONS) == set(RunPhase)
     reached = {to for moves in TASK_TRANSITIONS.values() for to in moves.values()}
-    assert reached == set(Phase)
+    assert reached | set(EDITED.values()) == set(Phase)
+    assert set(EDITED) == set(EDITED.values()) == IN_TIP, "an edit can be taken back"
 
 
 def test_a_resumed_run_has_nothing_under_way():

@@ -92,6 +92,7 @@ def test_milestone_task_turn_and_agents():
         "milestone.resume": False,
         "milestone.status": "completed",
         "milestone.tasks_completed": 2,
+        "milestone.tasks_stale": 0,
         "milestone.total_cost_usd": 0.03,
         "milestone.total_tokens": 0,
         "windlass.run.id": "r1",

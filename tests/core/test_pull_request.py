@@ -12,7 +12,7 @@ from windlass.events import model as e
 from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
 from windlass.plan import Task
 from windlass.settings import Settings
-from windlass.state import RunState
+from windlass.state import RunState, apply
 from windlass.views.forge_text import code, plain
 from windlass.views.forges import Wish, address, is_github
 from windlass.views.pull_request import (
@@ -189,8 +189,20 @@ def test_checks_on_the_whole():
 
 def test_a_stale_task_is_said_to_be():
     state = ended(ONE)
-    other = replace(ONE, acceptance_criteria=("another",), text="another")
-    assert "completed, for an older text" in body_of(replace(state, specs={"a": other}))
+    other = replace(ONE, acceptance_criteria=("it glows",), text="Make it glow", checks=("more",))
+    edit = e.PlanRevised(at=state.at, plan=plan_of(other))
+    stale = apply(state, edit)
+    body = body_of(stale)
+    assert "stale, merged for an older text" in body
+    assert "0 of 1 task done" in body
+    assert "**Stale: merged for an older text of the plan." in body
+    assert "`more` has not run on the tip" in body.replace("\\", "")
+    assert "it glows" not in body, "what was seen was seen for the older text"
+    word = e.TaskAccepted(at=state.at, task="a", by="ada", spec=other)
+    body = body_of(apply(stale, word))
+    assert "completed, accepted by a person" in body
+    assert "accepted by ada" in body
+    assert "it glows" not in body
 
 
 def test_a_title_is_one_line_and_fits():

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from windlass.errors import RepositoryError
 from windlass.events import model as e
 from windlass.events.review import Review, TestResults
-from windlass.plan import Plan, Task
+from windlass.plan import Plan, Task, digest_of
 from windlass.scheduler.recovery import recovered
 from windlass.settings import Settings
 from windlass.state import Phase, RunState, fold
@@ -124,6 +124,27 @@ def test_words_that_fit_nothing_are_left_out_and_said():
     late = told(e.Answered(task="a", text="yes", **SAID), tip="m", a=1)
     state = told_of(remains(*merged, tip="m", told=(late,), a=[attempt("base", "s")]))
     assert "Answered of a does not fit" in state.notes[0]
+
+
+@pytest.mark.parametrize("text", ["", digest_of(A), "of another text"])
+def test_a_merge_for_a_text_that_no_one_knows_is_stale(text: str):
+    merge = replace(made("m", "base", "s"), text=text)
+    found = remains(made("s", "base"), merge, tip="m", a=[attempt("base", "s")])
+    state = told_of(found)
+    assert state.is_stale("a") == (text == "of another text")
+    assert state.in_tip == ("a",)
+
+
+def test_a_task_whose_edits_have_lost_their_place_is_told_as_merged_for_its_first_text():
+    newer = replace(A, text="and well")
+    lost = e.PlanRevised(at=NOON, plan=plan_of(newer, B))
+    misplaced = e.PlanRevised(at=NOON, plan=plan_of(B))
+    commits = (made("s", "base"), made("m", "base", "s"))
+    words = (told(misplaced), told(lost, tip="m", a=1))
+    state = told_of(remains(*commits, tip="m", told=words, a=[attempt("base", "s")]))
+    assert "do not fit what is pinned" in state.notes[0]
+    assert state.stale == ("a",)
+    assert state.specs["a"].text == "and well"
 
 
 def test_edits_that_do_not_fit_leave_the_newest_plan():

@@ -272,9 +272,10 @@ class TestReport:
         assert report is not None
         tasks = by_id(report)
         assert (tasks["T-05"].status, tasks["T-03"].status) == ("withdrawn", "completed")
+        assert tasks["T-02"].status == "stale"
         assert "T-08" not in tasks  # it was never begun
         assert "no longer in the plan" in page(report)
-        assert "which is not what it says now" in page(report)
+        assert "stale: merged for an older text of the plan" in page(report)
         assert all(bar.end <= report.at for bar in tasks["T-07"].bars)
 
 

@@ -200,7 +200,22 @@ def _records(plan: Path) -> list[bytes]:
         return [payload for (payload,) in db.execute("SELECT payload FROM entries ORDER BY seq")]
 
 
+def accepted(_folder: Path) -> list[bytes]:
+    """A merged task is edited, and a person accepts it as it is."""
+    cheap = Settings(checks=CHECKED.checks, max_cost=0.015)
+    then = Task(id="b", title="b", depends_on=("a",))
+    world = World(plan_of(A, then), {"a": writes("a", "1"), "b": writes("b", "1")}, settings=cheap)
+    world.go()
+    world.go(settings=CHECKED, revised=plan_of(Task(id="a", title="Another"), then))
+    assert world.state.stale == ("a",)
+    say(world, "approve", "a", "ada")
+    world.go(settings=CHECKED)
+    assert world.state.ended is e.RunEnd.COMPLETED
+    return world.journal.storage
+
+
 STORIES: Mapping[Story, tuple[type[e.Event], ...]] = {
+    accepted: (e.TaskAccepted,),
     quarrel: (e.SnapshotRefused, e.MergeConflicted, e.BaseMergeConflicted, e.StagePassed),
     stands: (e.StageRetried, e.TaskReopened, e.MergeStands, e.StagePassed),
     set_aside: (e.MergeConflicted, e.MergeSetAside),

@@ -230,9 +230,28 @@ class Anything:
         """What people say while nothing runs, as `windlass retry` and its like record it."""
         for _ in range(self.dice.randint(0, 3)):
             world = self.world
-            facts = spoken(some_word(self.dice), world.state, world.clock.now())
-            if facts:
-                world.journal.append(facts, expected=len(world.events))
+            self.said(*spoken(some_word(self.dice), world.state, world.clock.now()))
+        self.about_stale()
+
+    def said(self, *facts: e.Event) -> None:
+        if facts:
+            self.world.journal.append(facts, expected=len(self.world.events))
+
+    def about_stale(self) -> None:
+        """The plan is edited at rest, as `windlass approve` finds it; what is stale is cured."""
+        world, dice = self.world, self.dice
+        plan = some_plan(dice) if dice.random() < 0.1 else None
+        if plan is not None and not world.state.given_up and edited(world.state, plan):
+            at = world.clock.now()
+            edit = e.PlanRevised(at=at, plan=plan)
+            rest = e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason="for windlass approve")
+            over = world.first(world.state, world.state.settings)
+            self.said(*((edit,) if is_finished(world.state) else (over, edit, rest)))
+        for id_ in world.state.stale:
+            word = dice.choice(("approve", "approve", "retry", ""))
+            if word:
+                message = Message(command=word, task=id_)
+                self.said(*spoken(message, world.state, world.clock.now()))
 
     def by_hand(self) -> None:
         """Whoever took a task works on it, or not; the user has a branch of their own."""

@@ -11,6 +11,7 @@ import pytest
 
 from simulation.anything import Anything, holds, seen
 from windlass.events import model as e
+from windlass.plan import same_meaning
 from windlass.scheduler import decide, evidence
 from windlass.state import Phase, RunState, TaskState, apply
 from windlass.state.demands import task_checks
@@ -93,6 +94,7 @@ class Auditor:
         if before is not None and is_finished(before):
             assert not isinstance(event, e.RunResumed), "what is over is not taken up again"
         self.always(event, self.state)
+        self.done_is_true(event, self.state)
         self.judged(event, self.state)
         if before is not None:
             self.queued(event, before, self.state)
@@ -168,6 +170,33 @@ class Auditor:
             assert [attempt.n for attempt in task.attempts] == [*range(1, len(task.attempts) + 1)]
             self.attempts[task.id] = len(task.attempts)
             self.counts_turns(event, task)
+
+    def done_is_true(self, event: e.Event, state: RunState) -> None:
+        """A completed run has no stale task, and its tip passed all that the plan asks now.
+
+        Nothing here asks the scheduler what the tip owes: the plan and the settings say it.
+        """
+        if isinstance(event, e.TaskAccepted):
+            assert same_meaning(event.spec, state.specs[event.task]), "accepted for another text"
+        for task in state.tasks.values():
+            if task.phase is Phase.MERGED:
+                accepted = [task.accepted.spec] if task.accepted is not None else []
+                texts = (task.merged_as, *accepted)
+                spec = state.specs[task.id]
+                done = any(text is not None and same_meaning(text, spec) for text in texts)
+                assert done, "a stale task is taken for done"
+        said_so = isinstance(event, e.RunEnded) and event.status is e.RunEnd.COMPLETED
+        if said_so or state.ended is e.RunEnd.COMPLETED:
+            assert not state.stale, "a run with a stale task is taken for completed"
+            own = (check for id_ in state.tasks for check in state.specs[id_].checks)
+            stages = (check for stage in state.plan.stages for check in stage.checks)
+            checks = (*state.settings.checks, *state.plan.checks, *stages, *own)
+            files = self.files(state.tip)
+            proven = self.proven[self.world.repository.commits[state.tip].tree]
+            # A check that finds nothing to run says nothing.
+            asked = {check for check in checks if holds(check, files) is not None}
+            assert asked <= proven, "completed, and the tip never passed what the plan asks now"
+            self.passes(state.tip, checks)
 
     def counts_turns(self, event: e.Event, task: TaskState) -> None:
         """Only code costs a turn: nothing else that happens to a task moves its count."""

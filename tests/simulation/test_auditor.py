@@ -13,8 +13,8 @@ from simulation.auditor import Auditor
 from windlass.events import model as e
 from windlass.runner import Runner, loop
 from windlass.runner.effects import Effects
-from windlass.scheduler import merge_queue
-from windlass.state import Phase, task_fold
+from windlass.scheduler import ending, evidence, merge_queue
+from windlass.state import Phase, staleness, task_fold
 from windlass.testing.memory import MemoryRepository
 
 WORLDS = range(60)
@@ -122,7 +122,30 @@ def never_over(_was: Callable[..., Any]) -> Callable[..., Any]:
     return lambda _state: False
 
 
+def never_stale(_was: Callable[..., Any]) -> Callable[..., Any]:
+    """A merged task stays done, whatever the plan says of it now."""
+    return lambda task, _spec: task
+
+
+def not_asked(_was: Callable[..., Any]) -> Callable[..., Any]:
+    """The tip is asked what its tasks were merged for, and not what the plan asks now."""
+    return evidence._merged_as
+
+
+def completed_anyway(was: Callable[..., Any]) -> Callable[..., Any]:
+    """A run with a stale task ends as if it were complete."""
+
+    def unfinished(state: Any, at: Any) -> e.RunEnded:
+        end = was(state, at)
+        return replace(end, status=e.RunEnd.COMPLETED) if state.stale else end
+
+    return unfinished
+
+
 SPOILT = {
+    never_stale: (staleness, "settled", "a stale task is taken for done"),
+    not_asked: (evidence, "_asked_of_tip", "never passed what the plan asks now"),
+    completed_anyway: (ending, "_unfinished", "a run with a stale task is taken for completed"),
     smuggled: (MemoryRepository, "merge", "merged than was approved"),
     of_its_parent: (MemoryRepository, "throwaway", "the Coach saw something else"),
     on_the_tip: (Effects, "_check", "checks of something else"),

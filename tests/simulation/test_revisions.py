@@ -12,7 +12,7 @@ from windlass.settings import E2ESettings, Settings
 from windlass.state import Phase, RunPhase
 from windlass.state.transitions import REVISED, UNDER_WAY
 from windlass.testing.memory import MemoryInbox
-from windlass.views.closing import closing, why_stale
+from windlass.views.closing import closing
 from windlass.views.cost import run_cost
 from windlass.views.edits import edit_lines
 from windlass.views.lines import Line
@@ -79,13 +79,13 @@ def test_a_merged_task_that_changed_is_stale_until_a_person_asks_for_it_again():
     [line] = edit_lines(made.state, edited)
     assert line.startswith("~ a First: stale")
     go_on(made, edited)
-    assert made.state.ended is e.RunEnd.COMPLETED
-    assert made.state.is_stale("a")
-    assert why_stale(made.state, "a")[-1] == "windlass retry p:a"
-    assert why_stale(made.state, "b") == ()
+    assert made.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert made.state.stale == ("a",)
+    assert made.state.done == ("b", "c"), "what builds on it goes on: its work is in the tip"
     assert [task for task, _ in made.agent.calls] == ["a", "b", "c"]
     stale = closing(made.state, plan="p.md", workspaces="w")[0]
-    assert (stale.word, stale.details[1]) == ("STALE", "windlass retry p:a")
+    assert stale.word == "STALE"
+    assert {"windlass retry p:a", "windlass approve p:a"} <= {*stale.details}
 
     [again] = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
     assert line_of(again, made.state) == Line("AGAIN", "a First · asked for by a person")
@@ -112,6 +112,9 @@ def test_a_text_put_back_is_not_stale():
     assert made.state.is_stale("a")
     made.journal.append([e.PlanRevised(at=made.clock.now(), plan=PLAN)], expected=len(made.events))
     assert not made.state.is_stale("a")
+    assert made.state.ended is e.RunEnd.STOPPED, "the tip has yet to be looked at"
+    go_on(made, PLAN)
+    assert made.state.ended is e.RunEnd.COMPLETED
 
 
 def test_what_is_removed_and_merged_stays_for_its_work_is_in_the_tip():
@@ -271,9 +274,11 @@ def test_killed_anywhere_after_an_edit_it_ends_the_same():  # B4
     points = whole.go(settings=Settings(checks=("test",)), revised=edited)
     for point in range(points.reached):
         made = run(point)
-        assert made.state.ended is e.RunEnd.COMPLETED
+        assert made.state.ended is e.RunEnd.NEEDS_HUMAN
+        assert made.state.reason == whole.state.reason
         assert made.repository.files(made.state.tip) == whole.repository.files(whole.state.tip)
-        assert set(made.state.done) == {"a", "d", "c"}
+        assert set(made.state.done) == {"d", "c"}
+        assert made.state.stale == ("a",)
 
 
 def say(made: World, command: str, task: str) -> None:
@@ -347,10 +352,12 @@ def test_a_merge_that_git_may_have_made_is_finished_as_what_it_was_judged_for():
         made = killed_at(plan_of(A), "move_tip:after")
         assert made.repository.tip != made.state.tip
         made.go(revised=edited, settings=Settings(checks=("test", "more")))
-        assert made.state.ended is e.RunEnd.COMPLETED
-        assert made.state.done == ("a", "c")
+        stale = "a" in {task.id for task in edited.tasks}
+        ends = e.RunEnd.NEEDS_HUMAN if stale else e.RunEnd.COMPLETED
+        assert made.state.ended is ends
+        assert made.state.in_tip == (("a", "c") if stale else ("c", "a"))
         assert made.repository.tip == made.state.tip
-        assert made.state.is_stale("a") == ("a" in {task.id for task in edited.tasks})
+        assert made.state.is_stale("a") == stale
         assert len(made.agent.reviews) == 2
 
 
@@ -380,8 +387,10 @@ def test_what_a_stale_task_would_have_to_show_holds_nobody_up():
     spec = made.state.specs[merged]
     others = [task for task in made.state.plan.tasks if task.id != merged]
     made.go(revised=plan_of(replace(spec, checks=("unmet",)), *others))
-    assert made.state.ended is e.RunEnd.COMPLETED
+    assert [task.id for task in others] == list(made.state.done), "all others are merged"
+    assert made.state.ended is e.RunEnd.NEEDS_HUMAN
     assert made.state.is_stale(merged)
+    assert "`unmet` fails with exit code 1" in made.state.reason, "but it ran on the tip"
 
 
 def killing_after_first_merge() -> int:

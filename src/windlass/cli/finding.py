@@ -55,6 +55,27 @@ def plan_to_resume(project: Project, typed: str) -> Plan:
         return recorded.plan
 
 
+def plan_of_run(project: Project, recorded: Plan) -> Plan:
+    """The plan of a run, as its file stands now, or as recorded where that is gone.
+
+    Raises PlanError where the file is there and cannot be read: it is an edit all the same.
+    """
+    if not _is_there(project, recorded):
+        return recorded
+    path = project.root / recorded.path
+    plan = _loaded(project, path, recorded.path, recorded.dialect)
+    return replace(plan, id=recorded.id)
+
+
+def plan_now(project: Project, recorded: Plan) -> Plan | str:
+    """The same, or in a sentence why it cannot be read."""
+    try:
+        return plan_of_run(project, recorded)
+    except (WindlassError, OSError) as error:
+        told = error.message if isinstance(error, WindlassError) else error.strerror or "no access"
+        return f"an edit of {recorded.path} that cannot be read: {one_line(told, 300)}"
+
+
 def _is_there(project: Project, plan: Plan) -> bool:
     return os.path.lexists(project.root / plan.path)
 

@@ -15,6 +15,7 @@ from windlass.cli.abort import ABORT as ABORT_RUN
 from windlass.cli.asking import Answer, asked_for, decided, said
 from windlass.cli.changed_since import differences, moved_to
 from windlass.cli.config import configure
+from windlass.cli.finding import plan_now
 from windlass.cli.options import settings_of
 from windlass.cli.resting import record_end
 from windlass.cli.showing import screens, write_step_summary
@@ -58,12 +59,13 @@ from windlass.events.model import Entry, Event, RunEnd
 from windlass.plan import Plan
 from windlass.ports import Agent
 from windlass.scheduler.estimates import learnt
+from windlass.scheduler.late_edits import newly_stale
 from windlass.settings import WALLED, Level
 from windlass.state import RunState, apply, runs
 from windlass.views.choices import ABORT, RESTART
 from windlass.views.closing import closing
 from windlass.views.outcome import exit_code, is_finished, run_status
-from windlass.views.steps import landed_at
+from windlass.views.steps import how_to_settle, landed_at
 from windlass.views.words import plural
 
 
@@ -280,6 +282,7 @@ class _Hauling:
             notice=lambda text: self._screen.say("EDITED", text),
             remark=lambda text: self._screen.say("NOTE", text),
             traceparent=self._outside.traceparent,
+            plan=lambda: plan_now(self._project, self._plan),
         )
 
     def _close(self, state: RunState, seq: int) -> RunState:
@@ -361,6 +364,10 @@ class _Hauling:
         if before is None or (is_finished(before) and self._is_wound_up(before, last)):
             why = "was never run here" if before is None else f"is {run_status(before)}"
             cure = f"start a new one: windlass run {self._request.typed}"
+            stale = newly_stale(before, self._plan) if before is not None else ()
+            if stale and before is not None and not before.given_up:
+                why = f"{why}, and {', '.join(stale)} says something else by now"
+                cure = f"{how_to_settle(before, stale)}; or {cure}"
             if before is None and plans_in_git(self._project).get(self._plan.id):
                 why = "has no journal, and git has a run of it"
                 cure = f"rebuild it from git: windlass recover {self._plan.id}"
@@ -373,7 +380,7 @@ class _Hauling:
         it stands about: a power loss can bring folders back that were removed.
         """
         folders = self._project.folders(self._plan.id)
-        standing = (*map(folders.workspace, state.done), *_inside(folders.throwaway))
+        standing = (*map(folders.workspace, state.in_tip), *_inside(folders.throwaway))
         told = told_until(self._project, self._plan.id, state.run) in {0, last}
         return told and not any(path.exists() for path in standing)
 

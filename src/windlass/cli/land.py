@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import click
 
+from windlass.cli.acceptance import refuse_stale
 from windlass.cli.finding import last_run, to_land
 from windlass.cli.hauling import forget_secrets
 from windlass.cli.options import repo_option
@@ -34,7 +35,8 @@ def command(plan: str | None, yes: bool, quiet: bool, repo: Path) -> int:  # noq
     that you have changed stops it, all else you have changed stays as it is. A branch that has
     moved meanwhile is merged with first, and what comes of that must pass every merged task's
     checks. Where a stage did not verify, or the branch was put back behind the commit that the run
-    began from, nothing is moved without your word. Without PLAN: the only run here with something
+    began from, nothing is moved without your word. While a task is stale, that is, merged for an
+    older text of the plan, nothing is moved at all. Without PLAN: the only run here with something
     to land.
     """
     project = Project(repo.resolve(), dict(os.environ))
@@ -48,6 +50,7 @@ def command(plan: str | None, yes: bool, quiet: bool, repo: Path) -> int:  # noq
             raise BadInput(f"plan {plan_id!r} was never run here")
         refuse_short_journal(project, plan_id, journal.last, before.run)
         _refuse_unfit(before)
+        refuse_stale(project, before, f"{before.base_branch} was not moved")
         world = World(
             project,
             plan_id,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from windlass.cli.acceptance import refuse_stale
 from windlass.cli.finding import last_run, to_land
 from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project
@@ -46,13 +47,16 @@ def command(
     with your login and your pre-push hook; the pull request is opened by `gh`. Only the branch
     windlass/PLAN/integration is pushed, and never over commits that no run made. Without gh, or
     where the remote is no GitHub, the branch is pushed and you are told what is left to do: exit
-    code 3. Prints the address. Without PLAN: the only run here with something to land.
+    code 3. While a task is stale, that is, merged for an older text of the plan, only a --draft is
+    opened. Prints the address. Without PLAN: the only run here with something to land.
     """
     if title is not None and not title.strip():
         raise BadInput("the title is empty", hint="leave --title out for the plan's own")
     project = Project(repo.resolve(), dict(os.environ))
     state = last_run(project, to_land(project, plan))
     wanted = Wanted(base=base, remote=remote, title=title, draft=draft, attended=_is_attended())
+    if not draft:
+        refuse_stale(project, state, "no pull request is opened")
     if dry_run:
         return _shown(project, state, wanted)
     return _published(project, state, wanted, by_agent=by_agent)

@@ -32,15 +32,26 @@ def passed_on(project: Project, state: RunState, message: Message) -> str:
     return f"Told the run of {plan_id}."
 
 
+Words = Callable[[Message, RunState], tuple[Event, ...]]
 Record = Callable[[Project, WritableJournal, RunState, Message], object]
 """What is done with words for a run that nobody hauls, under its lock."""
 
 
-def send_or_record(project: Project, state: RunState, message: Message, do: Record) -> Path | None:
-    """The message in a live run's inbox; None where there was no live run and it is recorded."""
+def send_or_record(
+    project: Project,
+    state: RunState,
+    message: Message,
+    do: Record,
+    *,
+    words: Words | None = None,
+) -> Path | None:
+    """The message in a live run's inbox; None where there was no live run and it is recorded.
+
+    `words` are the facts that it is for a run at rest, where they are not the usual ones.
+    """
     plan_id = state.plan.id
     if project.live_pid(plan_id) is None:
-        _refuse_useless(message, state, words_for(message, state))
+        refuse_useless(message, state, (words or words_for)(message, state))
         try:
             with project.holding(plan_id) as journal:
                 before = newest(list(journal.read())) or state
@@ -48,7 +59,7 @@ def send_or_record(project: Project, state: RunState, message: Message, do: Reco
                 return None
         except Busy:  # it came to life between the two looks
             pass
-    _refuse_useless(message, state, spoken(message, state, now()))
+    refuse_useless(message, state, spoken(message, state, now()))
     return project.send(plan_id, replace(message, run=state.run))
 
 
@@ -57,7 +68,14 @@ def record(
 ) -> RunState:
     """Record it under the lock, and let the state files say so."""
     facts = words_for(message, before)
-    _refuse_useless(message, before, facts)
+    refuse_useless(message, before, facts)
+    return record_facts(project, journal, before, facts)
+
+
+def record_facts(
+    project: Project, journal: WritableJournal, before: RunState, facts: tuple[Event, ...]
+) -> RunState:
+    """Record these under the lock, and let the state files say so."""
     state = before
     for entry in journal.append(facts, expected=journal.last):
         state = apply(state, entry.event)
@@ -88,7 +106,8 @@ def words_for(message: Message, state: RunState) -> tuple[Event, ...]:
     return (over, *heard, rest) if heard else ()
 
 
-def _refuse_useless(message: Message, state: RunState, heard: tuple[Event, ...]) -> None:
+def refuse_useless(message: Message, state: RunState, heard: tuple[Event, ...]) -> None:
+    """Raise where nothing has a use for what was said, with the cure."""
     if heard:
         return
     if state.given_up:

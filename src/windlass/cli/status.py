@@ -21,9 +21,10 @@ from windlass.errors import BadInput, JournalError, WindlassError
 from windlass.plan import names
 from windlass.state import RunState
 from windlass.ui.sheet import put, room
-from windlass.views.closing import what_it_needs, why_stale
+from windlass.views.closing import what_it_needs
 from windlass.views.columns import fitted
 from windlass.views.progress import Progress, TaskProgress, progress
+from windlass.views.stale_tasks import accepted_line
 from windlass.views.steps import listed, next_steps
 from windlass.views.tree import stage_line
 from windlass.views.waiting import wait_line
@@ -169,8 +170,8 @@ def _rows(told: Progress, state: RunState | None) -> Iterator[tuple[str, str]]:
         yield f"{task.status:<{_STATUS}} {row}", _waiting(task) or title
         if state is not None:
             needed = what_it_needs(state.tasks[task_id], state)
-            more = (*needed, *why_stale(state, task_id))
-            yield from ((f"{'':<{_STATUS}} ", line) for line in more)
+            accepted = filter(None, (accepted_line(state, task_id),))
+            yield from ((f"{'':<{_STATUS}} ", line) for line in (*needed, *accepted))
 
 
 def _turns(task: TaskProgress) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from windlass.dialects.claims import Claim, Claims, as_mapping, as_text, json_object
 from windlass.dialects.dialect import Projection, Redact
-from windlass.dialects.state_json import Stamp, rendered, utc
+from windlass.dialects.state_json import STALE, Stamp, rendered, stamp_of, utc
 from windlass.events.values import RunEnd
 from windlass.plan import Plan
 from windlass.state import Attempt, Phase, RunState, TaskState
@@ -32,6 +32,7 @@ _STATUS: Mapping[str, str] = MappingProxyType(
         "failed": "failed",
         "abandoned": "abandoned",
         "needs_human": "failed",  # it goes on, once a person has helped
+        "stale": "failed",  # it is in the tip, for an older text
     }
 )
 """From Windlass's words for a task to the folder's; one that waits to begin is pending."""
@@ -208,7 +209,7 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
             total_commits=sum(len(entry.commits) for entry in entries.values()),
             elapsed_time_seconds=int(run_seconds(state)),
         ),
-        windlass=Stamp(run=state.run, seq=seq),
+        windlass=stamp_of(state, seq),
     )
     [path] = writes(state.plan)
     return {path: rendered(told, redact)}
@@ -261,16 +262,22 @@ def _entry(state: RunState, task: TaskState, redact: Redact) -> TaskEntry:
     # The tip as it stands is nobody's attempt.
     attempts = [attempt for attempt in task.attempts if not attempt.is_tip]
     here = bool(attempts) and task.merged_at is None
+    stale = task.phase is Phase.STALE
+    errors = [_error(each, redact) for each in attempts if each.feedback or each.message]
     return TaskEntry(
         status=_word(task),
         attempts=attempts[-1].turn if attempts else 0,
         worktree_path=f"{_workspaces(state.plan)}/{task.id}" if here else None,
         branch=BRANCH if here else None,
         commits=_commits(attempts),
-        errors=tuple(_error(each, redact) for each in attempts if each.feedback or each.message),
+        errors=(*errors, *((_stale(state, task),) if stale else ())),
         retry_feedback=_retries(task, attempts, redact),
-        merged_at=_maybe(task.merged_at),
+        merged_at=None if stale else _maybe(task.merged_at),
     )
+
+
+def _stale(state: RunState, task: TaskState) -> Error:
+    return Error(attempt=task.turn, message=STALE, details=None, timestamp=utc(state.at))
 
 
 def _word(task: TaskState) -> str:

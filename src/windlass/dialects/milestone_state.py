@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from windlass.dialects.claims import Claim, Claims, as_mapping, as_text, as_texts, json_object
 from windlass.dialects.dialect import Projection, Redact
-from windlass.dialects.state_json import Stamp, rendered
+from windlass.dialects.state_json import STALE, Stamp, rendered, stamp_of
 from windlass.plan import Plan
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.stretches import worked
+from windlass.state.transitions import HELPLESS
 
 
 class TaskResult(Struct, frozen=True, kw_only=True):
@@ -70,7 +71,7 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
         task_errors={task.id: errors for task in begun if (errors := _errors(task))},
         e2e_attempt_count=_tries(scenario) if scenario is not None else 0,
         e2e_errors=tuple(_errors(scenario)) if scenario is not None else (),
-        windlass=Stamp(run=state.run, seq=seq),
+        windlass=stamp_of(state, seq),
     )
     [path] = writes(state.plan)
     return {path: rendered(told, redact)}
@@ -101,7 +102,7 @@ def claims(_path: str, text: str) -> Claims | None:
 def _e2e_status(scenario: TaskState) -> str:
     if scenario.phase is Phase.MERGED:
         return "passed"
-    return "needs_human" if scenario.status == "needs_human" else "in_progress"
+    return "needs_human" if scenario.phase in HELPLESS else "in_progress"
 
 
 def _tries(scenario: TaskState) -> int:
@@ -110,21 +111,31 @@ def _tries(scenario: TaskState) -> int:
 
 
 def _has_result(task: TaskState) -> bool:
-    return task.status in {"completed", "abandoned", "needs_human"}
+    return task.phase in HELPLESS | {Phase.MERGED, Phase.ABANDONED}
 
 
 def _result(state: RunState, task: TaskState) -> TaskResult:
     ended = task.merged_at or task.last.finished_at or task.last.started_at
     return TaskResult(
         task_id=task.id,
-        status="failed" if task.phase is Phase.ABANDONED else task.status,
+        status=_RESULTS.get(task.phase, task.status),
         duration_seconds=round(worked(state, task.attempts[0].started_at, ended), 3),
         tokens_used=task.spent.tokens,
         cost_usd=round(task.cost_usd, 6),
         output=task.last.summary,
-        error=None if task.merge_commit else task.question or task.feedback,
+        error=_error(task),
         commit=task.merge_commit,
     )
+
+
+_RESULTS = {Phase.ABANDONED: "failed", Phase.STALE: "needs_human"}
+"""The milestone tool's words for tasks that have a result, where they are not Windlass's."""
+
+
+def _error(task: TaskState) -> str | None:
+    if task.phase is Phase.STALE:
+        return STALE
+    return None if task.merge_commit else task.question or task.feedback
 
 
 def _errors(task: TaskState) -> list[str]:

@@ -14,11 +14,12 @@ from msgspec import Struct
 from windlass.dialects import spec_status
 from windlass.dialects.claims import Claim, Claims, as_mapping, as_text, as_texts, json_object
 from windlass.dialects.dialect import Projection, Redact
-from windlass.dialects.state_json import Stamp, rendered, utc
+from windlass.dialects.state_json import STALE, Stamp, rendered, stamp_of, utc
 from windlass.events.values import RunEnd
 from windlass.plan import Plan, Task
-from windlass.state import RunState, TaskState
+from windlass.state import Phase, RunState, TaskState
 from windlass.state.reach import blocked
+from windlass.state.transitions import IN_TIP
 
 FOLDER = ".specflow/execution"
 SPECS = ".specflow/specs"
@@ -39,6 +40,7 @@ _STATUS: Mapping[str, str] = MappingProxyType(
         "completed": "complete",
         "abandoned": "failed",
         "needs_human": "blocked",
+        "stale": "partial",  # there is work, and not what the spec asks for now
     }
 )
 """From Windlass's words to SpecFlow's, while the run goes on."""
@@ -124,7 +126,7 @@ def project(state: RunState, seq: int, texts: Mapping[str, str], redact: Redact)
         waves=waves,
         commits=tuple(c for wave in waves for each in wave.results.values() for c in each.commits),
         last_checkpoint=utc(at),
-        windlass=Stamp(run=state.run, seq=seq),
+        windlass=stamp_of(state, seq),
     )
     text = rendered(told, redact)
     live, archived, status_file = writes(state.plan)
@@ -178,7 +180,7 @@ def _result(state: RunState, spec: Task, task: TaskState, out_of_reach: bool) ->
         commits=_commits(task),
         files_created=tuple(created),
         files_modified=tuple(path for path in files if path not in created),
-        criteria_met=_criteria_met(spec, task),
+        criteria_met=_criteria_met(_text_shown(spec, task), task),
         deviations=(),  # nobody records them: a Player's word on that is a claim
         error=None if status in ("complete", "pending", "running") else _error(task),
     )
@@ -214,7 +216,14 @@ def _criteria_met(spec: Task, task: TaskState) -> tuple[str, ...]:
     return tuple(criteria[number - 1] for number in met if number <= len(criteria))
 
 
+def _text_shown(spec: Task, task: TaskState) -> Task:
+    """The text that the Coach's evidence speaks of."""
+    return (task.merged_as if task.phase in IN_TIP else None) or spec
+
+
 def _error(task: TaskState) -> str | None:
+    if task.phase is Phase.STALE:
+        return STALE
     return task.question or task.feedback
 
 

@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from windlass.dialects.dialect import Redact
+from windlass.state import RunState
 
 
 class Stamp(Struct, frozen=True, kw_only=True):
@@ -14,6 +15,17 @@ class Stamp(Struct, frozen=True, kw_only=True):
 
     run: str
     seq: int
+    stale: tuple[str, ...] | UnsetType = UNSET
+    """The tasks that were merged for an older text of the plan; only there where there are any."""
+
+
+STALE = "stale: merged for an older text of the plan"
+"""What a state file says of such a task where it has room for an error."""
+
+
+def stamp_of(state: RunState, seq: int) -> Stamp:
+    """The stamp of a state file that is made from this state."""
+    return Stamp(run=state.run, seq=seq, stale=state.stale or UNSET)
 
 
 def rendered(told: Struct, redact: Redact) -> str:

@@ -11,11 +11,12 @@ from types import MappingProxyType
 from windlass.dialects import frontmatter
 from windlass.dialects.claims import Claim, Claims
 from windlass.dialects.dialect import Projection, Redact
+from windlass.dialects.state_json import STALE
 from windlass.dialects.yaml_lines import Value, lines_of
 from windlass.errors import PlanError
 from windlass.events.values import RunEnd
 from windlass.plan import Plan
-from windlass.state import Attempt, RunState, TaskState
+from windlass.state import Attempt, Phase, RunState, TaskState
 from windlass.state.reach import blocked
 
 MAX_SUMMARY = 500
@@ -35,6 +36,7 @@ _STATUS: Mapping[str, str] = MappingProxyType(
         "completed": "in_review",
         "abandoned": "blocked",
         "needs_human": "blocked",
+        "stale": "blocked",
     }
 )
 """From Windlass's words to the task file's; a pending task's file is not touched."""
@@ -144,6 +146,7 @@ def _build(state: RunState, task: TaskState, redact: Redact) -> dict[str, Value]
         "max_turns": state.specs[task.id].max_turns or state.settings.max_turns,
         "worktree_path": workspace if attempts else None,
         "started_at": attempts[0].started_at if attempts else state.started_at,
+        **({"stale": STALE} if task.phase is Phase.STALE else {}),
         "turns": [_turn(attempt, redact) for attempt in turns.values()],
     }
 

@@ -63,3 +63,5 @@ class TaskMerged(Fact, frozen=True, kw_only=True):
     """Where the tip stands now: at the last merge of the batch. Empty: at this one."""
     note: str = ""
     """What a person should know: the integration branch could not follow, and why."""
+    text: str = ""
+    """A digest of the text it was merged for, where it was read in git. Empty: the plan's own."""

@@ -33,6 +33,7 @@ from windlass.events.people import (
     CheckpointPassed,
     HelpNeeded,
     MergeStands,
+    TaskAccepted,
     TaskAdopted,
     TaskGiven,
     TaskReopened,
@@ -125,6 +126,7 @@ TaskEvent: TypeAlias = (
     | TaskApproved
     | TaskAbandoned
     | TaskAdopted
+    | TaskAccepted
     | TaskReopened
     | HelpNeeded
     | CheckpointPassed

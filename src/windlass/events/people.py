@@ -1,6 +1,7 @@
 """Facts about what people are asked, and what they say and do."""
 
 from windlass.events.fact import Fact
+from windlass.plan import Task
 
 
 class HelpNeeded(Fact, frozen=True, kw_only=True):
@@ -33,6 +34,15 @@ class TaskAdopted(Fact, frozen=True, kw_only=True):
     """Whose word: the state file that says so."""
     commit: str | None
     """The commit that git has and the base holds; None where none was named."""
+
+
+class TaskAccepted(Fact, frozen=True, kw_only=True):
+    """A person accepted a stale task: what was merged for an older text will do for this one."""
+
+    task: str
+    by: str
+    spec: Task
+    """The text that the person accepted it for; for any other text the task is stale again."""
 
 
 class TaskReopened(Fact, frozen=True, kw_only=True):

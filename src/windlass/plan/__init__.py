@@ -1,6 +1,6 @@
 """A plan: tasks with order. Pure."""
 
-from windlass.plan.edits import Edits, compare, same_meaning
+from windlass.plan.edits import Edits, compare, digest_of, same_meaning, same_text, with_meaning
 from windlass.plan.graph import (
     MAX_TASKS,
     critical_lengths,
@@ -23,10 +23,13 @@ __all__ = [
     "compare",
     "critical_lengths",
     "critical_path",
+    "digest_of",
     "ordered",
     "same_meaning",
+    "same_text",
     "steps",
     "transitive_dependents",
     "validated",
+    "with_meaning",
     "with_scenario",
 ]

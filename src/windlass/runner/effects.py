@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from windlass.events import model as e
+from windlass.plan import digest_of
 from windlass.ports import Authorship, Conflict, Refused, Report, Repository
 from windlass.runner.agents import Agents
 from windlass.runner.landings import Landings
@@ -168,6 +169,7 @@ class Effects:
             n=attempt.n,
             turn=attempt.turn,
             by_person=attempt.by is not None,
+            text=digest_of(state.specs[task_id]),
         )
 
     async def _release(self, merged: e.TaskMerged | e.MergeStands, _state: RunState) -> None:

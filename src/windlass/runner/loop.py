@@ -14,7 +14,7 @@ from windlass.events import model as e
 from windlass.ports import Message
 from windlass.runner.effects import Effects
 from windlass.runner.surroundings import Ports
-from windlass.scheduler import decide
+from windlass.scheduler import decide, late_edits
 from windlass.scheduler.people import spoken
 from windlass.state import RunState, apply
 from windlass.state.budget import used_up
@@ -139,7 +139,7 @@ class Runner:
         batch, state = list(happened), self._state
         for event in happened:
             state = apply(state, event)
-        while state is not None and (due := decide(state, self._ports.clock.now())):
+        while state is not None and (due := self._due(state)):
             for event in due:
                 state = apply(state, event)
             batch.extend(due)
@@ -154,6 +154,15 @@ class Runner:
                 self._drop_all()  # whoever waits for a provider would keep the process
             elif self._effects.has(entry.event):
                 group.start_soon(self._carry_out, entry.event, group)
+
+    def _due(self, state: RunState) -> tuple[e.Event, ...]:
+        """What is due; before a run is complete its plan's files are looked at once more."""
+        due = decide(state, self._ports.clock.now())
+        if state.landing is not None or not late_edits.completes(state, due):
+            return due
+        plan = self._ports.plan()
+        edit = late_edits.facts_of(state, plan, self._ports.clock.now()) if plan else ()
+        return edit or due
 
     async def _carry_out(self, intent: e.Event, group: TaskGroup) -> None:
         """Do what was announced, and record what came of it."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 from msgspec import Struct
 
+from windlass.plan import Plan
 from windlass.ports import Agent, Checks, Clock, Inbox, Journal, Repository, Watch
 from windlass.runner.shutdown import stop_signals
 
@@ -19,6 +20,8 @@ class Ports(Struct, frozen=True, kw_only=True):
     clock: Clock
     inbox: Inbox
     watch: Watch
+    plan: Callable[[], Plan | str | None] = lambda: None
+    """The plan as its files stand now, or why they cannot be read; None where there are none."""
     metered: bool = False
     """Whether every request of an agent passes the meter."""
     redact: Callable[[str], str] = str

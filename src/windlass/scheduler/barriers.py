@@ -7,6 +7,7 @@ from windlass.scheduler import evidence, stages
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunPhase, RunState
 from windlass.state.stages import look_at
+from windlass.state.transitions import IN_TIP
 
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
@@ -50,9 +51,15 @@ def retry(state: RunState, stage: str, *, by: str, at: datetime) -> tuple[e.Even
     """A stage once more: all its tasks that are done or given up, told what was wrong."""
     why = "\n".join(troubles(state)) if stages.unpassed(state) == stage else ""
     tasks = (state.tasks[id_] for id_ in state.index.stages.get(stage, ()))
-    again = [task for task in tasks if task.phase in {Phase.MERGED, Phase.ABANDONED}]
+    again = [task for task in tasks if task.phase in IN_TIP | {Phase.ABANDONED}]
     reopened = (
-        e.TaskReopened(at=at, task=task.id, by=by, why=why or None, may_stand=True)
+        e.TaskReopened(
+            at=at,
+            task=task.id,
+            by=by,
+            why=why or None,
+            may_stand=task.phase is not Phase.STALE,
+        )
         for task in again
     )
     return (e.StageRetried(at=at, stage=stage, by=by), *reopened) if again else ()

@@ -12,7 +12,7 @@ from windlass.events import model as e
 from windlass.plan.names import some
 from windlass.scheduler import barriers, evidence, failures, gate, stages
 from windlass.scheduler.gate import Judgement
-from windlass.state import Phase, RunPhase, RunState, demands, selection
+from windlass.state import Phase, RunPhase, RunState, demands, selection, staleness
 from windlass.state.budget import used_up
 from windlass.state.model import stands_in_the_way
 from windlass.state.transitions import HELPLESS, UNDER_WAY
@@ -89,6 +89,8 @@ def end(state: RunState, at: datetime) -> tuple[e.Event, ...]:
         return ()
     if state.index.merged == len(state.tasks) and not barriers.troubles(state):
         return (_last_look(state, at),)
+    if not rests and (look := _look_for_stale(state, at)) is not None:
+        return (look,)
     return (_stopped(state, at) if state.stopping is not None else _unfinished(state, at),)
 
 
@@ -100,6 +102,8 @@ def _unfinished(state: RunState, at: datetime) -> e.RunEnded:
         reason = f"stage {stages.unpassed(state)} did not verify: {'; '.join(troubles)}"
         status = e.RunEnd.FAILED if failed else e.RunEnd.NEEDS_HUMAN
         return e.RunEnded(at=at, status=status, reason=reason)
+    if state.stale:
+        return e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=_about_stale(state))
     if selection.is_done(state):
         left = len(state.tasks) - state.index.merged
         merged = f"{some(state.only, _NAMED)} merged, as was asked"
@@ -115,6 +119,37 @@ def _unfinished(state: RunState, at: datetime) -> e.RunEnded:
     return e.RunEnded(at=at, status=e.RunEnd.FAILED, reason=reason)
 
 
+def _look_for_stale(state: RunState, at: datetime) -> e.VerificationStarted | None:
+    """The checks of stale tasks' new texts on the tip, for the person who is to judge them."""
+    verdict = _stale_verdict(state)
+    if verdict.judgement is not Judgement.RUN:
+        return None
+    tree = state.tip_tree or ""
+    return e.VerificationStarted(at=at, commit=state.tip, tree=tree, checks=verdict.rerun)
+
+
+def _stale_verdict(state: RunState) -> gate.Verdict:
+    demand = evidence.stale_demand(state)
+    return evidence.tree_verdict(state, state.tip_tree or "", demand, runs=state.tip_runs)
+
+
+def _about_stale(state: RunState) -> str:
+    """Why it waits for a person: the stale tasks, what their new checks said, and other tasks."""
+    told = [staleness.why(state.stale)]
+    verdict, said = _stale_verdict(state), state.evidence.get(state.tip_tree or "", {})
+    if verdict.judgement in {Judgement.RETURN, Judgement.ASK}:
+        asked = [said[check] for check in evidence.stale_demand(state).checks if check in said]
+        told.append(f"the tip does not pass: {_red(asked, verdict)}")
+    if helpless := [task.id for task in state.live if task.phase in HELPLESS - {Phase.STALE}]:
+        told.append(f"{some(helpless, _NAMED)} cannot go on without you")
+    return "; ".join(told)
+
+
+def _red(results: Sequence[e.CheckResult], verdict: gate.Verdict) -> str:
+    red = [result for result in results if stands_in_the_way(result)]
+    return _summary(red) if red else verdict.reason
+
+
 def _last_look(state: RunState, at: datetime) -> e.Event:
     """Every merged task's checks once more on the tip; what that tree has proven stays proven."""
     tree = state.tip_tree or ""
@@ -127,9 +162,7 @@ def _last_look(state: RunState, at: datetime) -> e.Event:
                 return e.LandRequested(at=at, by="--land")
             return e.RunEnded(at=at, status=e.RunEnd.COMPLETED)
         case Judgement.RETURN | Judgement.ASK:
-            red = [result for result in state.verification or () if stands_in_the_way(result)]
-            why = _summary(red) if red else verdict.reason
-            reason = f"the tip does not pass: {why}"
+            reason = f"the tip does not pass: {_red(state.verification or (), verdict)}"
             return e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason)
         case _:
             assert_never(verdict.judgement)

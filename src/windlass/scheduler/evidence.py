@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.events.values import CheckResult
+from windlass.events.values import CheckResult, Outcome
 from windlass.plan import Task
 from windlass.plan.names import told
 from windlass.scheduler import gate, stages, tallies
-from windlass.state import RunState, TaskState
+from windlass.state import Phase, RunState, TaskState
 from windlass.state.demands import distinct, project_checks
+from windlass.state.transitions import IN_TIP
 from windlass.state.work import base_of_work, removes_tests
 
 
@@ -20,21 +21,45 @@ class Demand(Struct, frozen=True, kw_only=True):
     checks: tuple[str, ...]
     skippable: frozenset[str]
     """Those of them that may collect nothing."""
+    unproven: frozenset[str] = frozenset()
+    """Those of them that came with a text that nothing was merged for: they must find something."""
 
 
 def merge_demand(state: RunState, tasks: Sequence[TaskState]) -> Demand:
     """What must hold once these are merged: also what was merged since they began, stages done."""
     own = [state.specs[task.id] for task in tasks]
     since = state.merged[min(task.merged_before for task in tasks) :]
-    others = [spec for other in since if (spec := _merged_as(state, other)) is not None]
+    others = [spec for other in since if (spec := _proven_as(state, other)) is not None]
     before = (check for spec in own for check in stages.checks_before(state, spec.stage))
     return _demand(state, own, others, before)
 
 
 def tip_demand(state: RunState, stage: str | None = None) -> Demand:
-    """What must hold of the tip after that stage, or at the end: all any merged task was asked."""
-    merged = [spec for id_ in state.merged if (spec := _merged_as(state, id_)) is not None]
-    return _demand(state, (), merged, stages.checks_after(state, stage))
+    """What must hold of the tip after that stage, or at the end: all any merged task is asked."""
+    merged = [spec for id_ in state.merged if (spec := _asked_of_tip(state, id_)) is not None]
+    demand = _demand(state, (), merged, stages.checks_after(state, stage))
+    return replace(demand, unproven=_unproven(state, state.merged))
+
+
+def stale_demand(state: RunState) -> Demand:
+    """What the new texts of stale tasks ask of the tip."""
+    checks = distinct(check for id_ in state.stale for check in state.specs[id_].checks)
+    unproven = _unproven(state, state.stale)
+    return Demand(checks=checks, skippable=frozenset(checks) - unproven, unproven=unproven)
+
+
+def _unproven(state: RunState, ids: Iterable[str]) -> frozenset[str]:
+    """The checks that nothing was merged for, where the tasks or the policy let none be absent."""
+    if state.settings.policy.absent == "skip":
+        return frozenset()
+    tasks = (task for id_ in ids if (task := state.tasks.get(id_)) and task.phase in IN_TIP)
+    return frozenset(
+        check
+        for task in tasks
+        if task.merged_as is not None and not state.specs[task.id].skip_absent
+        for check in state.specs[task.id].checks
+        if check not in task.merged_as.checks
+    )
 
 
 def _demand(
@@ -56,6 +81,34 @@ def _merged_as(state: RunState, task_id: str) -> Task | None:
     """What a task was asked for that is in the tip, whatever the plan asks of it by now."""
     task = state.tasks.get(task_id) or state.withdrawn.get(task_id)
     return task.merged_as if task is not None else None
+
+
+def _asked_of_tip(state: RunState, task_id: str) -> Task | None:
+    """What the tip must show of a task that is in it: what the plan asks, once it is done for that.
+
+    A stale task, one that is being done again and one that the plan has no more hold nothing up
+    with a newer text: what they were merged for must still hold.
+    """
+    task = state.tasks.get(task_id)
+    done = task is not None and task.phase is Phase.MERGED
+    return state.specs[task_id] if done else _merged_as(state, task_id)
+
+
+def _proven_as(state: RunState, task_id: str) -> Task | None:
+    """What a merge of another task must not break: what the tip is known to pass.
+
+    A new check of an accepted text counts once the tip has passed it. A red one is the plan's to
+    answer for, and not the next task's.
+    """
+    merged_as, task = _merged_as(state, task_id), state.tasks.get(task_id)
+    accepted = task.accepted if task is not None else None
+    if merged_as is None or accepted is None:
+        return merged_as
+    said = state.evidence.get(state.tip_tree or "", {})
+    passed = {check for check, result in said.items() if result.outcome is Outcome.PASS}
+    proven = passed.union(merged_as.checks)
+    spec = accepted.spec
+    return replace(spec, checks=tuple(check for check in spec.checks if check in proven))
 
 
 def criteria(state: RunState, task_id: str) -> tuple[str, ...]:
@@ -125,9 +178,10 @@ def stage_verdict(state: RunState, stage: str) -> gate.Verdict:
 def tree_verdict(state: RunState, tree: str, demand: Demand, *, runs: int) -> gate.Verdict:
     """What it says of a tip; a check that finds nothing to run says nothing against it.
 
-    Unless it found tests when its task was merged: then they were lost on the way.
+    Unless it found tests when its task was merged: then they were lost on the way. Or unless
+    nothing has ever passed it: a check that came with an edited text must find something.
     """
-    skippable = frozenset(demand.checks) - _proven(state)
+    skippable = frozenset(demand.checks) - _proven(state) - demand.unproven
     rules = gate.Rules(skippable=skippable, doubted=True)
     return _verdict(state, tree, demand, runs=runs, rules=rules)
 

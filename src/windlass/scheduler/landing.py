@@ -2,7 +2,8 @@
 
 Law: a branch moves only forward, only from where it was seen to stand, and only to a commit whose
 tree passed every merged task's checks. What a person would be asked about before that is refused,
-unless they have said that they want it all the same.
+unless they have said that they want it all the same. While a task is stale nothing lands: a
+person says first what becomes of the task.
 """
 
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import assert_never
 from windlass.events import model as e
 from windlass.scheduler import evidence, stages
 from windlass.scheduler.gate import Judgement
-from windlass.state import RunPhase, RunState
+from windlass.state import RunPhase, RunState, staleness
 from windlass.state.model import Landing
 
 _NO_BRANCH = "the run began from a commit that no branch stood at; take the integration branch"
@@ -28,6 +29,9 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
         return (_end(state, landing, at),)
     if state.base_branch is None:
         return (e.LandRefused(at=at, branch="", reason=_NO_BRANCH),)
+    if state.stale:
+        reason = staleness.why(state.stale)
+        return (e.LandRefused(at=at, branch=state.base_branch, reason=reason),)
     if not landing.anyway and (stage := stages.amiss(state)) is not None:
         reason = f"stage {stage} did not verify"
         return (e.LandRefused(at=at, branch=state.base_branch, reason=reason),)

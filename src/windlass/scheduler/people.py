@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from windlass.events import model as e
+from windlass.plan import digest_of
 from windlass.ports import Message
 from windlass.scheduler import barriers, priority, stages
 from windlass.state import Phase, RunState, TaskState
@@ -32,7 +33,13 @@ def spoken(message: Message, state: RunState, at: datetime) -> Words:
     return ()
 
 
-def _approve(_: Message, __: RunState, task: TaskState, at: datetime) -> e.Event:
+def _approve(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    """A complex task may start; a stale one is taken for done, as the text that the person saw."""
+    if task.phase is Phase.STALE:
+        spec = state.specs[task.id]
+        if message.meaning not in {"", digest_of(spec)}:
+            return None
+        return e.TaskAccepted(at=at, task=task.id, by=message.text or _A_PERSON, spec=spec)
     return e.CheckpointPassed(at=at, task=task.id, by=_A_PERSON)
 
 

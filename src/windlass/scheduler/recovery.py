@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from windlass.errors import IllegalEvent, RepositoryError
 from windlass.events import model as e
-from windlass.plan import Plan, Task
+from windlass.plan import Plan, Task, compare, with_meaning
 from windlass.scheduler import turns
 from windlass.scheduler.telling import Telling
 from windlass.state import apply
@@ -34,7 +34,8 @@ def recovered(remains: Remains, began: e.RunStarted, at: datetime) -> tuple[e.Ev
     except IllegalEvent:
         # Some pins are gone, or somebody made one: edits of the plan cannot be told by their place.
         placeless = replace(remains, told=(), notes=(*remains.notes, _misplaced(remains)))
-        return _Recovery(placeless, _newest(remains, began)).facts(at)
+        newest = _newest(remains, began)
+        return _Recovery(placeless, _first_texts(remains, began, newest), newest.plan).facts(at)
 
 
 def _refuse_foreign(remains: Remains) -> None:
@@ -75,11 +76,28 @@ def _newest(remains: Remains, began: e.RunStarted) -> e.RunStarted:
     return replace(began, plan=plans[-1]) if plans else began
 
 
+def _first_texts(remains: Remains, began: e.RunStarted, newest: e.RunStarted) -> e.RunStarted:
+    """The newest plan, with each task asking for what it asked for at first.
+
+    For which of its texts a task was merged is not known any more. It is told as merged for the
+    first, so that it is stale where there was another, and a person has the last word.
+    """
+    told = (each.fact for each in remains.told)
+    plans = (began.plan, *(fact.plan for fact in told if isinstance(fact, e.PlanRevised)))
+    first = {task.id: task for plan in reversed(plans) for task in plan.tasks}
+    tasks = tuple(with_meaning(task, first[task.id]) for task in newest.plan.tasks)
+    e2e = next((plan.e2e for plan in plans if plan.e2e), None)
+    return replace(newest, plan=replace(newest.plan, tasks=tasks, e2e=newest.plan.e2e and e2e))
+
+
 class _Recovery:
     """One telling: attempts and merges in an order that could have been theirs."""
 
-    def __init__(self, remains: Remains, began: e.RunStarted) -> None:
-        self._whole, self._stubs = _with_stubs(remains, began)
+    def __init__(self, remains: Remains, began: e.RunStarted, newest: Plan | None = None) -> None:
+        self._whole, without_stubs = _with_stubs(remains, began)
+        edited = newest is not None and bool(compare(began.plan, newest))
+        self._then = newest if edited else without_stubs
+        """The plan as it is in the end, where it is not the one that it began with."""
         self._remains = remains
         self._telling = Telling(remains, apply(None, self._whole))
         self._merges = remains.merges
@@ -101,8 +119,8 @@ class _Recovery:
             self._repeat(told.fact)
         self._advance(None)
         self._telling.leave_open()
-        if self._stubs is not None:
-            self._telling.tell(e.PlanRevised(at=at, plan=self._stubs))
+        if self._then is not None:
+            self._telling.tell(e.PlanRevised(at=at, plan=self._then))
         telling = self._telling
         notes = (*self._remains.notes, *self._unfit, UNKNOWN)
         self._telling.tell(

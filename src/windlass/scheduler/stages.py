@@ -8,8 +8,9 @@ hold of the tip once more.
 
 from collections.abc import Iterator
 
-from windlass.state import Phase, RunState
+from windlass.state import RunState
 from windlass.state.stages import barriers, look_at, merges_of
+from windlass.state.transitions import IN_TIP
 
 
 def checks_before(state: RunState, stage: str | None) -> Iterator[str]:
@@ -61,7 +62,7 @@ def lost(state: RunState) -> str | None:
     if stage is None or _first_unsettled(state, names) == len(names):
         return None
     ids = state.index.stages[stage]
-    return None if any(state.tasks[id_].phase is Phase.MERGED for id_ in ids) else stage
+    return None if any(state.tasks[id_].phase in IN_TIP for id_ in ids) else stage
 
 
 def _settled_last(state: RunState) -> str | None:

@@ -8,7 +8,7 @@ from windlass.scheduler import evidence, gate, turns
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunState, apply, demands
 from windlass.state.remains import Kept, Made, Remains
-from windlass.state.transitions import TASK_TRANSITIONS
+from windlass.state.transitions import IN_TIP, TASK_TRANSITIONS
 
 _NOT_KNOWN = "It is not known any more, for the journal was lost."
 _CHECKS = (
@@ -84,7 +84,9 @@ class Telling:
         self._built(id_, number, made)
         moved = e.TipMoveStarted(at=made.at, tasks=(id_,), commit=made.commit, tip=self.state.tip)
         self.tell(moved)
-        self.tell(e.TaskMerged(at=made.at, task=id_, candidate=number, commit=made.commit))
+        self.tell(
+            e.TaskMerged(at=made.at, task=id_, candidate=number, commit=made.commit, text=made.text)
+        )
 
     def coached(self, id_: str, reviews: int) -> None:
         """Verdicts that are pinned, up to that one: each is found again when it is asked for."""
@@ -114,7 +116,7 @@ class Telling:
         match fact:
             case e.Answered() | e.CheckpointPassed():
                 self._asked(id_)
-            case e.TaskReopened() if self.state.tasks[id_].phase is not Phase.MERGED:
+            case e.TaskReopened() if self.state.tasks[id_].phase not in IN_TIP:
                 self._given_up(id_)
             case e.MergeStands() if self.state.tasks[id_].phase is Phase.PLAYING:
                 self._left_nothing(id_, finished=True)
@@ -191,8 +193,9 @@ class Telling:
         """How the attempt before this one ended."""
         task = self.state.tasks[id_]
         at = self._time(following.start)
-        if task.phase is Phase.MERGED:
-            self.tell(e.TaskReopened(at=at, task=id_, by=_BY, may_stand=True))
+        if task.phase in IN_TIP:
+            stands = task.phase is Phase.MERGED
+            self.tell(e.TaskReopened(at=at, task=id_, by=_BY, may_stand=stands))
             return
         if not task.attempts or task.phase is Phase.PENDING:
             return

@@ -5,14 +5,16 @@ from datetime import datetime
 from typing import assert_never
 
 from windlass.events import model as e
-from windlass.plan import same_meaning
 from windlass.scheduler import evidence, failures, retry, reviews
 from windlass.scheduler.gate import Judgement
 from windlass.state import Phase, RunState, TaskState
 from windlass.state.slots import free_slots
+from windlass.state.staleness import is_done_for
 
 MAX_ROUNDS = 3
 """Rounds a task may spend on conflicts and red merges before a person is asked."""
+
+_EDITED = "an edit of the plan"
 
 _NOTHING_CHANGED = (
     "Nothing was changed. Saying that the work is done is not evidence: change the files that the "
@@ -22,6 +24,9 @@ _NOTHING_CHANGED = (
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Every step of a turn that is due, over all tasks."""
+    if edited := [id_ for id_ in state.index.scenarios if state.is_stale(id_)]:
+        # Nothing is merged for a scenario. Where its text has changed, it is tried again.
+        return tuple(e.TaskReopened(at=at, task=id_, by=_EDITED) for id_ in edited)
     scenarios = (state.tasks[id_] for id_ in state.index.scenarios if id_ in state.index.free)
     due = (_step(state, task, at) for task in (*state.live, *scenarios))
     return tuple(_within_slots(state, (event for event in due if event is not None)))
@@ -110,8 +115,7 @@ def _standing_merge(state: RunState, task: TaskState) -> str | None:
     Nothing is approved by that: what was approved then is in the tip, and stays approved.
     """
     untouched = not any(attempt.changed for attempt in task.attempts[task.begun_after :])
-    done_as = task.merged_as
-    same = done_as is not None and same_meaning(done_as, state.specs[task.id])
+    same = is_done_for(task, state.specs[task.id])
     return task.merge_before if untouched and same else None
 
 

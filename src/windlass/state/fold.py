@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
 from windlass.plan import critical_lengths, with_scenario
-from windlass.state import revision
+from windlass.state import revision, staleness
 from windlass.state.doubts import forgiven
 from windlass.state.index import index_of, moved
 from windlass.state.landing import land_changes
@@ -17,7 +17,7 @@ from windlass.state.model import Phases, Reopening, RunState, TaskState
 from windlass.state.stages import looked_at_again, stage_changes
 from windlass.state.stretches import rests_since, with_pause
 from windlass.state.task_fold import as_before_reset, interrupted, task_changes
-from windlass.state.transitions import RUN_TRANSITIONS, Phase, next_phase, next_run_phase
+from windlass.state.transitions import IN_TIP, RUN_TRANSITIONS, Phase, next_phase, next_run_phase
 from windlass.state.trials import tried_again
 from windlass.state.work import removes_tests
 
@@ -31,6 +31,7 @@ _MOVES_SCENARIO = (e.TaskMerged, e.MergeStands, e.TaskReopened, e.TaskReset, e.T
 """Facts after which a scenario may have to be tried again."""
 
 _ONCE_MORE = "{} is to be done once more"
+_ACCEPTED = "{} was accepted by {}; the tip has yet to pass its checks"
 
 
 def fold(events: Iterable[e.Event]) -> RunState | None:
@@ -106,9 +107,7 @@ def _apply_to_run(state: RunState, event: e.CourseEvent) -> RunState:  # noqa: C
         case e.StopRequested():
             return replace(state, at=event.at, stopping=event.by, stop_as=event.how)
         case e.RunEnded():
-            return replace(
-                state, at=event.at, ended=event.status, reason=event.reason, ended_at=event.at
-            )
+            return _ended(state, event)
         case e.SpendReserved() | e.SpendSettled():
             return _with_spending(state, event)
         case e.HostsAsked():
@@ -125,6 +124,14 @@ def _apply_to_run(state: RunState, event: e.CourseEvent) -> RunState:  # noqa: C
             return replace(state, at=event.at, **stage_changes(state, event))
         case _:
             return replace(state, at=event.at, **land_changes(state, event))
+
+
+def _ended(state: RunState, event: e.RunEnded) -> RunState:
+    """The run has ended; with a stale task it needs a person, whatever an older version said."""
+    end, reason = event.status, event.reason
+    if end is e.RunEnd.COMPLETED and state.stale:
+        end, reason = e.RunEnd.NEEDS_HUMAN, staleness.why(state.stale)
+    return replace(state, at=event.at, ended=end, reason=reason, ended_at=event.at)
 
 
 _Looks: TypeAlias = (
@@ -236,6 +243,8 @@ def _apply_to_task(state: RunState, id_: str, event: e.TaskEvent | e.BatchEvent)
     task = replace(before, phase=phase, **task_changes(state, before, event))
     if isinstance(event, e.TaskResetUndone):
         task = as_before_reset(before)
+    if task.phase in IN_TIP:
+        task = staleness.settled(task, state.specs[id_])
     tasks = having(state.tasks, task.id, task)
     after = replace(
         state,
@@ -258,6 +267,8 @@ def _run_changes(  # noqa: C901  one arm a fact
     match event:
         case e.TaskApproved():
             return {"queue": (*state.queue, event.task)}
+        case e.TaskAccepted() if state.ended is not None:
+            return _accepted(state, event)
         case e.TaskReopened() | e.TaskReset():
             return {"queue": _without(state.queue, event.task), **_unfinished(state, event.task)}
         case e.TaskResetUndone():
@@ -290,6 +301,13 @@ def _run_changes(  # noqa: C901  one arm a fact
             }
         case _:
             return {}
+
+
+def _accepted(state: RunState, event: e.TaskAccepted) -> dict[str, Any]:
+    """A run that had ended for want of this word can go on, unless other tasks want one too."""
+    if left := _without(state.stale, event.task):
+        return {"ended": e.RunEnd.NEEDS_HUMAN, "reason": staleness.why(left)}
+    return {"ended": e.RunEnd.STOPPED, "reason": _ACCEPTED.format(event.task, event.by)}
 
 
 def _answered(state: RunState, task: TaskState) -> dict[str, Any]:

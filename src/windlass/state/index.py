@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.plan import Plan
-from windlass.state.transitions import Phase
+from windlass.plan import Plan, Task
+from windlass.state.transitions import IN_TIP, Phase
 
-_SETTLED = frozenset({Phase.MERGED, Phase.ABANDONED})
-_RESTING = _SETTLED | {Phase.PENDING, Phase.APPROVED}
+_SETTLED = IN_TIP | {Phase.ABANDONED}
+_RESTING = frozenset({Phase.MERGED, Phase.ABANDONED, Phase.PENDING, Phase.APPROVED})
 """Nothing is decided about a task that waits to begin or to be merged, but for its turn to come."""
 
 
@@ -25,17 +25,17 @@ class Index(Struct, frozen=True, kw_only=True):
     live: tuple[str, ...] = ()
     """Begun and not done, but for those that wait in the merge queue."""
     free: tuple[str, ...] = ()
-    """Not begun, and all they wait for is merged."""
+    """Not begun, and all they wait for is in the tip; a scenario waits for stale tasks, too."""
     abandoned: tuple[str, ...] = ()
     blocked: Mapping[str, str] = {}
     """Each that is not begun and cannot be, with the abandoned one it waits for, the last of all
     if there are several."""
     unsettled: Mapping[str | None, int] = {}
-    """For each stage how many of its tasks are neither merged nor given up nor out of reach."""
+    """For each stage how many of its tasks are neither in the tip, given up nor out of reach."""
     stages: Mapping[str, tuple[str, ...]] = {}
     """The tasks of each stage."""
     merged: int = 0
-    """How many are merged."""
+    """How many are merged and not stale."""
     scenarios: tuple[str, ...] = ()
     highest_complexity: int = 0
     place: Mapping[str, int] = {}
@@ -52,7 +52,7 @@ def index_of(plan: Plan, phases: Mapping[str, Phase]) -> Index:
             dependents[dep].append(task.id)
     index = Index(
         live=tuple(task.id for task in plan.tasks if phases[task.id] not in _RESTING),
-        free=tuple(task.id for task in plan.tasks if _is_free(task.depends_on, task.id, phases)),
+        free=tuple(task.id for task in plan.tasks if _is_free(task, phases)),
         unsettled=_unsettled(plan, phases),
         stages=_stages(plan),
         merged=sum(phase is Phase.MERGED for phase in phases.values()),
@@ -70,6 +70,8 @@ def index_of(plan: Plan, phases: Mapping[str, Phase]) -> Index:
 def moved(index: Index, plan: Plan, phases: Mapping[str, Phase], id_: str, was: Phase) -> Index:
     """The index once that task, which was there, is in another phase; `phases` are those now."""
     now = phases[id_]
+    if Phase.STALE in {was, now}:
+        return index_of(plan, phases)  # which is rare
     if was not in _RESTING and now not in _RESTING:
         return index
     if now is Phase.PENDING or was in _SETTLED or id_ in index.blocked:
@@ -87,7 +89,7 @@ def moved(index: Index, plan: Plan, phases: Mapping[str, Phase], id_: str, was: 
 
 def _with_merged(index: Index, plan: Plan, phases: Mapping[str, Phase], id_: str) -> Index:
     waiting = (plan.tasks[index.place[other]] for other in index.dependents[id_])
-    freed = (task.id for task in waiting if _is_free(task.depends_on, task.id, phases))
+    freed = (task.id for task in waiting if _is_free(task, phases))
     return replace(index, free=_with(index, index.free, *freed), merged=index.merged + 1)
 
 
@@ -154,5 +156,7 @@ def _without(ids: tuple[str, ...], id_: str) -> tuple[str, ...]:
     return ids[:at] + ids[at + 1 :]
 
 
-def _is_free(needed: tuple[str, ...], id_: str, phases: Mapping[str, Phase]) -> bool:
-    return phases[id_] is Phase.PENDING and all(phases[dep] is Phase.MERGED for dep in needed)
+def _is_free(task: Task, phases: Mapping[str, Phase]) -> bool:
+    """Whether it may begin: a stale task holds the end up, and not what builds on its work."""
+    done = frozenset({Phase.MERGED}) if task.scenario else IN_TIP
+    return phases[task.id] is Phase.PENDING and all(phases[dep] in done for dep in task.depends_on)

@@ -9,11 +9,12 @@ from msgspec import Struct
 from windlass.events.landing import Relation
 from windlass.events.review import Review
 from windlass.events.values import Absence, CheckResult, Failure, Outcome, RunEnd, Usage
-from windlass.plan import Plan, Task, same_meaning
+from windlass.plan import Plan, Task
 from windlass.settings import Level, Settings
 from windlass.state.index import Index
 from windlass.state.transitions import (
     COACH_FAILED,
+    IN_TIP,
     PLAYER_FAILED,
     STATUS,
     Phase,
@@ -21,6 +22,7 @@ from windlass.state.transitions import (
 )
 
 __all__ = [
+    "Acceptance",
     "Attempt",
     "Coaching",
     "Landing",
@@ -102,6 +104,14 @@ class Attempt(Struct, frozen=True, kw_only=True):
         return self.turn == 0
 
 
+class Acceptance(Struct, frozen=True, kw_only=True):
+    """A person's word that what is merged will do for another text than it was merged for."""
+
+    by: str
+    at: datetime
+    spec: Task
+
+
 class TaskState(Struct, frozen=True, kw_only=True):
     """Where one task stands, and how it came there."""
 
@@ -152,6 +162,8 @@ class TaskState(Struct, frozen=True, kw_only=True):
     abandoned_at: datetime | None = None
     merged_as: Task | None = None
     """What it asked for when it was last merged, even if it is to be done once more."""
+    accepted: Acceptance | None = None
+    """The last time that a person accepted its merge for a later text."""
     first_turn: int = 1
     """The turn its present allowance of turns began with: later ones where it was reopened."""
     begun_after: int = 0
@@ -190,14 +202,14 @@ class TaskState(Struct, frozen=True, kw_only=True):
     @property
     def may_be_in_tip(self) -> bool:
         """Whether its work is in the tip, or on its way there with nobody to say how far."""
-        return self.phase is Phase.MERGED or self.moving_as is not None
+        return self.phase in IN_TIP or self.moving_as is not None
 
     @property
     def settled_at(self) -> datetime | None:
         """When it was merged or given up, if it is."""
         if self.phase is Phase.ABANDONED:
             return self.abandoned_at
-        return self.merged_at if self.phase is Phase.MERGED else None
+        return self.merged_at if self.phase in IN_TIP else None
 
     @property
     def cost_usd(self) -> float:
@@ -371,15 +383,23 @@ class RunState(Struct, frozen=True, kw_only=True):
         return tuple(id_ for id_ in reversed(last) if id_ in now)
 
     @property
+    def in_tip(self) -> tuple[str, ...]:
+        """The tasks whose work the tip holds, in the plan's order: stale ones too."""
+        return tuple(id_ for id_, task in self.tasks.items() if task.phase in IN_TIP)
+
+    @property
     def all_tasks(self) -> tuple[TaskState, ...]:
         """Every task that ever cost anything, those included that the plan has no more."""
         return (*self.tasks.values(), *self.withdrawn.values())
 
     def is_stale(self, task_id: str) -> bool:
         """Whether the task was merged for what it meant then, and means something else now."""
-        task = self.tasks[task_id]
-        done_as = task.merged_as if task.phase is Phase.MERGED else None
-        return done_as is not None and not same_meaning(done_as, self.specs[task_id])
+        return self.tasks[task_id].phase is Phase.STALE
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """The tasks that are stale, in the plan's order."""
+        return tuple(task.id for task in self.live if task.phase is Phase.STALE)
 
     @property
     def live(self) -> tuple[TaskState, ...]:

@@ -20,6 +20,7 @@ from windlass.state.model import RunState
 TOLD = (
     e.PlanRevised,
     e.TaskAdopted,
+    e.TaskAccepted,
     e.CheckpointPassed,
     e.Answered,
     e.TaskReopened,
@@ -112,6 +113,8 @@ class Made(Struct, frozen=True, kw_only=True):
     run: str = ""
     task: str = ""
     turn: int | None = None
+    text: str = ""
+    """A digest of the text that a merge was made for; empty where an older version made it."""
 
 
 Kind: TypeAlias = Literal["snapshot", "partial"]

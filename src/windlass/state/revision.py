@@ -3,11 +3,12 @@
 | the task                        | what becomes of it                                            |
 |---------------------------------|---------------------------------------------------------------|
 | is new                          | waits like any other                                          |
-| is gone, and was merged         | stays, for its work is in the tip                             |
+| is gone, and was merged         | stays as what it was merged for: its work is in the tip       |
 | is gone, and was not merged     | is withdrawn: its work stays pinned, its cost stays spent     |
 | is back                         | goes on where it was withdrawn                                |
 | means something else, unmerged  | goes on; what was judged of it is judged again                |
-| means something else, merged    | is stale: said, and done again only when a person asks        |
+| means something else, merged    | is stale until a person has it done again, or accepts it      |
+| means what it was merged for    | is merged, also where it was stale                            |
 | is otherwise the same           | goes on                                                       |
 """
 
@@ -16,13 +17,17 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from windlass.events.run import PlanRevised
-from windlass.plan import Plan, Task, critical_lengths, same_meaning, with_scenario
+from windlass.events.values import RunEnd
+from windlass.plan import Plan, Task, critical_lengths, same_text, with_meaning, with_scenario
+from windlass.state import staleness
 from windlass.state.index import index_of
 from windlass.state.model import Phases, RunState, TaskState
 from windlass.state.task_fold import revised as revised_task
 from windlass.state.task_fold import set_aside
 from windlass.state.transitions import Phase
 from windlass.state.trials import tried_again
+
+_EDITED = "the plan was edited; the tip has yet to pass what it asks for now"
 
 
 def revised(state: RunState, event: PlanRevised) -> RunState:
@@ -35,7 +40,7 @@ def revised(state: RunState, event: PlanRevised) -> RunState:
     scenarios = (task.id for task in plan.tasks if task.scenario)
     tasks = tried_again(scenarios, found, state.tip_tree)
     return replace(
-        state,
+        _woken(state, tasks),
         at=event.at,
         plan=plan,
         specs={**state.specs, **{task.id: task for task in plan.tasks}},
@@ -45,6 +50,18 @@ def revised(state: RunState, event: PlanRevised) -> RunState:
         withdrawn=_withdrawn(known, plan),
         queue=requeued(tuple(id_ for id_ in state.queue if _is_queued(tasks.get(id_))), tasks),
     )
+
+
+def _woken(state: RunState, tasks: Mapping[str, TaskState]) -> RunState:
+    """The run without an end that the edit has made false."""
+    if state.ended is None or state.given_up:
+        return state
+    stale = [task.id for task in tasks.values() if task.phase is Phase.STALE]
+    if stale:
+        return replace(state, ended=RunEnd.NEEDS_HUMAN, reason=staleness.why(stale), reopening=None)
+    if state.ended is RunEnd.COMPLETED or state.reopening is not None or state.stale:
+        return replace(state, ended=RunEnd.STOPPED, reason=_EDITED, reopening=None)
+    return state
 
 
 def requeued(queue: tuple[str, ...], tasks: Mapping[str, TaskState]) -> tuple[str, ...]:
@@ -57,7 +74,8 @@ def _kept(state: RunState, event: PlanRevised) -> tuple[Task, ...]:
     """What is gone from the plan and stays in the run; it waits for nothing that is gone too."""
     wanted = {task.id for task in event.plan.tasks}
     gone = (task for task in state.plan.tasks if task.id not in wanted and not task.scenario)
-    kept = tuple(task for task in gone if state.tasks[task.id].may_be_in_tip)
+    merged = ((task, state.tasks[task.id]) for task in gone)
+    kept = tuple(_as_in_tip(task, each) for task, each in merged if each.may_be_in_tip)
     there = wanted | {task.id for task in kept}
     return tuple(
         replace(task, depends_on=tuple(dep for dep in task.depends_on if dep in there))
@@ -65,11 +83,18 @@ def _kept(state: RunState, event: PlanRevised) -> tuple[Task, ...]:
     )
 
 
+def _as_in_tip(task: Task, found: TaskState) -> Task:
+    """The task as what it is in the tip for, or on its way there; a newer text goes with it."""
+    stale = found.merged_as if found.phase is Phase.STALE else None
+    return with_meaning(task, found.moving_as or stale or task)
+
+
 def _known(task: Task, known: Mapping[str, TaskState], specs: Mapping[str, Task]) -> TaskState:
     found = known.get(task.id)
     if found is None:
         return TaskState(id=task.id)
-    return found if same_meaning(specs[task.id], task) else revised_task(found)
+    same = same_text(specs[task.id], task)
+    return staleness.settled(found if same else revised_task(found), task)
 
 
 def _withdrawn(known: Mapping[str, TaskState], plan: Plan) -> dict[str, TaskState]:

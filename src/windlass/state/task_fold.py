@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from windlass.errors import IllegalEvent
 from windlass.events import model as e
-from windlass.state.model import Attempt, Coaching, RunState, TaskState, Wait
+from windlass.plan import Task, digest_of
+from windlass.state.model import Acceptance, Attempt, Coaching, RunState, TaskState, Wait
 from windlass.state.transitions import HELPLESS, REVISED, TASK_TRANSITIONS, WITH_AGENT, Phase
 
 _COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
@@ -125,6 +126,8 @@ def _said_changes(
         case e.Answered():
             told = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
             return {"answers": (*task.answers, told), "failures": {}, **_helped(task)}
+        case e.TaskAccepted():
+            return {"accepted": Acceptance(by=event.by, at=event.at, spec=event.spec)}
         case e.CheckpointPassed():
             return {"question": None, "released": True}
         case e.TaskReopened():
@@ -181,11 +184,18 @@ def _later_changes(  # noqa: C901  one arm a fact
             return {
                 "merge_commit": event.commit,
                 "merged_at": event.at,
-                "merged_as": task.moving_as or state.specs[event.task],
+                "merged_as": _merged_as(event, task.moving_as or state.specs[event.task]),
                 "moving_as": None,
+                "accepted": None,
             }
         case _:
             return {}
+
+
+def _merged_as(event: e.TaskMerged | e.TaskAdopted, spec: Task) -> Task | None:
+    """The text it was merged for; None where git says that it was another, which no one knows."""
+    text = event.text if isinstance(event, e.TaskMerged) else ""
+    return spec if text in {"", digest_of(spec)} else None
 
 
 def _tip_taken(task: TaskState, event: e.TipTaken) -> dict[str, Any]:

@@ -47,6 +47,8 @@ class Phase(enum.StrEnum):
     CHECKING_MERGE = "checking_merge"
     MOVING = "moving"
     MERGED = "merged"
+    STALE = "stale"
+    """Merged for a text that is not what the plan says now. A person says what becomes of it."""
     ABANDONED = "abandoned"
     TAKEN = "taken"
     """A person works on it."""
@@ -171,6 +173,8 @@ _WAYS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
         Phase.CHECKING_MERGE: {e.ChecksFinished: Phase.BUILT, e.RunResumed: Phase.BUILT},
         Phase.MOVING: {e.TaskMerged: Phase.MERGED, e.RunResumed: Phase.BUILT},
         Phase.MERGED: {e.TaskReopened: Phase.PENDING},
+        # An edit of the plan leads here, and one that is taken back leads out: see EDITED.
+        Phase.STALE: {e.TaskReopened: Phase.PENDING, e.TaskAccepted: Phase.MERGED},
         Phase.ABANDONED: {e.TaskReopened: Phase.RETURNED, e.TaskTaken: Phase.TAKEN},
         Phase.TAKEN: {e.TaskGiven: Phase.PLAYED},
         # Resuming is the person's word that the cause is mended; what was paid for stays.
@@ -195,6 +199,7 @@ RESETTABLE = frozenset(
         Phase.RETURNED,
         Phase.APPROVED,
         Phase.MERGED,
+        Phase.STALE,
         Phase.ABANDONED,
         Phase.TAKEN,
         Phase.ASKED,
@@ -244,9 +249,17 @@ REVISED: Mapping[Phase, Phase] = MappingProxyType(
 )
 """Where a task goes back to whose meaning was edited: what was judged, was judged as another.
 
-From other phases there is no need to go back: whoever comes next is told the new text. What is
-merged or abandoned stays so, until a person asks for it again.
+From other phases there is no need to go back: the next agent is told the new text. What is
+abandoned stays so until a person asks for it again; what is merged is stale until then.
 """
+
+EDITED: Mapping[Phase, Phase] = MappingProxyType(
+    {Phase.MERGED: Phase.STALE, Phase.STALE: Phase.MERGED}
+)
+"""Where an edit takes a merged task: away from the text that it was merged for, or back to it."""
+
+IN_TIP = frozenset({Phase.MERGED, Phase.STALE})
+"""Phases of tasks whose work the tip holds."""
 
 UNDER_WAY = frozenset(
     {
@@ -266,6 +279,7 @@ UNDER_WAY = frozenset(
 
 HELPLESS = frozenset(
     {
+        Phase.STALE,
         Phase.TAKEN,
         Phase.HELP_TO_START,
         Phase.ASKED,
@@ -313,6 +327,7 @@ STATUS: Mapping[Phase, str] = MappingProxyType(
         Phase.CHECKING_MERGE: "merging",
         Phase.MOVING: "merging",
         Phase.MERGED: "completed",
+        Phase.STALE: "stale",
         Phase.ABANDONED: "abandoned",
         Phase.TAKEN: "needs_human",
         Phase.HELP_TO_START: "needs_human",

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from windlass.state.model import TaskState
 from windlass.state.task_fold import begun_anew
-from windlass.state.transitions import Phase
+from windlass.state.transitions import IN_TIP, Phase
 
 
 def tried_again(
@@ -23,7 +23,7 @@ def tried_again(
 
 def _is_outdated(task: TaskState, tasks: Mapping[str, TaskState], tip_tree: str) -> bool:
     others = (other for other in tasks.values() if other.id != task.id)
-    waits = any(other.phase is not Phase.MERGED for other in others)
-    if task.phase is Phase.MERGED:
+    waits = any(other.phase not in IN_TIP for other in others)
+    if task.phase in IN_TIP:
         return waits or task.last.tree != tip_tree
     return waits and task.phase in {Phase.SAVED, Phase.CHECKED} and task.last.is_tip

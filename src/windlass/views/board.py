@@ -18,6 +18,7 @@ from windlass.views.columns import ascii_only, columns, cut, fitted, padded
 from windlass.views.lines import must_fix
 from windlass.views.progress import turns_allowed
 from windlass.views.sights import WHOLE, Sight, Sights, under_way
+from windlass.views.stale_tasks import WHY
 from windlass.views.tree import stage_name
 from windlass.views.waiting import held_by_limit, idle, moment, waits_for
 from windlass.views.words import clock, duration, one_line, plural, tokens
@@ -186,6 +187,8 @@ def _since(state: RunState, sight: Sight | None, now: datetime) -> float:
 
 def _doing(state: RunState, task: TaskState, sight: Sight | None, now: datetime) -> tuple[str, str]:
     doing = sight.doing if sight is not None else ""
+    if task.phase is Phase.STALE:
+        return "stale", f"{WHY}; retry or approve it"
     if task.phase in HELPLESS:
         by = task.last.by if task.phase is Phase.TAKEN and task.attempts else None
         return ("taken", f"by {by}") if by else ("asks you", task.question or "")

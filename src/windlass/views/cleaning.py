@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from windlass.state import Phase, RunState, TaskState
+from windlass.state.transitions import IN_TIP
 from windlass.views.outcome import is_finished, run_status
 
 
@@ -19,7 +20,7 @@ def why_it_stays(state: RunState, task: TaskState) -> str | None:
     where = f"{state.plan.id}:{task.id}"
     if task.phase is Phase.TAKEN:
         return f"a person works in it; `windlass give {where}` hands it back"
-    if task.phase is Phase.MERGED:
+    if task.phase in IN_TIP:
         return None
     if not is_finished(state):
         return f"{task.id} is {task.status}, and the run is {run_status(state)}"

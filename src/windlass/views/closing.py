@@ -21,11 +21,12 @@ from windlass.views.lines import (
 from windlass.views.network import advice
 from windlass.views.outcome import counts, task_statuses
 from windlass.views.progress import integration_branch, progress, turns_allowed, turns_used
+from windlass.views.stale_tasks import WHY, accepted_line, check_lines
 from windlass.views.steps import Ground, Step, landed_at, listed, next_steps, ways_to_help
 from windlass.views.tree import position, stage_name, unverified_stage
 from windlass.views.words import duration, money, one_line, plural, tokens
 
-_WORST = ("ABANDONED", "STAGE", "NEEDS YOU", "BLOCKED", "STALE")
+_WORST = ("ABANDONED", "STAGE", "NEEDS YOU", "STALE", "BLOCKED")
 
 
 def closing(
@@ -65,22 +66,14 @@ def _troubles(state: RunState, workspaces: str) -> list[Line]:
         kept = (f"kept: {workspaces}/{task.id} · {log}",) if task.attempts else ()
         if task.phase is Phase.ABANDONED:
             lines.append(_abandoned(state, task, name, kept))
+        elif state.is_stale(task.id):
+            lines.append(Line("STALE", name, (*about_stale(state, task.id), *kept)))
         elif task.phase in HELPLESS:
             asked, *ways = what_it_needs(task, state)
             lines.append(Line("NEEDS YOU", name, (asked, *kept, *ways)))
-        elif state.is_stale(task.id):
-            lines.append(Line("STALE", name, why_stale(state, task.id)[1:]))
         elif words[task.id] == "blocked":
             lines.append(Line("BLOCKED", f"{name} · needs {blocked(state)[task.id]}"))
     return lines + _stage_trouble(state)
-
-
-def why_stale(state: RunState, task_id: str) -> tuple[str, ...]:
-    """What is to be known of a task that was merged for what the plan said before; else nothing."""
-    if not state.is_stale(task_id):
-        return ()
-    told = "merged for what the plan said then; to have it done as it says now:"
-    return ("stale", told, f"windlass retry {state.plan.id}:{task_id}")
 
 
 def _abandoned(state: RunState, task: TaskState, name: str, kept: tuple[str, ...]) -> Line:
@@ -126,11 +119,23 @@ def what_it_needs(task: TaskState, state: RunState) -> tuple[str, ...]:
     """What a task waits for that a person must give, and the commands that give it, if any."""
     if task.phase not in HELPLESS:
         return ()
+    if task.phase is Phase.STALE:
+        return about_stale(state, task.id)
     return (one_line(asks(task), 160), *(step.command for step in ways_to_help(task, state)))
+
+
+def about_stale(state: RunState, task_id: str) -> tuple[str, ...]:
+    """Why the task is stale, what its checks say, and what settles it."""
+    told = f"{WHY}; it is not done until you say what becomes of it"
+    old = f"or put the old text back into {state.plan.path}, or take the task out of it"
+    ways = ways_to_help(state.tasks[task_id], state)
+    return (told, *check_lines(state, task_id), *(step.command for step in ways), old)
 
 
 def asks(task: TaskState) -> str:
     """What it waits for."""
+    if task.phase is Phase.STALE:
+        return f"{WHY}; say what becomes of it"
     return f"{task.last.by} works on it" if task.phase is Phase.TAKEN else task.question or ""
 
 
@@ -152,6 +157,7 @@ def _summary(state: RunState) -> Line:
         details.append(f"+ some of it is not known: {UNKNOWN_COST}")
     if is_unchecked(state):
         details.append(UNCHECKED)
+    details += _accepted(state)
     details += _flaky(state)
     if state.resumes:
         details.append(f"resumed {plural(state.resumes, 'time')}")
@@ -166,6 +172,12 @@ def _repeated(state: RunState) -> list[str]:
     merged = f"{plural(rounds, 'merge')} repeated" if rounds else ""
     told = " · ".join(part for part in (limit, merged) if part)
     return [told] if told else []
+
+
+def _accepted(state: RunState) -> list[str]:
+    """A line for each task that is done by a person's word for its present text."""
+    said = ((id_, accepted_line(state, id_)) for id_ in state.done)
+    return [f"{id_}: {line}" for id_, line in said if line]
 
 
 def _flaky(state: RunState) -> list[str]:

@@ -2,16 +2,21 @@
 
 from msgspec.structs import replace
 
-from windlass.plan import Edits, Plan, compare
+from windlass.plan import Edits, Plan, Task, compare
 from windlass.state import Phase, RunState
+from windlass.state.staleness import is_done_for
+from windlass.state.transitions import IN_TIP
 from windlass.views.words import one_line
 
 
 def edited(state: RunState, plan: Plan) -> Edits:
     """What the plan's files say now that the run does not know yet."""
     edits = compare(state.plan, plan)
-    # A merged task that was taken out of the plan stays in the run, and is no news again.
-    gone = tuple(id_ for id_ in edits.removed if not state.tasks[id_].may_be_in_tip)
+    # A merged task that was taken out of the plan stays in the run, and is no news again; a stale
+    # one is settled by that.
+    gone = tuple(
+        id_ for id_ in edits.removed if state.is_stale(id_) or not state.tasks[id_].may_be_in_tip
+    )
     return replace(edits, removed=gone)
 
 
@@ -25,7 +30,8 @@ def edit_lines(state: RunState, plan: Plan) -> list[str]:
 
     lines = [line("+", id_, _added(state, id_)) for id_ in edits.added]
     lines += [line("-", id_, _removed(state, id_)) for id_ in edits.removed]
-    lines += [line("~", id_, _changed(state, id_)) for id_ in edits.changed]
+    specs = {task.id: task for task in plan.tasks}
+    lines += [line("~", id_, _changed(state, id_, specs[id_])) for id_ in edits.changed]
     lines += [line("·", id_, "asks for the same, otherwise arranged") for id_ in edits.adjusted]
     if edits.reordered:
         lines.append("· the tasks stand in another order")
@@ -38,13 +44,18 @@ def _added(state: RunState, id_: str) -> str:
 
 
 def _removed(state: RunState, id_: str) -> str:
+    if state.is_stale(id_):
+        return "taken out; it is done as what it was merged for"
     return "withdrawn; its work stays pinned" if state.tasks[id_].attempts else "withdrawn"
 
 
-def _changed(state: RunState, id_: str) -> str:
+def _changed(state: RunState, id_: str, spec: Task) -> str:
     task = state.tasks[id_]
-    if task.phase is Phase.MERGED:
-        return f"stale: merged for what it said before; `windlass retry {id_}` does it again"
+    if task.phase in IN_TIP and is_done_for(task, spec):
+        return "says what it was merged or accepted for; it is done"
+    if task.phase in IN_TIP:
+        cures = f"`windlass retry {id_}` does it again, `windlass approve {id_}` accepts it"
+        return f"stale: merged for what it said before; {cures}"
     if task.phase is Phase.ABANDONED:
         return f"changed, and still abandoned; `windlass retry {id_}` tries it again"
     return "changed; agents are told the new text" if task.attempts else "changed"

@@ -20,7 +20,7 @@ from windlass.views.bills import Bill, Ledger
 from windlass.views.tracing import Context, Tracing
 
 _SETTLED = ("completed", "abandoned")
-_COUNTED = ("completed", "abandoned", "needs_human")
+_COUNTED = ("completed", "abandoned", "needs_human", "stale")
 
 
 class Told(Struct, frozen=True):
@@ -39,6 +39,7 @@ class Measuring:
         self._ledger = Ledger(plan)
         self._begun: dict[str, datetime] = {}
         """When each task that is not settled was begun."""
+        self._stale: frozenset[str] = frozenset()
 
     def working(self, task: str, role: str) -> Context | None:
         """Where an agent of that role works now."""
@@ -53,7 +54,8 @@ class Measuring:
         measured = [
             *self._beginnings(event),
             *(one for bill in bills for one in self._of_bill(bill, state)),
-            *self._of_task(event),
+            *self._of_task(event, state),
+            *self._newly_stale(event, state),
             *self._durations(spans, state),
         ]
         return Told(tuple(spans), tuple(measured))
@@ -95,10 +97,18 @@ class Measuring:
         ]
         return [_measured(n.COST_TOTAL, usage.cost_usd, labels), *_tokens(usage, labels), *used]
 
-    def _of_task(self, event: e.Event) -> list[Measured]:
+    def _newly_stale(self, event: e.Event, state: RunState) -> list[Measured]:
+        """Tasks that an edit of the plan has made stale, or that were merged as such."""
+        if not isinstance(event, e.PlanRevised | e.TaskMerged | e.MergeStands):
+            return []
+        before, self._stale = self._stale, frozenset(state.stale)
+        new = self._stale - before
+        return [self._count("stale", len(new))] if new else []
+
+    def _of_task(self, event: e.Event, state: RunState) -> list[Measured]:
         match event:
             case e.TaskMerged() | e.MergeStands():
-                return [self._count("completed", 1)]
+                return [] if state.is_stale(event.task) else [self._count("completed", 1)]
             case e.TaskAbandoned():
                 return [self._count("abandoned", 1)]
             case e.HelpNeeded():

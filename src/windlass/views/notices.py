@@ -49,7 +49,7 @@ def _end(event: e.RunEnded, state: RunState) -> Notice | None:
             return _of_run(state, "failed", "Failed", _with_reason(event, state))
         case RunEnd.LIMIT:
             return _of_run(state, "limit", "Limit", _with_reason(event, state))
-        case RunEnd.NEEDS_HUMAN if not any(t.phase in HELPLESS for t in state.live):
+        case RunEnd.NEEDS_HUMAN if state.stale or not any(t.phase in HELPLESS for t in state.live):
             return _of_run(state, "human", "Needs you", _with_reason(event, state))
         case _:
             return None

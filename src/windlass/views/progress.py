@@ -2,14 +2,34 @@
 
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from windlass.events.model import Failure, Outcome
+from windlass.plan import digest_of
 from windlass.state import RunState, TaskState
 from windlass.state.stretches import run_seconds
 from windlass.views.cost import run_cost, task_cost
 from windlass.views.outcome import run_status, task_statuses
+from windlass.views.stale_tasks import WHY, accepted_line, checks_on_tip
 from windlass.views.waiting import waits_for
+
+
+class Stale(Struct, frozen=True, kw_only=True):
+    """Why a merged task is not completed."""
+
+    why: str
+    checks: dict[str, str]
+    """Each check of the new text, and what it said of the tip: pass, fail, or why it said nothing;
+    not_run where it has yet to run."""
+
+
+class Accepted(Struct, frozen=True, kw_only=True):
+    """A person's word that what is merged will do for the plan's present text."""
+
+    by: str
+    at: datetime
+    text: str
+    """A digest of the text that was accepted."""
 
 
 class TaskProgress(Struct, frozen=True, kw_only=True):
@@ -25,6 +45,10 @@ class TaskProgress(Struct, frozen=True, kw_only=True):
     waits_for: Failure | None = None
     """The failure that is waited out before the next agent is started."""
     waits_until: datetime | None = None
+    stale: Stale | UnsetType = UNSET
+    """Only there where the status is stale."""
+    accepted: Accepted | UnsetType = UNSET
+    """Only there where a person accepted what is merged for the plan's present text."""
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
@@ -79,7 +103,7 @@ def progress(state: RunState, seq: int) -> Progress:
         integration=integration_branch(state),
         tip=state.tip,
         sandbox=state.sandbox,
-        tasks={task.id: _task(task, words[task.id]) for task in state.tasks.values()},
+        tasks={task.id: _task(state, task, words[task.id]) for task in state.tasks.values()},
         metrics=_metrics(state),
     )
 
@@ -106,8 +130,9 @@ def commits_of(task: TaskState) -> tuple[str, ...]:
     return tuple(dict.fromkeys(c for c in (*snapshots, *adopted) if c is not None))
 
 
-def _task(task: TaskState, status: str) -> TaskProgress:
+def _task(state: RunState, task: TaskState, status: str) -> TaskProgress:
     waiting = waits_for(task)
+    accepted = task.accepted if accepted_line(state, task.id) else None
     return TaskProgress(
         status=status,
         turns=turns_used(task),
@@ -117,6 +142,12 @@ def _task(task: TaskState, status: str) -> TaskProgress:
         feedback=task.question or task.feedback,
         waits_for=waiting,
         waits_until=task.wait_until if waiting is not None else None,
+        stale=Stale(why=WHY, checks=checks_on_tip(state, task.id))
+        if state.is_stale(task.id)
+        else UNSET,
+        accepted=Accepted(by=accepted.by, at=accepted.at, text=digest_of(accepted.spec))
+        if accepted is not None
+        else UNSET,
     )
 
 

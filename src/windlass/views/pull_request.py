@@ -17,6 +17,7 @@ from windlass.views.forge_text import apart, code, plain
 from windlass.views.lines import UNCHECKED, is_unchecked, tally
 from windlass.views.outcome import task_statuses
 from windlass.views.progress import integration_branch, turns_used
+from windlass.views.stale_tasks import WHY, accepted_line, check_lines, text_shown
 from windlass.views.words import money, one_line, plural, tokens
 
 TITLE = 256
@@ -126,13 +127,19 @@ def _table(state: RunState, words: dict[str, str]) -> Iterator[str]:
         cost = task_cost(task)
         cells = (
             _name(state, task),
-            f"{words[task.id]}{', for an older text' if state.is_stale(task.id) else ''}",
+            f"{words[task.id]}{_aside(state, task)}",
             str(turns_used(task)),
             (tally(task.last.results) if task.attempts else "") or "none",
             money(cost.usd, known=cost.known),
             (task.merge_commit or "")[:10],
         )
         yield f"| {' | '.join(cells)} |"
+
+
+def _aside(state: RunState, task: TaskState) -> str:
+    if state.is_stale(task.id):
+        return ", merged for an older text"
+    return ", accepted by a person" if accepted_line(state, task.id) else ""
 
 
 def _name(state: RunState, task: TaskState) -> str:
@@ -169,8 +176,13 @@ def _trace(state: RunState) -> Iterator[str]:
 
 def _told(state: RunState, task: TaskState) -> Iterator[str]:
     """A task with its criteria and what the Coach saw for each."""
-    spec = state.specs[task.id]
+    spec = text_shown(state, task.id)
     yield f"## {_name(state, task)}"
+    if state.is_stale(task.id):
+        yield f"\n**Stale: {WHY}. What is shown here was shown for that text.**"
+        yield from (f"- {plain(line, _SAID)}" for line in check_lines(state, task.id))
+    elif accepted := accepted_line(state, task.id):
+        yield f"\n{plain(accepted, _SAID)}; what is shown here was shown for the older text."
     if not task.attempts:
         yield "\nTaken over from another tool; nobody reviewed it here."
         return

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from windlass.state import Phase, RunState
-from windlass.state.transitions import RESETTABLE, UNDER_WAY
+from windlass.state.transitions import IN_TIP, RESETTABLE, UNDER_WAY
 from windlass.views.outcome import task_statuses
 
 _DONE = {
@@ -40,8 +40,7 @@ def _why(command: str, state: RunState, task_id: str, *, undo: bool) -> tuple[st
     if command == "give":
         return f"nobody has taken it, {status}", _how_to_take(state, task_id, status)
     if command in {"approve", "answer"}:
-        asked = "nobody is asked to let it start" if command == "approve" else "it asks nothing"
-        return f"{asked}, {status}", _LOOK
+        return _not_asked(command, state, task_id, status)
     if task.phase in UNDER_WAY:
         return "it is worked on", _WAIT
     if state.specs[task_id].scenario and command != "retry":
@@ -53,6 +52,14 @@ def _why(command: str, state: RunState, task_id: str, *, undo: bool) -> tuple[st
     return f"only what is merged or abandoned is done once more, {status}", _LOOK
 
 
+def _not_asked(command: str, state: RunState, task_id: str, status: str) -> tuple[str, str]:
+    """Nothing waits for that word; or it was said of another text than the task has."""
+    if command == "approve" and state.is_stale(task_id):
+        return "its text is not the one that you saw", f"windlass status {state.plan.id}"
+    asked = "nobody is asked to let it start" if command == "approve" else "it asks nothing"
+    return f"{asked}, {status}", _LOOK
+
+
 def _how_to_take(state: RunState, task_id: str, status: str) -> str:
     """A cure that is refused in its turn is none."""
     task = state.tasks[task_id]
@@ -60,18 +67,16 @@ def _how_to_take(state: RunState, task_id: str, status: str) -> str:
         return _WAIT
     if state.specs[task_id].scenario:
         return _LOOK
-    if task.phase is Phase.MERGED or (task.phase is Phase.PENDING and task not in state.free):
+    if task.phase in IN_TIP or (task.phase is Phase.PENDING and task not in state.free):
         return _not_taken(state, task_id, status)[1]
     return f"windlass take {state.plan.id}:{task_id}"
 
 
 def _not_taken(state: RunState, task_id: str, status: str) -> tuple[str, str]:
     """Somebody has it, it is done, or what it needs is not."""
-    needed = [
-        id_ for id_ in state.specs[task_id].depends_on if state.tasks[id_].phase is not Phase.MERGED
-    ]
+    needed = [id_ for id_ in state.specs[task_id].depends_on if id_ not in state.in_tip]
     if state.tasks[task_id].phase is Phase.PENDING and needed:
         return f"it needs {', '.join(needed)}, not merged yet", f"take {needed[0]} first, or wait"
-    if state.tasks[task_id].phase is Phase.MERGED:
+    if state.tasks[task_id].phase in IN_TIP:
         return "it is merged", f"windlass retry {state.plan.id}:{task_id}"
     return f"its turn is not over, {status}", _WAIT

@@ -17,7 +17,7 @@ from windlass.views.words import one_line
 
 _LONG = 200
 _ROLES = {Phase.PLAYING: "player", Phase.REVIEWING: "coach"}
-_AT_REST = frozenset({Phase.PENDING, Phase.MERGED, Phase.ABANDONED})
+_AT_REST = frozenset({Phase.PENDING, Phase.MERGED, Phase.STALE, Phase.ABANDONED})
 
 
 class Sight(Struct, frozen=True, kw_only=True):

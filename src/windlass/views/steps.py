@@ -5,6 +5,7 @@ whoever asks by program; the usual way comes first.
 """
 
 import shlex
+from collections.abc import Sequence
 from itertools import islice
 
 from msgspec import Struct
@@ -144,7 +145,12 @@ def _words(state: RunState, plan: str) -> list[Step]:
 
 def ways_to_help(task: TaskState, state: RunState) -> tuple[Step, ...]:
     """The commands that give a task what it waits for, if any do."""
-    where = f"{state.plan.id}:{task.id}"
+    where = shlex.quote(f"{state.plan.id}:{task.id}")
+    if task.phase is Phase.STALE:
+        return (
+            Step(f"windlass retry {where}", "do it again for the new text"),
+            Step(f"windlass approve {where}", "accept what is merged for the new text"),
+        )
     if task.phase is Phase.HELP_TO_START:
         return (Step(f"windlass approve {where}", "let it start"),)
     if task.phase is Phase.ASKED:
@@ -154,6 +160,17 @@ def ways_to_help(task: TaskState, state: RunState) -> tuple[Step, ...]:
     if task.phase is Phase.HELP_TO_PLAY and task.feedback is not None:
         return (Step(f'windlass answer {where} "…"', "say what helps"),)
     return ()
+
+
+def how_to_settle(state: RunState, stale: Sequence[str]) -> str:
+    """The three cures of stale tasks, in a sentence."""
+    where = shlex.quote(f"{state.plan.id}:{stale[0]}")
+    each = "" if len(stale) == 1 else " (and so for each)"
+    return (
+        f"`windlass retry {where}` does it again, `windlass approve {where}` accepts what is "
+        f"merged{each}; or put the old text back into {state.plan.path}, or take the task out of "
+        f"it; then `windlass resume {state.plan.id}`"
+    )
 
 
 class Cure(Struct, frozen=True, kw_only=True):
@@ -168,6 +185,9 @@ def cure(state: RunState, plan: str) -> Cure:
     """What a person can do about a landing that was refused; `plan` as they named it."""
     again = Step(f"windlass land {plan}", "try once more")
     anyway = Step(f"windlass land {plan} --yes", "land it all the same")
+    if state.stale:
+        steps = ways_to_help(state.tasks[state.stale[0]], state)
+        return Cure(told=how_to_settle(state, state.stale), steps=(*steps, resuming(state, plan)))
     if (stage := unverified_stage(state)) is not None:
         where = shlex.quote(f"{state.plan.id}:{stage}")
         passed = Step(f"windlass approve {where}", "let the stage pass")

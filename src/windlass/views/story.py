@@ -17,16 +17,17 @@ from windlass.views.lines import (
     tally,
 )
 from windlass.views.progress import turns_allowed
+from windlass.views.stale_tasks import check_lines
 from windlass.views.story_run import of_run
 from windlass.views.waiting import moment, wait_line
 from windlass.views.words import money, one_line, plural, tokens
 
 # fmt: off
 WORDS = (
-    "ABANDONED", "ABORT", "ADOPTED", "AGAIN", "ANSWER", "BASE", "CHECKS", "COACH", "CONFLICT",
-    "DONE", "E2E", "FAILED", "GIVEN", "GO", "LAND", "LANDED", "LIMIT", "NEEDS YOU", "NETWORK",
-    "NOT MOVED", "PAUSE", "PLAN", "PLAYER", "RECOVERED", "RESET", "RESUME", "RETURNED", "STAGE",
-    "START", "STOP", "STOPPED", "TAKEN", "VERIFY", "WAIT",
+    "ABANDONED", "ABORT", "ACCEPTED", "ADOPTED", "AGAIN", "ANSWER", "BASE", "CHECKS", "COACH",
+    "CONFLICT", "DONE", "E2E", "FAILED", "GIVEN", "GO", "LAND", "LANDED", "LIMIT", "NEEDS YOU",
+    "NETWORK", "NOT MOVED", "PAUSE", "PLAN", "PLAYER", "RECOVERED", "RESET", "RESUME", "RETURNED",
+    "STAGE", "STALE", "START", "STOP", "STOPPED", "TAKEN", "VERIFY", "WAIT",
 )
 # fmt: on
 """Every word that a line of the story may begin with."""
@@ -130,6 +131,10 @@ def _of_people(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C90
         case e.TaskAdopted():
             where = event.commit[:10] if event.commit else "no commit named"
             return Line("ADOPTED", f"{name} · {where} · by {event.source}")
+        case e.TaskAccepted():
+            who = one_line(event.by, 60)
+            red = check_lines(state, event.task)
+            return Line("ACCEPTED", f"{name} · as it is merged, for the new text · by {who}", red)
         case e.TaskReopened():
             return Line("AGAIN", f"{name} · asked for by {event.by}")
         case e.CheckpointPassed():
@@ -171,6 +176,8 @@ def _of_merge(event: e.TaskEvent, state: RunState) -> Line | None:
             return Line("DONE", f"{name} · nothing was to change; {event.commit[:10]} stands")
         case e.TaskMerged():
             bill, took = _bill(event.task, state), task_seconds(state, state.tasks[event.task])
+            if state.is_stale(event.task):
+                return Line("STALE", f"{name} · merged for an older text · {bill}", (), took)
             return Line("DONE", f"{name} · {bill}", _summary(event, state), took)
         case _:
             return None

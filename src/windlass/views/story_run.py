@@ -4,6 +4,7 @@ from windlass.events import model as e
 from windlass.state import RunState
 from windlass.views import network
 from windlass.views.lines import Line, flaky, not_passed, quoted, tally, warnings
+from windlass.views.stale_tasks import WHY
 from windlass.views.tree import position, verified
 from windlass.views.words import one_line, plural
 
@@ -36,7 +37,9 @@ def _of_course(event: e.RunEvent, state: RunState) -> Line | None:
         case e.RunRecovered():
             return Line("RECOVERED", "all before this is what git alone shows of it", event.notes)
         case e.PlanRevised():
-            return Line("PLAN", "the plan was edited; the run goes on with it as it is now")
+            stale = (f"{id_} is stale: {WHY}" for id_ in state.stale)
+            told = "the plan was edited; the run goes on with it as it is now"
+            return Line("PLAN", told, tuple(stale))
         case e.HostsAsked():
             return network.told(event)
         case e.StopRequested():

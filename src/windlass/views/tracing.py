@@ -221,7 +221,7 @@ class Tracing:
                 yield from self._turn_ends(id_, "abandoned")
                 yield from self._task_ends(id_, state, "code", event.reason)
             case e.TaskMerged() | e.MergeStands():
-                self._completed += 1
+                self._completed += not state.is_stale(id_)
                 yield from self._turn_ends(id_, "approved")
                 yield from self._task_ends(id_, state)
             case e.TaskReset():
@@ -292,6 +292,7 @@ class Tracing:
         span.attributes |= {
             n.MILESTONE_STATUS: status,
             n.MILESTONE_COMPLETED: self._completed,
+            n.MILESTONE_STALE: len(state.stale),
             n.MILESTONE_TOTAL_TOKENS: span.usage.tokens,
             n.MILESTONE_TOTAL_COST: round(span.usage.cost_usd, 6),
         }

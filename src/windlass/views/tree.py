@@ -146,8 +146,9 @@ def _short(state: RunState, tasks: Sequence[TaskState]) -> list[str]:
 def _word(state: RunState, task: TaskState, cause: str | None) -> str:
     why = f" ({one_line(task.question, _WHY)})" if task.question else ""
     if task.phase is Phase.MERGED:
-        stale = " (stale: the plan says something else now)"
-        return f"✓ Complete{stale if state.is_stale(task.id) else ''}"
+        return "✓ Complete"
+    if task.phase is Phase.STALE:
+        return "⚠ Stale (merged for an older text of the plan)"
     if task.phase is Phase.ABANDONED:
         return f"✗ Failed{why}"
     if cause is not None:

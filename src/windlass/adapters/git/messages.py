@@ -15,9 +15,11 @@ def message(author: Authorship, run: str, *, merging: bool) -> str:
         subject = subject[: _SUBJECT - 1].rstrip() + "…"
     if not author.task:
         return f"{subject[0].upper()}{subject[1:]}\n\nWindlass-Run: {run}\n"
+    text = f"Windlass-Text: {author.text}\n" if merging and author.text else ""
     return (
         f"{subject}\n\n"
         f"Windlass-Run: {run}\n"
         f"Windlass-Task: {author.task}\n"
         f"Windlass-Turn: {author.turn}\n"
+        f"{text}"
     )

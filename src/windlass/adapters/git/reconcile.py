@@ -11,7 +11,7 @@ import msgspec
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.store import Store
 from windlass.errors import JournalDamaged, RepositoryError
-from windlass.state import Phase, RunState
+from windlass.state import RunState
 from windlass.state.remains import attempt_pins
 
 _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>\d+)/")
@@ -47,7 +47,7 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...
                 f"{ref} stands at {held[ref][:10]}, and the journal says {commit[:10]}",
                 hint=f"put it back: git update-ref {ref} {commit}",
             )
-    return tuple(task.id for task in state.tasks.values() if task.phase is Phase.MERGED)
+    return state.in_tip
 
 
 async def _held(store: Store, refs: Refs, state: RunState, settled: Set[str]) -> dict[str, str]:

@@ -25,10 +25,11 @@ _RUN = re.compile(r"refs/windlass/(?P<plan>[^/]+)/(?P<run>[^/]+)/(?!(?:base|tip|
 """A pin that shows a run: those of base, tip and order are made before its first fact."""
 _CANDIDATE = re.compile(r"/candidate/(?P<n>[1-9]\d*)")
 _TRAILERS = "%x00".join(
-    f"%(trailers:key=Windlass-{key},valueonly,separator=%x2C)" for key in ("Run", "Task", "Turn")
+    f"%(trailers:key=Windlass-{key},valueonly,separator=%x2C)"
+    for key in ("Run", "Task", "Turn", "Text")
 )
 _FORMAT = f"--format=%H%x00%T%x00%P%x00%ct%x00{_TRAILERS}%x00"
-_FIELDS = 7
+_FIELDS = 8
 
 
 async def pinned_runs(store: Store) -> dict[str, list[str]]:
@@ -230,7 +231,7 @@ class _Reading:
 def _made(text: str) -> Iterator[Made]:
     fields = text.split("\0")[:-1]
     for at in range(0, len(fields), _FIELDS):
-        commit, tree, parents, seconds, run, task, turn = fields[at : at + _FIELDS]
+        commit, tree, parents, seconds, run, task, turn, text = fields[at : at + _FIELDS]
         yield Made(
             commit=commit.strip("\n"),
             tree=tree,
@@ -239,4 +240,5 @@ def _made(text: str) -> Iterator[Made]:
             run=run,
             task=task,
             turn=int(turn) if turn.isdigit() else None,
+            text=text,
         )

@@ -4,6 +4,7 @@ Law: each does what the command of its name does, in the same way, and nothing m
 begins or resumes a run, lands anything, or lets go of work.
 """
 
+from windlass.cli.acceptance import is_stale
 from windlass.cli.pause import PAUSE, PAUSE_NOW
 from windlass.cli.resting import brought_to_rest
 from windlass.cli.saying import passed_on
@@ -32,6 +33,11 @@ class Acting:
 
     def approve(self, task: str) -> Told:
         """Let a task start that is too complex to start unasked, or a stage pass."""
+        state, subject = self._looking.task_of(task, stages=True)
+        if is_stale(self._looking.project, state, subject):
+            where = f"{state.plan.id}:{subject}"
+            said = f"{subject} is stale, and only a person accepts what is merged for another text"
+            raise BadInput(said, hint=f"ask them to run: windlass approve {where}")
         return self._say(task, "approve", stages=True)
 
     def retry(self, task: str) -> Told:

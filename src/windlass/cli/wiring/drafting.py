@@ -83,7 +83,7 @@ async def _asked(project: Project, state: RunState, account: _Account) -> Report
         "diff", "--no-ext-diff", "--no-textconv", "--stat=120", state.base, state.tip, "--"
     )
     brief = Brief(
-        task=state.done[-1],
+        task=(*state.done, *state.in_tip)[-1],
         n=0,
         role="coach",
         prompt=project.redactor.text(draft_prompt(state, stat)),

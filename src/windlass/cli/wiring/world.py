@@ -34,6 +34,7 @@ from windlass.cli.wiring.telling import projections, tell, written_alone
 from windlass.dialects import writes as writes_of
 from windlass.errors import Trespass
 from windlass.events import model as e
+from windlass.plan import Plan
 from windlass.ports import Activity, Agent, Checks
 from windlass.runner import Ports, Runner, lend
 from windlass.secrets import without_secrets
@@ -59,11 +60,14 @@ class World:
         notice: Callable[[str], None] = lambda _text: None,
         remark: Callable[[str], None] = lambda _text: None,
         traceparent: Callable[[str, str], str] | None = None,
+        plan: Callable[[], Plan | str | None] = lambda: None,
     ) -> None:
         """Compose it; `notice` hears of edited state files, `remark` of workspaces.
 
-        `traceparent` says in which span an agent of a task and a role works.
+        `traceparent` says in which span an agent of a task and a role works. `plan` reads the
+        plan's files as they stand now, or says why they cannot be read.
         """
+        self._plan = plan
         self._traceparent = traceparent
         self._project = project
         self._notice = notice
@@ -258,6 +262,7 @@ class World:
             clock=self._clock,
             inbox=FileInbox(self._folders.inbox),
             watch=watch,
+            plan=self._plan,
             metered=self.metered,
             redact=redact,
             # Before they are cut to a length, for half a secret could not be told from any word.
@@ -281,6 +286,6 @@ class World:
             found = await reconcile(self._store, self.refs, before)
             await self._told.catch_up(facts_of_last_run(self._journal.read()))
         await self._repository.open(base)
-        for task_id in before.done if before is not None and before.run == self.refs.run else ():
+        for task_id in before.in_tip if before is not None and before.run == self.refs.run else ():
             await self._repository.release(task_id)
         return found

@@ -11,12 +11,12 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from windlass.events import model as e
-from windlass.plan import critical_lengths, critical_path
+from windlass.plan import Task, critical_lengths, critical_path
 from windlass.ports import Change, Changes
 from windlass.state import Attempt, Phase, RunState, TaskState
 from windlass.state.reach import blocked
 from windlass.state.stretches import rests_since, worked
-from windlass.state.transitions import HELPLESS
+from windlass.state.transitions import HELPLESS, IN_TIP
 from windlass.views.bills import Total, bills, total, totals, whole
 from windlass.views.closing import asks, branch_line, troubles
 from windlass.views.cost import run_cost
@@ -26,6 +26,7 @@ from windlass.views.outcome import run_status, words_for_people
 from windlass.views.progress import progress, turns_allowed, turns_used
 from windlass.views.report.course import Course
 from windlass.views.report.model import Bar, Report, Round, TaskReport
+from windlass.views.stale_tasks import WHY, accepted_line, check_lines, text_shown
 from windlass.views.steps import Ground, next_steps
 
 _NO_CHANGES: Changes = {}
@@ -122,8 +123,7 @@ def _tasks(
             status="withdrawn" if gone else words[task.id],
             stage=spec.stage or "",
             needs="" if gone else out_of_reach.get(task.id, ""),
-            # Where a plan asks for nothing in particular, the task itself is what is asked for.
-            criteria=spec.acceptance_criteria or (spec.title,),
+            criteria=_criteria(text_shown(state, task.id)),
             rounds=rounds,
             turns=turns_used(task),
             allowed=turns_allowed(state, task),
@@ -154,8 +154,14 @@ def _usage(attempt: Attempt, paid: e.Usage) -> e.Usage:
 def _notes(state: RunState, task: TaskState, *, gone: bool) -> tuple[str, ...]:
     if gone:
         return ("no longer in the plan; what was done for it stays pinned",)
-    stale = state.is_stale(task.id)
-    return ("merged for what the plan said then, which is not what it says now",) if stale else ()
+    if state.is_stale(task.id):
+        return (f"stale: {WHY}", *check_lines(state, task.id))
+    return tuple(filter(None, (accepted_line(state, task.id),)))
+
+
+def _criteria(spec: Task) -> tuple[str, ...]:
+    """What the evidence is for; where a plan asks for nothing in particular, the task itself."""
+    return spec.acceptance_criteria or (spec.title,)
 
 
 def _rounds(
@@ -195,7 +201,7 @@ def _fate(task: TaskState, attempt: Attempt, cause: str, *, is_last: bool, appro
         return f"returned: {cause.replace('_', ' ')}"
     if attempt.failure is not None:
         return attempt.failure.replace("_", " ")
-    if is_last and task.phase is Phase.MERGED:
+    if is_last and task.phase in IN_TIP:
         return "merged"
     if approved:
         return "approved"

@@ -24,6 +24,7 @@ TONES = {
     "stopped": "warn",
     "interrupted": "warn",
     "needs_human": "you",
+    "stale": "you",
     "abandoned": "bad",
     "blocked": "bad",
     "withdrawn": "none",
