@@ -257,6 +257,7 @@ def reach(
     attended: bool,
     ok: Sequence[int] = (0,),
     timeout: float = TIMEOUT,
+    held: Sequence[int] = (),
 ) -> Output:
     """Let the user's own git speak with a remote at their word: their login, their pre-push hook.
 
@@ -266,13 +267,15 @@ def reach(
     asks = {} if attended else {"GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
-            ["git", "-c", "core.fsmonitor=false", *args],
+            # What is known of the remote afterwards is to outlast a power loss, too.
+            ["git", "-c", "core.fsmonitor=false", "-c", "core.fsync=committed,reference", *args],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             cwd=cwd,
             env={**_theirs(environment), **asks},
             timeout=timeout,
+            pass_fds=held,
             # A login may be asked for at the terminal, which only its own group may read.
             start_new_session=not attended,
         )

@@ -19,14 +19,15 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from windlass.adapters.clock import SystemClock
+from windlass.adapters.exclusive import alone
 from windlass.adapters.files import sync_all
 from windlass.adapters.git.git import Output, act
-from windlass.adapters.git.landing_intent import Home, Intent, alone
+from windlass.adapters.git.landing_intent import Home, Intent
 from windlass.adapters.git.landing_rollback import Rollback
 from windlass.adapters.git.landing_touch import Touch, touched
 from windlass.adapters.git.store import Store, printable
 from windlass.adapters.git.worktrees import in_the_middle, worktrees
-from windlass.errors import GitFailed, RepositoryError
+from windlass.errors import Busy, GitFailed, RepositoryError
 from windlass.ports import Seen
 
 _HEADS = "refs/heads/"
@@ -180,7 +181,11 @@ class Branches:
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[int]:
         """Be the only landing, with all that died ended."""
-        one = alone(self._store.folders.root / _LOCK)
+        busy = Busy(
+            "another landing goes on in this repository, or its git does",
+            hint="wait for its end, then `windlass land`",
+        )
+        one = alone(self._store.folders.root / _LOCK, busy)
         held = await anyio.to_thread.run_sync(one.__enter__)
         try:
             yield held
@@ -254,8 +259,9 @@ class Branches:
         said = ("-m", "windlass land", "--create-reflog")
         try:
             if not checkouts:
+                asked = ("update-ref", *said, ref, new, old)
                 root = self._store.origin.root
-                await act("update-ref", *said, ref, new, old, cwd=root, environment=self._environment)
+                await act(*asked, cwd=root, environment=self._environment)
             else:
                 reflog = {"GIT_REFLOG_ACTION": "windlass land"}
                 within = {**self._environment, **reflog}
@@ -348,7 +354,8 @@ class _Move:
         told: dict[str, str] = {"GIT_CONFIG_COUNT": str(len(here.fields))}
         for i, field in enumerate(here.fields):
             name, given, value = field.partition("\n")
-            told |= {f"GIT_CONFIG_KEY_{i}": name, f"GIT_CONFIG_VALUE_{i}": value if given else "true"}
+            told[f"GIT_CONFIG_KEY_{i}"] = name
+            told[f"GIT_CONFIG_VALUE_{i}"] = value if given else "true"
         return told
 
     async def _git(

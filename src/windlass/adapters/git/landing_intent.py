@@ -9,18 +9,16 @@ disk a landing is rolled back; from then on it is completed.
 
 import contextlib
 import errno
-import fcntl
 import os
 import secrets
 import shutil
-import time
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from windlass.adapters.exclusive import patiently
 from windlass.adapters.files import (
     fsync_dir,
     make_folder,
@@ -40,8 +38,6 @@ _INDEX_PATIENCE = 1.0
 """Seconds to wait for a lock of another git on the index: an editor looks at it all the time."""
 _REF_PATIENCE = 5.0
 """Seconds to wait for a lock of another git on the branch."""
-_LANDING_PATIENCE = 60.0
-"""Seconds to wait for a landing that goes on, or for the git of one that died."""
 
 _COPIED = (
     "MERGE_HEAD",
@@ -75,12 +71,12 @@ class Locked(RepositoryError):
     def __init__(self, lock: Path) -> None:
         super().__init__(
             f"{lock} is there: another git is at work, or one that died has left it",
-            hint="let it end, or remove that file if no git is running; then `windlass land`",
+            hint="let it end, or remove that file if no git is running; then try again",
         )
 
 
 class Home:
-    """The folder of one landing; at most one landing at a time has it (see `alone`)."""
+    """The folder of one landing; at most one landing at a time has it."""
 
     def __init__(self, own: Path, common: Path) -> None:
         """Take the git directory of the checkout, and the one that holds the branches."""
@@ -103,7 +99,7 @@ class Home:
         """Keep every other git from the index of the checkout."""
         make_folder(self.folder)
         write_durably(self._token, f"windlass land {secrets.token_hex(16)}\n")
-        if not _patiently(lambda: _linked(self._token, self._lock), _INDEX_PATIENCE):
+        if not patiently(lambda: linked(self._token, self._lock), _INDEX_PATIENCE):
             raise Locked(self._lock)
         fsync_dir(self.own)
 
@@ -171,8 +167,8 @@ class Home:
         write_durably(staged, f"{intent.new}\n")
         with contextlib.suppress(FileNotFoundError):
             staged.chmod((self.common / intent.ref).stat().st_mode & 0o777)
-        taken = _patiently(
-            lambda: self._holds_ref(intent) or _linked(staged, lock), _REF_PATIENCE
+        taken = patiently(
+            lambda: self._holds_ref(intent) or linked(staged, lock), _REF_PATIENCE
         )
         if not taken:
             raise Locked(lock)
@@ -218,43 +214,7 @@ class Home:
         fsync_dir(self.own)
 
 
-@contextmanager
-def alone(file: Path) -> Generator[int]:
-    """One landing at a time in a repository; gives the file that git must keep open.
-
-    The kernel holds it until Windlass and the git that it started have ended: what a landing left
-    is looked at only when nothing of it is alive.
-    """
-    make_folder(file.parent)
-    fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        if not _patiently(lambda: _flocked(fd), _LANDING_PATIENCE):
-            raise RepositoryError(
-                "another landing goes on in this repository, or its git does",
-                hint="wait for its end, then `windlass land`",
-            )
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _flocked(fd: int) -> bool:
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
-
-
-def _patiently(take: Callable[[], bool], patience: float) -> bool:
-    deadline = time.monotonic() + patience
-    while not take():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def _linked(held: Path, lock: Path) -> bool:
+def linked(held: Path, lock: Path) -> bool:
     """Make the lock, at once with what it holds; False where there is one."""
     try:
         os.link(held, lock)

@@ -61,12 +61,12 @@ class Stand:
 
     def killed(self, share: Share) -> Iterator[Finding]:
         """Killed at a point, and resumed."""
-        for at in _part(spread(self._sweep.calls, share.count, share.seed), share):
+        for at in part_of(spread(self._sweep.calls, share.count, share.seed), share):
             yield self._sweep.killed(at)
 
     def killed_twice(self, share: Share) -> Iterator[Finding]:
         """Killed at a point, again in the resume, and resumed."""
-        for pair in _part(doubles(self._sweep.calls, share.count, share.seed), share):
+        for pair in part_of(doubles(self._sweep.calls, share.count, share.seed), share):
             yield self._sweep.killed(*pair)
 
     def powerless(self, share: Share) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ class Stand:
         if self._power is None:
             self._power = PowerLoss(self._rehearsals, self._sweep)
         moments = enumerate(spread(self._power.moments, share.count, share.seed))
-        for i, moment in _part(list(moments), share):
+        for i, moment in part_of(list(moments), share):
             yield self._power.at(moment, SURVIVALS[i % len(SURVIVALS)], share.seed + i)
 
     def failing(self, share: Share) -> Iterator[Finding]:
@@ -83,7 +83,7 @@ class Stand:
         Six seeds in a row have each of the six at each point, where all points are swept.
         """
         points = enumerate(spread(self._sweep.calls, share.count, share.seed), start=share.seed)
-        for i, at in _part(list(points), share):
+        for i, at in part_of(list(points), share):
             yield self._sweep.failed(at, *fault(i))
 
 
@@ -162,5 +162,6 @@ class Stands:
                 each.result()
 
 
-def _part(points: list[T], share: Share) -> list[T]:
+def part_of(points: list[T], share: Share) -> list[T]:
+    """The points that one place has to take."""
     return points[share.part :: share.parts]

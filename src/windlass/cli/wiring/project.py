@@ -14,7 +14,12 @@ from msgspec.structs import replace
 from windlass.adapters.activity import heard_after
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.disk import Trouble, trouble
-from windlass.adapters.files import make_folder, read_plainly, write_durably
+from windlass.adapters.files import (
+    make_folder,
+    read_plainly,
+    remove_unfinished,
+    write_durably,
+)
 from windlass.adapters.git import inspect
 from windlass.adapters.git.dress import SHOWN
 from windlass.adapters.git.excludes import kept_folders
@@ -230,7 +235,9 @@ class Project:
     def write(self, name: str, text: str) -> None:
         """Put a file into the user's checkout, which only happens at their word."""
         make_folder((self.root / name).parent)
-        write_durably(self.root / name, text)
+        self.make_home()
+        remove_unfinished(self.home)
+        write_durably(self.root / name, text, by_way_of=self.home)
 
     def read(self, name: str) -> str | None:
         """A small text file of the user's checkout; None for whatever else is there, or nothing."""
