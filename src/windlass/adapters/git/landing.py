@@ -25,7 +25,7 @@ from windlass.adapters.git.git import Output, act
 from windlass.adapters.git.landing_intent import Home, Intent
 from windlass.adapters.git.landing_rollback import Rollback
 from windlass.adapters.git.landing_touch import Touch, touched
-from windlass.adapters.git.store import Store, printable
+from windlass.adapters.git.store import Origin, Store, printable
 from windlass.adapters.git.worktrees import in_the_middle, worktrees
 from windlass.errors import Busy, GitFailed, RepositoryError
 from windlass.ports import Seen
@@ -49,6 +49,14 @@ Ours: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, Sequence[str]]]
 async def none_is_ours(_checkout: Path, _commit: str) -> Sequence[str]:
     """Of who writes into no file."""
     return ()
+
+
+def left_behind(origin: Origin) -> list[tuple[Home, Path]]:
+    """The landings that go on or have died, each with the checkout that it is about."""
+    homes = (
+        (Home(own, origin.git_dir), place) for own, place in worktrees(origin.git_dir, origin.root)
+    )
+    return [(home, place) for home, place in homes if home.is_there()]
 
 
 class Branches:
@@ -151,13 +159,7 @@ class Branches:
 
     async def settle(self) -> None:
         """Take back or complete what landings have left that were cut short, of any plan."""
-        origin = self._store.origin
-        found = [
-            (Home(own, origin.git_dir), place)
-            for own, place in worktrees(origin.git_dir, origin.root)
-            if Home(own, origin.git_dir).is_there()
-        ]
-        if not found:
+        if not (found := left_behind(self._store.origin)):
             return
         async with self._alone() as held:
             for home, place in found:
@@ -234,7 +236,7 @@ class Branches:
         async with self._alone() as held:
             if home.is_there():
                 await self._settled(home, checkout, held)
-            move = _Move(self._store, self._environment, home, checkout, held)
+            move = Move(self._store, self._environment, home, checkout, held)
             try:
                 await move.prepare(self._intent(ref, old, new, files=True, logged=True))
                 failure = await move.refused()
@@ -270,7 +272,7 @@ class Branches:
             raise _not_moved(checkouts[0] if checkouts else None, failure) from failure
 
 
-class _Move:
+class Move:
     """One landing in a checkout, up to the moment when all of its files are in their place."""
 
     def __init__(
@@ -330,9 +332,7 @@ class _Move:
         if not self._home.is_there():
             return
         if self._intent is not None and self._touch.is_changed():
-            back = Rollback(
-                self._store, self._environment, self._home, self._place, (self._held,)
-            )
+            back = Rollback(self._store, self._environment, self._home, self._place, (self._held,))
             await back.run(self._intent)
         self._home.leave()
 

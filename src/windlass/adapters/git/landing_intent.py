@@ -167,9 +167,7 @@ class Home:
         write_durably(staged, f"{intent.new}\n")
         with contextlib.suppress(FileNotFoundError):
             staged.chmod((self.common / intent.ref).stat().st_mode & 0o777)
-        taken = patiently(
-            lambda: self._holds_ref(intent) or linked(staged, lock), _REF_PATIENCE
-        )
+        taken = patiently(lambda: self._holds_ref(intent) or linked(staged, lock), _REF_PATIENCE)
         if not taken:
             raise Locked(lock)
 

@@ -69,7 +69,7 @@ async def touched(store: Store, git: AskGit, root: Path, old: str, new: str) -> 
     paths = [
         change.path
         for change in changes
-        if change.path not in theirs and not (change.added and os.path.lexists(root / change.path))
+        if change.path not in theirs and not (change.added and _is_taken(root / change.path))
     ]
     added = {change.path for change in changes if change.added}
     return Touch(root, paths, sorted(_missing(root, added & set(paths))))
@@ -85,7 +85,16 @@ def _changes(fields: Sequence[str]) -> Iterator[_Change]:
 def _missing(root: Path, paths: Iterable[str]) -> set[str]:
     """The folders above these files that are not there."""
     folders = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
-    return {folder for folder in folders - {"."} if not os.path.lexists(root / folder)}
+    return {folder for folder in folders - {"."} if not _is_folder(root / folder)}
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether something is there; a folder makes way for a file if git finds nothing else in it."""
+    return os.path.lexists(path) and not _is_folder(path)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _stamp(path: Path) -> tuple[int, int, int, int] | None:

@@ -159,9 +159,7 @@ class Publisher:
         if usual in rules.splitlines() and self._git.ask(*asked, ok=(0, 1)).text != tip:
             self._reach(remote, "update-ref", "-m", "windlass pr", ref, tip, held=(held,))
 
-    def _pushed(
-        self, remote: Remote, refs: Refs, tip: str, stands: str | None, held: int
-    ) -> bool:
+    def _pushed(self, remote: Remote, refs: Refs, tip: str, stands: str | None, held: int) -> bool:
         if stands == tip:
             return False
         if stands is not None and not self._is_ours(stands, refs, tip):

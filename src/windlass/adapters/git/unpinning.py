@@ -7,7 +7,7 @@ again by it. Only pins are removed, and only where they stand at the commit that
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def release(git_dir: Path) -> None:
 
 
 @contextmanager
-def _locked(git_dir: Path, path: Path) -> Iterator[None]:
+def _locked(git_dir: Path, path: Path) -> Generator[None]:
     """Keep every other git from a file; what is to be found again is noted before."""
     home, name = git_dir / _HOME, secrets.token_hex(8)
     token, note = home / name, home / f"{name}.lock-of"

@@ -10,13 +10,17 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from types import MappingProxyType
+from typing import Self
 
 from windlass.cli.rehearsals.judge import PATIENCE
 from windlass.cli.rehearsals.picture import litter, picture, user_files
 from windlass.cli.rehearsals.place import Rehearsals
 from windlass.cli.rehearsals.scenes import MINE, Scene, set_up
-from windlass.cli.rehearsals.series import Share, fault, part_of
+from windlass.cli.rehearsals.series import Share, fault, part_of, quiet_folder
 from windlass.cli.rehearsals.sweep import Finding, doubles, short, spread
 from windlass.cli.wiring import Project
 from windlass.cli.wiring.rehearsal import left_running
@@ -28,8 +32,8 @@ from windlass.testing.faults.story import PLAN_ID
 
 _CALLS = 3
 """How many calls in all may be tried before a command is said not to come to its end."""
-_CODES = frozenset({0, 2, 3, 4})
-"""How a command ends that could not write: refused, left to a person, or to be called again."""
+_CODES = frozenset({0, 1, 2, 3, 4})
+"""How a command ends that could not write: with a word on why, and never with a defect."""
 _PATHS = tuple(MINE)
 
 
@@ -52,7 +56,7 @@ class CommandStand:
             raise WindlassError(f"unbroken, {scene.name} ends with {code}: {self._said()}")
         self._lines = read(rehearsals.control.log) if rehearsals.control.log.exists() else []
         self._wanted = picture(rehearsals.place)
-        if faults := list(self._wrong()):
+        if faults := list(self.wrong()):
             raise WindlassError(f"unbroken, {scene.name} leaves {'; '.join(faults)}")
 
     @property
@@ -117,7 +121,7 @@ class CommandStand:
         name = f"{word} at {at}{kind} {hit.what} {where}"
         faults = self._touched()
         if hit.fired and code != -signal.SIGKILL:
-            if code not in {*_CODES, self.scene.partly}:
+            if code not in _CODES:
                 faults.append(f"it ends with {code}")
             if code and not said.strip():
                 faults.append("it ends without a word")
@@ -147,7 +151,7 @@ class CommandStand:
         while wrong and calls < _CALLS:
             calls += 1
             code, said = self._called(), self._said()
-            wrong = list(self._wrong())
+            wrong = list(self.wrong())
             if code not in _CODES:
                 wrong.append(f"called again, it ends with {code}")
             wrong += _defects(said)
@@ -158,7 +162,7 @@ class CommandStand:
             name=name, reached=reached, faults=tuple(faults), said=said if faults else ""
         )
 
-    def _wrong(self) -> Iterator[str]:
+    def wrong(self) -> Iterator[str]:
         """All that is not as it would be unbroken."""
         try:
             now = picture(self._run.place)
@@ -205,6 +209,53 @@ class CommandStand:
 
     def _said(self) -> str:
         return self._run.place.said.read_text(encoding="utf-8", errors="replace")
+
+
+Series = Callable[[CommandStand, Share], Iterator[Finding]]
+
+KINDS: MappingProxyType[str, Series] = MappingProxyType(
+    {
+        "killed": CommandStand.killed,
+        "killed twice": CommandStand.killed_twice,
+        "git killed": CommandStand.git_killed,
+        "power lost": CommandStand.powerless,
+        "disk": CommandStand.failing,
+    }
+)
+"""What is done to a command, by the name people see."""
+
+
+class CommandStands:
+    """Several places at once, in each of them one scene after the other; ended by `with`."""
+
+    def __init__(self, workers: int, *, level: str) -> None:
+        self._workers = workers
+        self._level = level
+        self._held = ExitStack()
+        self._places: list[Rehearsals] = []
+
+    def __enter__(self) -> Self:
+        """Make the places."""
+        top = self._held.enter_context(quiet_folder())
+        for i in range(self._workers):
+            made = Rehearsals.at(top / str(i), level=self._level)
+            self._places.append(self._held.enter_context(made))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End all of them."""
+        self._held.close()
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the calls of git are seen too."""
+        return all(place.sees_all for place in self._places)
+
+    def set_up(self, scene: Scene) -> list[CommandStand]:
+        """Make the scene in every place."""
+        with ThreadPoolExecutor(self._workers) as pool:
+            working = [pool.submit(CommandStand, place, scene) for place in self._places]
+            return [each.result() for each in working]
 
 
 def _defects(said: str) -> list[str]:

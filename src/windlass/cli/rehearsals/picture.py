@@ -22,6 +22,10 @@ _CANDIDATE = re.compile(r"candidate/\d+")
 """A merge before its checks ran: one that was cut short is built anew, under the next number."""
 _TEMPORARY = ".windlass-*.tmp"
 """What a writer leaves that was cut short."""
+_OWN = (".windlass/", ".git/refs/windlass/", ".git/refs/heads/windlass/")
+"""Where only Windlass writes: every process that opens the run removes locks there first."""
+_TOLD = "refs/windlass/plan/RUN/told/"
+"""Copies of facts that no commit shows: they follow the journal, at the next resume at latest."""
 _OURS = frozenset({".git", ".windlass"})
 _FOLDERS = ("workspaces", "throwaway", "kept")
 
@@ -49,8 +53,9 @@ def user_files(place: Place) -> dict[str, str]:
 def litter(place: Place) -> Iterator[str]:
     """What stands in the way of the user's own git, or lies about in their folders."""
     root = place.repo
-    if locks := sorted(str(path.relative_to(root)) for path in root.rglob("*.lock")):
-        yield f"stale locks: {locks}"
+    locks = sorted(str(path.relative_to(root)) for path in root.rglob("*.lock"))
+    if blocking := [lock for lock in locks if not lock.startswith(_OWN)]:
+        yield f"stale locks: {blocking}"
     if (root / ".git/windlass-land").exists():
         yield "a landing is left in .git"
     for folder in (root, root / ".git"):
@@ -63,7 +68,9 @@ def _files(place: Place) -> dict[str, str]:
     if (text := place.repo / STATE_FILE).is_file():
         # It tells times and commits; what it says of tasks is what counts.
         told = json.loads(text.read_text(encoding="utf-8"))
-        found[STATE_FILE] = json.dumps([told.get("status"), sorted(told.get("completed_tasks", ()))])
+        found[STATE_FILE] = json.dumps(
+            [told.get("status"), sorted(told.get("completed_tasks", ()))]
+        )
     return {f"the file {path}": content for path, content in found.items()}
 
 
@@ -74,6 +81,8 @@ def _of_git(place: Place) -> dict[str, str]:
     for line in listed.splitlines():
         name, kind, _, *tree = line.split()
         known = _CANDIDATE.sub("candidate", _RUN.sub("RUN", name))
+        if known.startswith(_TOLD):
+            continue
         refs.setdefault(known, []).append(tree[0] if kind == "commit" else kind)
     found = {f"the ref {name}": " ".join(sorted({*trees})) for name, trees in refs.items()}
     status = git("status", "--porcelain", "--untracked-files=all").splitlines()

@@ -43,8 +43,6 @@ class Scene(Struct, frozen=True, kw_only=True):
     """What else has."""
     code: int = 0
     """What it ends with when nothing goes wrong."""
-    partly: int = 0
-    """What it ends with when a part could not be done."""
     rebuilds: bool = False
     """Whether it replaces the journal."""
 
@@ -103,6 +101,18 @@ def _committed(rehearsals: Rehearsals) -> None:
 
 def _switched(rehearsals: Rehearsals) -> None:
     rehearsals.place.git("switch", "--quiet", "--create", "elsewhere")
+
+
+def _filtered(rehearsals: Rehearsals) -> None:
+    """The user's files are not written as they are stored, and one of them is not written."""
+    place = rehearsals.place
+    place.git("config", "filter.marked.smudge", "sed 's/^/> /'")
+    place.git("config", "filter.marked.clean", "sed 's/^> //'")
+    (place.repo / ".git/info").mkdir(exist_ok=True)
+    (place.repo / ".git/info/attributes").write_text("*.txt filter=marked eol=crlf\n", "utf-8")
+    place.git("sparse-checkout", "set", "--no-cone", "/*", "!/b.txt")
+    (place.repo / "shared.txt").unlink()
+    place.git("checkout", "--", "shared.txt")
 
 
 def _with_remote(rehearsals: Rehearsals) -> None:
@@ -177,6 +187,13 @@ SCENES: tuple[Scene, ...] = (
         begins="done",
         arrange=_switched,
     ),
+    Scene(
+        command="land",
+        about="filters, sparse",
+        argv=("land", PLAN_ID),
+        begins="done",
+        arrange=_filtered,
+    ),
     # Without a program that opens it, the pull request itself is left to the user.
     Scene(
         command="pr",
@@ -194,7 +211,6 @@ SCENES: tuple[Scene, ...] = (
         argv=("clean", "--yes"),
         begins="unfinished",
         arrange=_aborted,
-        partly=_FAILED,
     ),
     Scene(
         command="clean",
@@ -202,7 +218,6 @@ SCENES: tuple[Scene, ...] = (
         argv=("clean", "--pins", "--yes"),
         begins="done",
         arrange=_landed,
-        partly=_FAILED,
     ),
     Scene(
         command="adopt",

@@ -3,9 +3,10 @@
 import os
 import queue
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -143,23 +144,29 @@ class Stands:
 
     def sweep(self, kind: str, count: int, seed: int = 0) -> Iterator[Finding]:
         """All points of a series, as they are found."""
-        found: queue.Queue[Finding | None] = queue.Queue()
+        return side_by_side([partial(KINDS[kind], stand) for stand in self._stands], count, seed)
 
-        def work(part: int) -> None:
-            share = Share(count, seed, part, len(self._stands))
-            try:
-                for finding in KINDS[kind](self._stands[part], share):
-                    found.put(finding)
-            finally:
-                found.put(None)
 
-        with ThreadPoolExecutor(len(self._stands)) as pool:
-            working = [pool.submit(work, part) for part in range(len(self._stands))]
-            for _ in working:
-                while (finding := found.get()) is not None:
-                    yield finding
-            for each in working:
-                each.result()
+def side_by_side(
+    stands: Sequence[Callable[[Share], Iterator[Finding]]], count: int, seed: int
+) -> Iterator[Finding]:
+    """Let each stand take its share of the points; all of them, as they are found."""
+    found: queue.Queue[Finding | None] = queue.Queue()
+
+    def work(part: int) -> None:
+        try:
+            for finding in stands[part](Share(count, seed, part, len(stands))):
+                found.put(finding)
+        finally:
+            found.put(None)
+
+    with ThreadPoolExecutor(len(stands)) as pool:
+        working = [pool.submit(work, part) for part in range(len(stands))]
+        for _ in working:
+            while (finding := found.get()) is not None:
+                yield finding
+        for each in working:
+            each.result()
 
 
 def part_of(points: list[T], share: Share) -> list[T]:
