@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio.to_thread
 from msgspec import Struct
 
-from windlass.adapters.files import write_durably
+from windlass.adapters.files import fsync_dir, write_durably
 from windlass.adapters.git.dress import Linked
 from windlass.adapters.git.excludes import excludes, made_by_setup
 from windlass.adapters.git.layout import Refs
@@ -103,6 +103,7 @@ class Cleaning:
         made = await self._snapshots(refs.run).take(author, folder, self._index, (parent,), ref)
         if isinstance(made, Refused):
             raise GitFailed(("add",), 1, made.reason)
+        await self._store.settle()  # before the folder goes, which may be the only other copy
 
     async def remove(self, folder: Path) -> None:
         """Let a folder go, links not followed: all of it at once, for a part could be mistaken."""
@@ -111,6 +112,7 @@ class Cleaning:
             aside = folder.with_name(f".{folder.name}{_GONE}")
             await remove(aside)
             folder.rename(aside)
+            fsync_dir(folder.parent)  # nothing of it goes before the whole has gone
         await remove(aside)
         await Linked(self._store).take_off(folder)
 
