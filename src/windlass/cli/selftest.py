@@ -134,8 +134,12 @@ class Row:
 
     @property
     def is_broken(self) -> bool:
-        """Whether a point broke, or none was tried that could have been."""
-        return self.tried and (bool(self.broken) or not self.points)
+        """Whether a point broke, or none was tried that could have been.
+
+        What is called a second time may have nothing left to do, and then cannot be killed.
+        """
+        missed = not self.points and self.kind != "killed twice"
+        return self.tried and (bool(self.broken) or missed)
 
     def told(self) -> dict[str, object]:
         """For programs."""

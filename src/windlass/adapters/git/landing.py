@@ -178,6 +178,8 @@ class Branches:
                 await Rollback(self._store, self._environment, home, place, (held,)).run(intent)
         if intent is not None:
             home.unlock_ref(intent)
+            if not intent.files and await self._stands(intent.ref) == intent.new:
+                home.log(intent)
         home.leave()
 
     @asynccontextmanager
