@@ -235,9 +235,9 @@ class Project:
     def write(self, name: str, text: str) -> None:
         """Put a file into the user's checkout, which only happens at their word."""
         make_folder((self.root / name).parent)
-        self.make_home()
-        remove_unfinished(self.home)
-        write_durably(self.root / name, text, by_way_of=self.home)
+        # What a kill leaves unfinished lies where git and its user do not look, until the next time.
+        remove_unfinished(self.origin.git_dir)
+        write_durably(self.root / name, text, by_way_of=self.origin.git_dir)
 
     def read(self, name: str) -> str | None:
         """A small text file of the user's checkout; None for whatever else is there, or nothing."""
