@@ -235,7 +235,7 @@ class Project:
     def write(self, name: str, text: str) -> None:
         """Put a file into the user's checkout, which only happens at their word."""
         make_folder((self.root / name).parent)
-        # What a kill leaves unfinished lies where git and its user do not look, until the next time.
+        # What a kill leaves unfinished lies in the git directory, until the next time.
         remove_unfinished(self.origin.git_dir)
         write_durably(self.root / name, text, by_way_of=self.origin.git_dir)
 
