@@ -51,6 +51,7 @@ bench: setup ## Measure; each figure beside the floor it stands on
 
 sweep: setup ## Run the long sweeps as a whole (POINTS=all SEED=1 for others)
 	$(BIN)/windlass selftest crash --points $(POINTS) --seed $(SEED)
+	$(BIN)/windlass selftest crash --command all --points $(POINTS) --seed $(SEED)
 	$(BIN)/python -m pytest -n auto -m sweep
 
 docs: setup ## Write the generated pages of the documentation anew

@@ -89,8 +89,12 @@ _ELSEWHERE = {
     # are Windlass's alone: indexes, throwaway checkouts, what setup commands made.
     "adapters/furnish.py": "mkdir rename write_text shutil.copyfile",
     "adapters/git/checkouts.py": "mkdir rename os.link",
-    "adapters/git/cleaning.py": "mkdir write_bytes",
+    "adapters/exclusive.py": "os.open",
+    "adapters/git/cleaning.py": "mkdir rename write_bytes shutil.rmtree",
     "adapters/git/dress.py": "mkdir os.mkdir open",
+    "adapters/git/landing_intent.py": (
+        "chmod open rmdir write_text os.link os.open shutil.copy2 shutil.rmtree"
+    ),
     "adapters/git/objects.py": "write_bytes",
     "adapters/git/pool.py": "mkdir rename rmdir",
     "adapters/git/pristine.py": "open touch unlink write_bytes os.rmdir os.unlink",
@@ -102,6 +106,9 @@ _ELSEWHERE = {
     "adapters/sandbox/seatbelt.py": "mkdir shutil.rmtree tempfile.TemporaryDirectory",
     "cli/wiring/recovering.py": "rename",
     # A name goes, and never what it leads to.
+    "adapters/git/landing_rollback.py": "mkdir rmdir unlink",
+    "adapters/git/publishing.py": "unlink",
+    "adapters/git/unpinning.py": "rmdir unlink",
     "adapters/disk.py": "unlink",
     "adapters/git/reconcile.py": "unlink",
     "adapters/git/removal.py": "rmdir unlink os.chmod shutil.rmtree",
@@ -123,6 +130,8 @@ _ELSEWHERE = {
     "cli/wiring/reporting.py": "open",
     # Demonstrations and rehearsals, in repositories that they make themselves.
     "cli/demo.py": "mkdir tempfile.mkdtemp",
+    "cli/rehearsals/commands.py": "unlink shutil.rmtree",
+    "cli/rehearsals/scenes.py": "mkdir rename unlink write_text shutil.rmtree",
     "cli/rehearsals/place.py": "mkdir rename write_text shutil.copytree shutil.rmtree",
     "cli/rehearsals/power.py": "shutil.rmtree",
     "cli/rehearsals/series.py": "tempfile.TemporaryDirectory",

@@ -149,12 +149,17 @@ class GitFailed(WindlassError):
     def __init__(self, argv: tuple[str, ...], code: int, stderr: str) -> None:
         said = stderr.strip().splitlines()
         super().__init__(
-            f"`git {' '.join(argv)}` failed with {code}: {said[-1] if said else 'no message'}",
+            f"`git {' '.join(argv)}` failed with {code}: {said[-1] if said else _silent(code)}",
             hint="`windlass doctor` looks at the repository",
         )
         self.argv = argv
         self.code = code
         self.stderr = stderr
+
+
+def _silent(code: int) -> str:
+    """What is known of a git that said nothing."""
+    return f"it was ended by signal {-code}" if code < 0 else "no message"
 
 
 class Trespass(WindlassError):

@@ -435,7 +435,7 @@ DONE e2e E2E scenario · 0 turns · 0 tokens · $0.0050
     def test_every_word_of_it_is_known(self):
         # Whoever asks for lines of one word is told which words there are.
         said = {word for word, _ in story_run._RESTS.values()}
-        for module in (story_module, story_run):
+        for module in (story_module, story_run, network):
             said |= set(re.findall(r'Line\(\s*"([A-Z0-9 ]+)"', inspect.getsource(module)))
         assert said == set(WORDS)
 

@@ -11,6 +11,7 @@ from windlass.cli.finding import never_run, plan_id_of
 from windlass.cli.options import repo_option
 from windlass.cli.wiring import Project
 from windlass.cli.wiring.cleaning import Cleanup, Doomed, Wanted
+from windlass.cli.wiring.landings import settle_landings
 from windlass.errors import BadInput, Busy, Unanswered, WindlassError
 from windlass.plan.names import told
 from windlass.state import runs
@@ -58,6 +59,7 @@ def command(
 
 def _clean(project: Project, plan_id: str, wanted: Wanted, *, yes: bool) -> int:
     with project.holding(plan_id) as journal:
+        settle_landings(project, plan_id)
         states = runs(entry.event for entry in journal.read())
         if not states:
             raise BadInput(f"plan {plan_id!r} was never run here", hint="`windlass status`")

@@ -14,7 +14,7 @@ from windlass.cli.showing import screens
 from windlass.cli.wiring import Project, World, newest, now
 from windlass.cli.wiring.facts import refuse_short_journal
 from windlass.dialects import continue_here_path, writes
-from windlass.errors import BadInput
+from windlass.errors import BadInput, GitFailed, Interrupted, JournalUnwritable
 from windlass.events.model import LandRequested, RunEnd
 from windlass.state import RunState
 from windlass.views.outcome import EXIT_CODES
@@ -62,10 +62,20 @@ def command(plan: str | None, yes: bool, quiet: bool, repo: Path) -> int:  # noq
         )
         first = LandRequested(at=now(), by="windlass land", anyway=yes)
         forget_secrets()
-        state = anyio.run(
-            lambda: world.haul((first,), before, observe=screen.entry, watch=screen.activity)
-        )
+        try:
+            state = anyio.run(
+                lambda: world.haul((first,), before, observe=screen.entry, watch=screen.activity)
+            )
+        except (OSError, GitFailed, JournalUnwritable) as error:
+            raise _interrupted(project, plan_id, error) from error
     return _told(state)
+
+
+def _interrupted(project: Project, plan_id: str, error: Exception) -> Interrupted:
+    """What a person is told when the world did not let the landing go on."""
+    trouble = project.trouble(error)
+    cure = f"{trouble.cure}, then go on with `windlass land {plan_id}`; nothing recorded is lost"
+    return Interrupted(trouble.what, hint=cure)
 
 
 def _refuse_unfit(state: RunState) -> None:

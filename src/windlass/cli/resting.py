@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from windlass.cli.finding import plan_id_of
 from windlass.cli.wiring import Project, WritableJournal, ended, newest, tell
+from windlass.cli.wiring.landings import settle_landings
 from windlass.errors import BadInput, Busy
 from windlass.events.model import RunEnd
 from windlass.ports import Message
@@ -47,6 +48,7 @@ def brought_to_rest(project: Project, plan_id: str, rest: Rest) -> str:
     _refuse(project.last_run(plan_id), plan_id, rest)
     try:
         with project.holding(plan_id) as journal:
+            settle_landings(project, plan_id)
             before = newest(list(journal.read()))
             _refuse(before, plan_id, rest)
             if before is not None:

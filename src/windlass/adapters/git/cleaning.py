@@ -4,11 +4,13 @@ Law: nothing is removed here but by-products and what a pinned commit has, byte 
 """
 
 import secrets
+import shutil
 from pathlib import Path
 
+import anyio.to_thread
 from msgspec import Struct
 
-from windlass.adapters.files import write_durably
+from windlass.adapters.files import fsync_dir, write_durably
 from windlass.adapters.git.dress import Linked
 from windlass.adapters.git.excludes import excludes, made_by_setup
 from windlass.adapters.git.layout import Refs, is_order
@@ -16,10 +18,18 @@ from windlass.adapters.git.merges import Merges
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.snapshots import Snapshots
 from windlass.adapters.git.store import Store, printable_line
+from windlass.adapters.git.unpinning import release, remove_pins
 from windlass.errors import GitFailed
 from windlass.ports import Authorship, Refused
 
+_WORK = ".cleaning-"
+_GONE = ".gone"
 _TITLE = "What was left in its workspace"
+
+
+def is_half_gone(folder: Path) -> bool:
+    """Whether a folder is what a removal has left that was cut short."""
+    return folder.name.startswith(".") and folder.name.endswith(_GONE)
 
 
 class Held(Struct, frozen=True, kw_only=True):
@@ -40,8 +50,11 @@ class Cleaning:
     def __init__(self, store: Store, *, max_file_bytes: float, keep: tuple[str, ...]) -> None:
         self._store = store
         self._max_file_bytes = max_file_bytes
-        self._work = store.folders.home / "private" / f".cleaning-{secrets.token_hex(4)}"
+        self._work = store.folders.home / "private" / f"{_WORK}{secrets.token_hex(4)}"
+        release(store.origin.git_dir)
         store.open(excludes(keep=keep, user=store.origin.excludes))
+        for left in self._work.parent.glob(f"{_WORK}*"):  # of a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
         self._work.mkdir(parents=True)
         write_durably(self._known, excludes(keep=keep, user=()))
 
@@ -90,10 +103,17 @@ class Cleaning:
         made = await self._snapshots(refs.run).take(author, folder, self._index, (parent,), ref)
         if isinstance(made, Refused):
             raise GitFailed(("add",), 1, made.reason)
+        await self._store.settle()  # before the folder goes, which may be the only other copy
 
     async def remove(self, folder: Path) -> None:
-        """Let a folder go, links not followed."""
-        await remove(folder)
+        """Let a folder go, links not followed: all of it at once, for a part could be mistaken."""
+        aside = folder
+        if folder.is_dir() and not folder.is_symlink() and not is_half_gone(folder):
+            aside = folder.with_name(f".{folder.name}{_GONE}")
+            await remove(aside)
+            folder.rename(aside)
+            fsync_dir(folder.parent)  # nothing of it goes before the whole has gone
+        await remove(aside)
         await Linked(self._store).take_off(folder)
 
     async def pins_in_branches(self, refs: Refs, tip: str) -> dict[str, str]:
@@ -117,6 +137,9 @@ class Cleaning:
 
     async def unpin(self, pins: dict[str, str]) -> None:
         """Take these pins away, each only if it stands where it was seen."""
+        if not (self._store.origin.git_dir / "reftable").exists():
+            await anyio.to_thread.run_sync(remove_pins, self._store.origin.git_dir, pins)
+            return
         lines = "".join(f"delete {ref} {at}\n" for ref, at in pins.items())
         await self._store.refs("update-ref", "--stdin", stdin=lines)
 

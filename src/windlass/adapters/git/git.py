@@ -218,24 +218,36 @@ def ask(
     return _answer(args, done, ok)
 
 
-async def act(*args: str, cwd: Path, environment: Mapping[str, str]) -> Output:
+async def act(
+    *args: str,
+    cwd: Path,
+    environment: Mapping[str, str],
+    within: Mapping[str, str] | None = None,
+    stdin: str = "",
+    held: Sequence[int] = (),
+    ok: Sequence[int] = (0,),
+) -> Output:
     """Let the user's own git do something at their word, with their configuration.
 
     It asks nobody anything, runs no hook, leaves no process behind, and is not cut short: not by
-    a signal to Windlass either, for half of it would be left in the user's files.
+    a signal to Windlass either, for half of it would be left in the user's files. `within` names
+    another git directory or index than those of the folder. Git keeps the files `held` open for as
+    long as it lives, also when Windlass dies first.
     """
     run = partial(
         subprocess.run,
         ["git", *_HARMLESS, *_LASTING, *args],
-        stdin=subprocess.DEVNULL,
+        stdin=None if stdin else subprocess.DEVNULL,
+        input=stdin.encode(errors="surrogateescape") if stdin else None,
         capture_output=True,
         check=False,
         cwd=cwd,
-        env={**_theirs(environment), **_UNASKED},
+        env={**_theirs(environment), **_UNASKED, **(within or {})},
+        pass_fds=held,
         process_group=0,
     )
     try:
-        return _answer(args, await whole(run), (0,))
+        return _answer(args, await whole(run), ok)
     except OSError as error:  # no git, or no such folder any more
         raise GitFailed(args, -1, str(error)) from error
 
@@ -247,6 +259,7 @@ def reach(
     attended: bool,
     ok: Sequence[int] = (0,),
     timeout: float = TIMEOUT,
+    held: Sequence[int] = (),
 ) -> Output:
     """Let the user's own git speak with a remote at their word: their login, their pre-push hook.
 
@@ -256,13 +269,15 @@ def reach(
     asks = {} if attended else {"GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
-            ["git", "-c", "core.fsmonitor=false", *args],
+            # What is known of the remote afterwards is to outlast a power loss, too.
+            ["git", "-c", "core.fsmonitor=false", "-c", "core.fsync=committed,reference", *args],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             cwd=cwd,
             env={**_theirs(environment), **asks},
             timeout=timeout,
+            pass_fds=held,
             # A login may be asked for at the terminal, which only its own group may read.
             start_new_session=not attended,
         )

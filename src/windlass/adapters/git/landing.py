@@ -1,19 +1,33 @@
 """The user's own branch takes the tip: forward only, from where it was seen, and with its checkout.
 
 Law: this is the one place that writes to what is the user's, and it does so at their word. Where
-the branch is checked out, git itself moves it, as `git merge --ff-only` would at their hands: their
-index and files follow, and a dirty file in the way stops it before anything is changed. One that is
-dirty by Windlass's own hand alone, which writes a plan's state into its files, makes way.
+the branch is checked out, git itself writes the files, as `git merge --ff-only` would at their
+hands: a dirty file in the way stops it before anything is changed. One that is dirty by Windlass's
+own hand alone, which writes a plan's state into its files, makes way. A landing that was cut short,
+at any point and by anything, is taken back or completed by the next one that looks
+(`landing_intent.py`, `landing_rollback.py`).
 """
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import contextlib
+import signal
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from windlass.adapters.git.git import act
-from windlass.adapters.git.store import Store, printable
-from windlass.adapters.git.worktrees import in_the_middle
-from windlass.errors import GitFailed, RepositoryError
+import anyio.to_thread
+from msgspec.structs import replace
+
+from windlass.adapters.clock import SystemClock
+from windlass.adapters.exclusive import alone
+from windlass.adapters.files import sync_all
+from windlass.adapters.git.git import Output, act
+from windlass.adapters.git.landing_intent import Home, Intent
+from windlass.adapters.git.landing_rollback import Rollback
+from windlass.adapters.git.landing_touch import Touch, touched
+from windlass.adapters.git.store import Origin, Store, printable
+from windlass.adapters.git.worktrees import in_the_middle, worktrees
+from windlass.errors import Busy, GitFailed, RepositoryError
 from windlass.ports import Seen
 
 _HEADS = "refs/heads/"
@@ -22,6 +36,10 @@ _IN_THE_WAY = ("would be overwritten", "would be removed", "would lose untracked
 """What git says of files that it would spoil."""
 _DEEPEST = 5
 """How many symbolic refs in a row are followed; git's own bound."""
+_OWN = ("-c", "core.splitIndex=false")
+"""The shared part of a split index would be left in the landing's git directory."""
+_LOCK = "landing"
+"""Below `.windlass`: held by the one landing of a repository, and by its git."""
 
 
 Ours: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, Sequence[str]]]
@@ -31,6 +49,14 @@ Ours: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, Sequence[str]]]
 async def none_is_ours(_checkout: Path, _commit: str) -> Sequence[str]:
     """Of who writes into no file."""
     return ()
+
+
+def left_behind(origin: Origin) -> list[tuple[Home, Path]]:
+    """The landings that go on or have died, each with the checkout that it is about."""
+    homes = (
+        (Home(own, origin.git_dir), place) for own, place in worktrees(origin.git_dir, origin.root)
+    )
+    return [(home, place) for home, place in homes if home.is_there()]
 
 
 class Branches:
@@ -49,6 +75,7 @@ class Branches:
 
     async def look(self, branch: str, tip: str, base: str) -> Seen:
         """Where it stands, how the tip stands to it, and whether it still holds the base."""
+        await self.settle()
         _, commit = await self._found(branch)
         if not commit:
             return Seen(commit="", relation="gone")
@@ -60,6 +87,7 @@ class Branches:
 
     async def move(self, branch: str, old: str, new: str) -> None:
         """Move it from one commit to the next, or raise with nothing changed."""
+        await self.settle()
         ref, now = await self._found(branch)
         if now == new:
             return
@@ -77,10 +105,13 @@ class Branches:
                 f"{branch} is checked out in {places}, and only one of them could follow",
                 hint="leave it checked out in one, then `windlass land`",
             )
-        if checkouts:
-            await self._fast_forward(checkouts[0], old, new)
+        if (origin.git_dir / "reftable").exists():
+            # Such a repository has no files of refs; git alone can move them.
+            await self._moved_by_git(ref, old, new, checkouts)
+        elif checkouts:
+            await self._fast_forward(checkouts[0], ref, old, new)
         else:
-            await self._update(ref, new, old)
+            await self._update(ref, old, new)
         _, moved = await self._found(branch)
         if moved != new:  # somebody switched or moved it in the very moment
             raise _stands_elsewhere(branch, moved, new)
@@ -126,65 +157,266 @@ class Branches:
                 )
         return places
 
-    async def _update(self, ref: str, new: str, old: str) -> None:
+    async def settle(self) -> None:
+        """Take back or complete what landings have left that were cut short, of any plan."""
+        if not (found := left_behind(self._store.origin)):
+            return
+        async with self._alone() as held:
+            for home, place in found:
+                await self._settled(home, place, held)
+
+    async def _settled(self, home: Home, place: Path, held: int) -> None:
+        intent = home.read()
+        if intent is not None and intent.files and place.is_dir():
+            now = await self._stands(intent.ref)
+            if intent.written and home.holds_index() and now in {intent.old, intent.new}:
+                await self._finish(home, intent)
+                return
+            # An index that was swapped belongs to the files; where the lock on it is gone, a
+            # person has gone on from there.
+            if not (intent.written and home.is_swapped()):
+                await Rollback(self._store, self._environment, home, place, (held,)).run(intent)
+        if intent is not None:
+            home.unlock_ref(intent)
+            if not intent.files and await self._stands(intent.ref) == intent.new:
+                home.log(intent)
+        home.leave()
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[int]:
+        """Be the only landing, with all that died ended."""
+        busy = Busy(
+            "another landing goes on in this repository, or its git does",
+            hint="wait for its end, then `windlass land`",
+        )
+        one = alone(self._store.folders.root / _LOCK, busy)
+        held = await anyio.to_thread.run_sync(one.__enter__)
+        try:
+            yield held
+        finally:
+            one.__exit__(None, None, None)
+
+    async def _stands(self, ref: str) -> str:
+        return (await self._store.pins(ref)).get(ref, "")
+
+    async def _update(self, ref: str, old: str, new: str) -> None:
         """Nobody has it checked out: the ref alone moves, if it is where it was."""
+        common = self._store.origin.git_dir
+        home = Home(common, common)
+        async with self._alone() as held:
+            if home.is_there():
+                await self._settled(home, self._store.origin.root, held)
+            intent = self._intent(ref, old, new, files=False, logged=True)
+            home.begin(intent)
+            await self._finish(home, intent)
+
+    async def _finish(self, home: Home, intent: Intent) -> None:
+        """Bring index, branch and reflogs to the new commit; may be done again from any point."""
+        if intent.files:
+            home.swap_index()
+        await anyio.to_thread.run_sync(home.lock_ref, intent)
+        # Under its lock nobody moves it any more.
+        if (now := await self._stands(intent.ref)) == intent.old:
+            home.move_ref(intent)
+        home.unlock_ref(intent)
+        if now in {intent.old, intent.new}:
+            home.log(intent)
+        home.leave()
+
+    def _intent(self, ref: str, old: str, new: str, *, files: bool, logged: bool) -> Intent:
+        who = self._store.origin.identity
+        now = SystemClock().now().astimezone()
+        name, email = who["GIT_COMMITTER_NAME"], who["GIT_COMMITTER_EMAIL"]
+        line = f"{old} {new} {name} <{email}> {now.timestamp():.0f} {now:%z}\twindlass land"
+        return Intent(ref=ref, old=old, new=new, line=line, files=files, logged=logged)
+
+    async def _fast_forward(self, checkout: Path, ref: str, old: str, new: str) -> None:
+        """Let git write the files from a git directory of the landing's own; then all follows."""
+        asked = ("rev-parse", "--absolute-git-dir")
+        own = Path((await act(*asked, cwd=checkout, environment=self._environment)).text)
+        home = Home(own, self._store.origin.git_dir)
+        async with self._alone() as held:
+            if home.is_there():
+                await self._settled(home, checkout, held)
+            move = Move(self._store, self._environment, home, checkout, held)
+            try:
+                await move.prepare(self._intent(ref, old, new, files=True, logged=True))
+                failure = await move.refused()
+                # More than once: what was taken out of a file may have been written again.
+                for _ in range(_TRIES):
+                    if failure is None or not (paths := await self._ours(checkout, old)):
+                        break
+                    await move.take_back(paths)
+                    failure = await move.refused()
+                if failure is not None:
+                    raise _not_moved(checkout, failure)
+                intent = await move.written()
+            except (OSError, GitFailed, RepositoryError):
+                # What cannot be taken back now is taken back by the next landing.
+                with contextlib.suppress(OSError, GitFailed):
+                    await move.undo()
+                raise
+            await self._finish(home, intent)
+
+    async def _moved_by_git(self, ref: str, old: str, new: str, checkouts: list[Path]) -> None:
+        """As the user's own git would, with its own locks."""
         said = ("-m", "windlass land", "--create-reflog")
-        root = self._store.origin.root
         try:
-            await act("update-ref", *said, ref, new, old, cwd=root, environment=self._environment)
+            if not checkouts:
+                asked = ("update-ref", *said, ref, new, old)
+                root = self._store.origin.root
+                await act(*asked, cwd=root, environment=self._environment)
+            else:
+                reflog = {"GIT_REFLOG_ACTION": "windlass land"}
+                within = {**self._environment, **reflog}
+                await act(*_forward(new), cwd=checkouts[0], environment=within)
         except GitFailed as failure:
-            raise RepositoryError(
-                f"git did not move it: {_told(failure)}",
-                hint="`windlass land` looks again",
-            ) from failure
+            raise _not_moved(checkouts[0] if checkouts else None, failure) from failure
 
-    async def _fast_forward(self, checkout: Path, old: str, new: str) -> None:
-        """As the user's own git would, with their configuration: it writes their files."""
-        failure = await self._refused(checkout, new)
-        # More than once: what was taken out of a file may have been written again meanwhile.
-        for _ in range(_TRIES):
-            if failure is None or not (paths := await self._ours(checkout, old)):
-                break
-            await self._take_back(checkout, paths)
-            failure = await self._refused(checkout, new)
-        if failure is not None:
-            in_the_way = any(said in failure.stderr for said in _IN_THE_WAY)
-            cure = "commit, stash or move what is in the way" if in_the_way else "settle that"
-            raise RepositoryError(
-                f"git did not move it in {checkout}: {_told(failure)}",
-                hint=f"{cure}, then `windlass land`",
-            ) from failure
 
-    async def _take_back(self, checkout: Path, paths: Sequence[str]) -> None:
-        """Not in the index: what somebody has put there is theirs, and stops the landing."""
-        theirs = {**self._environment, "GIT_LITERAL_PATHSPECS": "1"}
-        asked = ("restore", "--quiet", "--worktree", "--source=HEAD", "--")
-        await act(*asked, *paths, cwd=checkout, environment=theirs)
+class Move:
+    """One landing in a checkout, up to the moment when all of its files are in their place."""
 
-    async def _refused(self, checkout: Path, commit: str) -> GitFailed | None:
-        """What git says against it; None when it is done."""
+    def __init__(
+        self, store: Store, environment: Mapping[str, str], home: Home, place: Path, held: int
+    ) -> None:
+        self._store = store
+        self._environment = environment
+        self._home = home
+        self._place = place
+        self._held = held
+        self._within = {
+            "GIT_DIR": str(home.at),
+            "GIT_COMMON_DIR": str(home.common),
+            "GIT_WORK_TREE": str(place),
+        }
+        self._intent: Intent | None = None
+        self._touch = Touch(place, (), ())
+
+    async def prepare(self, intent: Intent) -> None:
+        """Lock the index, and put on record what may be written."""
+        await anyio.to_thread.run_sync(self._home.lock_index)
+        self._home.furnish(intent.old)
+        self._within |= await self._configured()
+        touch = await touched(self._store, self._git, self._place, intent.old, intent.new)
+        logged = await self._git("config", "core.logAllRefUpdates", ok=(0, 1))
+        intent = replace(intent, logged=logged.text.lower() not in {"false", "no", "off", "0"})
+        self._home.begin(intent, touch.paths, touch.made)
+        self._intent, self._touch = intent, touch
+
+    async def refused(self) -> GitFailed | None:
+        """What git says against it; None when the files are written."""
         try:
-            await act(
-                "merge",
-                "--ff-only",
-                "--quiet",
-                # Whatever the user is used to: theirs is a branch that goes forward, or stays.
-                *("--no-squash", "--no-autostash", "--no-stat"),
-                "--no-overwrite-ignore",  # an ignored file is somebody's, too
-                commit,
-                cwd=checkout,
-                environment={**self._environment, "GIT_REFLOG_ACTION": "windlass land"},
-            )
+            await self._git(*_forward(self._begun.new))
         except GitFailed as failure:
             return failure
         return None
+
+    async def take_back(self, paths: Sequence[str]) -> None:
+        """Take Windlass's own words out of files.
+
+        Not in the index: what somebody has put there is theirs, and stops the landing.
+        """
+        self._touch = self._touch.and_also(paths)
+        self._home.begin(self._begun, self._touch.paths, self._touch.made)
+        asked = ("restore", "--quiet", "--worktree", "--source=HEAD", "--")
+        await self._git(*asked, *paths, within={"GIT_LITERAL_PATHSPECS": "1"})
+
+    async def written(self) -> Intent:
+        """Make what git wrote outlast a power loss, and put on record that all of it is there."""
+        await anyio.to_thread.run_sync(sync_all, self._place, self._home.own)
+        intent = replace(self._begun, written=True)
+        self._home.begin(intent, self._touch.paths, self._touch.made)
+        return intent
+
+    async def undo(self) -> None:
+        """Leave the checkout as it was found."""
+        if not self._home.is_there():
+            return
+        if self._intent is not None and self._touch.is_changed():
+            back = Rollback(self._store, self._environment, self._home, self._place, (self._held,))
+            await back.run(self._intent)
+        self._home.leave()
+
+    @property
+    def _begun(self) -> Intent:
+        if self._intent is None:
+            raise AssertionError("a landing begins with its intent")
+        return self._intent
+
+    async def _configured(self) -> dict[str, str]:
+        """The user's configuration where this git directory alone would not lead to all of it.
+
+        A part of it may be included for the branch, or for exactly the checkout's git directory.
+        """
+        asked = ("config", "--list", "--null")
+        here = await act(*_OWN, *asked, cwd=self._place, environment=self._environment)
+        if here.stdout == (await self._git(*asked)).stdout:
+            return {}
+        told: dict[str, str] = {"GIT_CONFIG_COUNT": str(len(here.fields))}
+        for i, field in enumerate(here.fields):
+            name, given, value = field.partition("\n")
+            told[f"GIT_CONFIG_KEY_{i}"] = name
+            told[f"GIT_CONFIG_VALUE_{i}"] = value if given else "true"
+        return told
+
+    async def _git(
+        self,
+        *args: str,
+        ok: Sequence[int] = (0,),
+        within: Mapping[str, str] | None = None,
+        stdin: str = "",
+    ) -> Output:
+        """The user's own git in their checkout, with the landing's git directory."""
+        return await act(
+            *_OWN,
+            *args,
+            cwd=self._place,
+            environment=self._environment,
+            within={**self._within, **(within or {})},
+            stdin=stdin,
+            held=(self._held,),
+            ok=ok,
+        )
+
+
+def _forward(commit: str) -> tuple[str, ...]:
+    return (
+        "merge",
+        "--ff-only",
+        "--quiet",
+        # Whatever the user is used to: theirs is a branch that goes forward, or stays.
+        *("--no-squash", "--no-autostash", "--no-stat"),
+        "--no-overwrite-ignore",  # an ignored file is somebody's, too
+        commit,
+    )
+
+
+def _not_moved(checkout: Path | None, failure: GitFailed) -> RepositoryError:
+    in_the_way = any(said in failure.stderr for said in _IN_THE_WAY)
+    where = f" in {checkout}" if checkout is not None else ""
+    cure = "commit, stash or move what is in the way" if in_the_way else "settle that"
+    return RepositoryError(
+        f"git did not move it{where}: {_told(failure)}",
+        hint=f"{cure}, then `windlass land`",
+    )
 
 
 def _told(failure: GitFailed) -> str:
     """What git said, without its advice on what to do next."""
     lines = [line for line in failure.stderr.splitlines() if line.strip()]
     said = [line.strip() for line in lines if not line.startswith(("hint:", "Aborting", "Please"))]
+    if not said:
+        return _ended(failure.code)
     return printable(" ".join(said).removeprefix("error: ").removeprefix("fatal: "))
+
+
+def _ended(code: int) -> str:
+    """How a git ended that said nothing."""
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"it was ended by {signal.Signals(-code).name}"
+    return f"it ended with {code} and said nothing"
 
 
 def _stands_elsewhere(branch: str, now: str, expected: str) -> RepositoryError:

@@ -5,18 +5,27 @@ a commit that is not Windlass's. What the remote's branch stands at is looked at
 holds for exactly that: whoever is quicker wins.
 """
 
+import contextlib
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from msgspec import Struct
 
+from windlass.adapters.exclusive import alone, patiently
 from windlass.adapters.git.git import Output, reach
 from windlass.adapters.git.inspect import UserGit
-from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.layout import Folders, Refs
+from windlass.adapters.git.names import OWN
 from windlass.adapters.git.store import Origin
-from windlass.errors import GitFailed, RepositoryError
+from windlass.errors import Busy, GitFailed, RepositoryError
 
 _HEADS = "refs/heads/"
+_NAME_MAX = 4096
+_LOCK_SECONDS = 1.0
+"""How long a lock on a ref must lie unchanged: git itself holds one for moments."""
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 _SSH = re.compile(r"(?:[^@/\s]+@)?([^@:/\s]{2,}):(?!//|:)(.+)")
 _URL = re.compile(r"(?:https?|ssh|git)://(?:[^/@\s]*@)?([^/:\s]+)(?::\d+)?/(.+)")
@@ -63,6 +72,7 @@ class Publisher:
     ) -> None:
         self._git = git
         self._root = origin.root
+        self._git_dir = origin.git_dir
         self._environment = environment
         self._attended = attended
 
@@ -132,8 +142,24 @@ class Publisher:
     def push(self, remote: Remote, refs: Refs, tip: str, stands: str | None) -> bool:
         """Have the remote's branch stand at the tip, if it still stands where it was seen.
 
-        Whether there was anything to push.
+        Whether there was anything to push. A push that was cut short may have left what this
+        repository knows of the remote's branch behind, and locked: it is brought there as well.
         """
+        with _pushing(self._git_dir, self._root, remote, refs) as held:
+            pushed = self._pushed(remote, refs, tip, stands, held)
+            self._know(remote, refs, tip, held)
+        return pushed
+
+    def _know(self, remote: Remote, refs: Refs, tip: str, held: int) -> None:
+        """Let the user's repository know where the remote's branch stands, as git does."""
+        rules = self._git.ask("config", "--get-all", f"remote.{remote.name}.fetch", ok=(0, 1)).text
+        usual = f"+{_HEADS}*:refs/remotes/{remote.name}/*"
+        ref = known_as(remote, refs)
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", ref)
+        if usual in rules.splitlines() and self._git.ask(*asked, ok=(0, 1)).text != tip:
+            self._reach(remote, "update-ref", "-m", "windlass pr", ref, tip, held=(held,))
+
+    def _pushed(self, remote: Remote, refs: Refs, tip: str, stands: str | None, held: int) -> bool:
         if stands == tip:
             return False
         if stands is not None and not self._is_ours(stands, refs, tip):
@@ -147,7 +173,7 @@ class Publisher:
         lease = f"--force-with-lease={refs.integration}:{stands or ''}"
         what = f"{tip}:{refs.integration}"
         options = ("--no-follow-tags", "--recurse-submodules=no", lease)
-        self._reach(remote, "push", *options, remote.name, what)
+        self._reach(remote, "push", *options, remote.name, what, held=(held,))
         return True
 
     def _is_ours(self, commit: str, refs: Refs, tip: str) -> bool:
@@ -162,10 +188,14 @@ class Publisher:
         )
         return bool(listed.text) or bool(self.holds(tip, commit))
 
-    def _reach(self, remote: Remote, *args: str) -> Output:
+    def _reach(self, remote: Remote, *args: str, held: Sequence[int] = ()) -> Output:
         try:
             return reach(
-                *args, cwd=self._root, environment=self._environment, attended=self._attended
+                *args,
+                cwd=self._root,
+                environment=self._environment,
+                attended=self._attended,
+                held=held,
             )
         except GitFailed as failure:
             raise RepositoryError(
@@ -175,6 +205,43 @@ class Publisher:
 
     def _setting(self, key: str) -> str:
         return self._git.ask("config", "--get", "--end-of-options", key, ok=(0, 1)).text
+
+
+def known_as(remote: Remote, refs: Refs) -> str:
+    """The ref by which a repository knows of the run's branch on a remote."""
+    return f"refs/remotes/{remote.name}/{refs.integration.removeprefix(_HEADS)}"
+
+
+@contextmanager
+def _pushing(git_dir: Path, root: Path, remote: Remote, refs: Refs) -> Generator[int]:
+    """Be the only push of a plan; what one that was cut short has locked is let go.
+
+    The file that is held says which lock may be left. Only Windlass's own branch is pushed, so only
+    a lock on what is known of that branch is ever removed, and none that another git still uses.
+    """
+    busy = Busy("another push of this plan goes on", hint="wait for its end, then `windlass pr`")
+    with alone(Folders(root / OWN, refs.plan).home / "push", busy) as held:
+        left = os.pread(held, _NAME_MAX, 0).decode(errors="replace")
+        if left.startswith("refs/remotes/"):
+            _let_go(git_dir / f"{left.strip()}.lock")
+        os.ftruncate(held, 0)
+        os.pwrite(held, f"{known_as(remote, refs)}\n".encode(), 0)
+        os.fsync(held)
+        yield held
+        os.ftruncate(held, 0)
+
+
+def _let_go(lock: Path) -> None:
+    """Remove a lock that nothing has changed for as long as no git needs one."""
+    if not lock.exists():
+        return
+    seen = lock.stat()
+    if patiently(lambda: not lock.exists(), _LOCK_SECONDS):
+        return
+    with contextlib.suppress(FileNotFoundError):
+        now = lock.stat()
+        if (now.st_ino, now.st_mtime_ns) == (seen.st_ino, seen.st_mtime_ns):
+            lock.unlink()
 
 
 def _told(failure: GitFailed) -> str:

@@ -96,6 +96,7 @@ class GitRepository:
     async def open(self, base: str) -> None:
         """Pin base and tip, and see what an earlier process of this run has pinned already."""
         self._base = base
+        await self._branches.settle()
         self._found = await self._store.pins(self._refs.root)
         new = {ref: base for ref in (self._refs.base, self._refs.tip) if ref not in self._found}
         if not any(is_order(ref) for ref in self._found):

@@ -99,8 +99,12 @@ class Store:
             await self._update(*(f"create {ref} {commit}" for ref, commit in new.items()))
         except GitFailed:
             held = await self.pins(*new)
-            if any(held.get(ref) != commit for ref, commit in new.items()):
+            missing = {ref: commit for ref, commit in new.items() if ref not in held}
+            if missing == new or any(held[ref] != new[ref] for ref in new if ref in held):
                 raise
+            # After a power loss a part of what was pinned at once may be there.
+            if missing:
+                await self._update(*(f"create {ref} {commit}" for ref, commit in missing.items()))
 
     async def settle(self) -> None:
         """Let all that was made here so far outlast a power loss, before anybody is told of it.

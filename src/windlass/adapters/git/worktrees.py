@@ -14,7 +14,7 @@ _LINKS = 5
 
 def in_use(git_dir: Path, root: Path, branch: str) -> str:
     """What somebody does with a branch and where, in words; empty when nobody does anything."""
-    for own, place in _worktrees(git_dir, root):
+    for own, place in worktrees(git_dir, root):
         if branch in _stands_at(git_dir, own):
             return f"is checked out in {place}"
         if word := _in_the_middle(own, branch):
@@ -24,7 +24,7 @@ def in_use(git_dir: Path, root: Path, branch: str) -> str:
 
 def in_the_middle(git_dir: Path, root: Path, branch: str) -> str:
     """What git is about to finish with a branch and where, in words; empty when nothing."""
-    for own, place in _worktrees(git_dir, root):
+    for own, place in worktrees(git_dir, root):
         if word := _in_the_middle(own, branch):
             return f"is being {word} in {place}"
     return ""
@@ -37,7 +37,7 @@ def _in_the_middle(own: Path, branch: str) -> str:
     return "bisected" if _text(own / "BISECT_START").strip() in bisected else ""
 
 
-def _worktrees(git_dir: Path, root: Path) -> Iterator[tuple[Path, Path]]:
+def worktrees(git_dir: Path, root: Path) -> Iterator[tuple[Path, Path]]:
     """The folder in which git keeps each worktree's own state, and the worktree."""
     yield git_dir, root
     for own in sorted((git_dir / "worktrees").glob("*")):

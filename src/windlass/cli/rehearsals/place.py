@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from windlass.errors import WindlassError
 from windlass.testing.faults.shim import Control, build
@@ -30,6 +30,9 @@ class Place:
         self.ledger = self.folder / "ledger"
         """A line for each call of an agent."""
         self.untouched = self.folder / "untouched"
+        self.remote = self.folder / "remote.git"
+        """Where the user pushes to, in a scene that has such a place; no fault happens there."""
+        self.untouched_remote = self.folder / "untouched-remote.git"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -72,6 +75,9 @@ class Place:
         """Put the repository back to what it was before any run."""
         shutil.rmtree(self.repo, ignore_errors=True)
         shutil.copytree(self.untouched, self.repo, symlinks=True)
+        shutil.rmtree(self.remote, ignore_errors=True)
+        if self.untouched_remote.exists():
+            shutil.copytree(self.untouched_remote, self.remote, symlinks=True)
         self.ledger.write_text("")
         self.said.write_text("")
 
@@ -132,12 +138,19 @@ class Rehearsals:
         if self._server is not None:
             self._server.communicate()
 
-    def run(self, choice: str | None = None) -> int:
+    def run(self, choice: str | None = None, **options: object) -> int:
         """Start the story, or resume it; the exit code, negative where a signal ended it."""
+        return self._asked({"choice": choice, "options": options, "argv": None})
+
+    def call(self, *argv: str) -> int:
+        """Call any other command, as at a terminal that nobody sits at; its exit code as above."""
+        return self._asked({"argv": argv})
+
+    def _asked(self, what: dict[str, Any]) -> int:
         server = self._server
         if server is None or server.stdin is None or server.stdout is None:
             raise RuntimeError("a rehearsal begins with `with`")
-        asked = {"choice": choice, "control": str(self.control.path), "level": self._level}
+        asked = {**what, "control": str(self.control.path), "level": self._level}
         server.stdin.write(json.dumps(asked) + "\n")
         server.stdin.flush()
         answer = server.stdout.readline()

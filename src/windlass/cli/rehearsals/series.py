@@ -3,9 +3,10 @@
 import os
 import queue
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -61,12 +62,12 @@ class Stand:
 
     def killed(self, share: Share) -> Iterator[Finding]:
         """Killed at a point, and resumed."""
-        for at in _part(spread(self._sweep.calls, share.count, share.seed), share):
+        for at in part_of(spread(self._sweep.calls, share.count, share.seed), share):
             yield self._sweep.killed(at)
 
     def killed_twice(self, share: Share) -> Iterator[Finding]:
         """Killed at a point, again in the resume, and resumed."""
-        for pair in _part(doubles(self._sweep.calls, share.count, share.seed), share):
+        for pair in part_of(doubles(self._sweep.calls, share.count, share.seed), share):
             yield self._sweep.killed(*pair)
 
     def powerless(self, share: Share) -> Iterator[Finding]:
@@ -74,7 +75,7 @@ class Stand:
         if self._power is None:
             self._power = PowerLoss(self._rehearsals, self._sweep)
         moments = enumerate(spread(self._power.moments, share.count, share.seed))
-        for i, moment in _part(list(moments), share):
+        for i, moment in part_of(list(moments), share):
             yield self._power.at(moment, SURVIVALS[i % len(SURVIVALS)], share.seed + i)
 
     def failing(self, share: Share) -> Iterator[Finding]:
@@ -83,7 +84,7 @@ class Stand:
         Six seeds in a row have each of the six at each point, where all points are swept.
         """
         points = enumerate(spread(self._sweep.calls, share.count, share.seed), start=share.seed)
-        for i, at in _part(list(points), share):
+        for i, at in part_of(list(points), share):
             yield self._sweep.failed(at, *fault(i))
 
 
@@ -143,24 +144,31 @@ class Stands:
 
     def sweep(self, kind: str, count: int, seed: int = 0) -> Iterator[Finding]:
         """All points of a series, as they are found."""
-        found: queue.Queue[Finding | None] = queue.Queue()
-
-        def work(part: int) -> None:
-            share = Share(count, seed, part, len(self._stands))
-            try:
-                for finding in KINDS[kind](self._stands[part], share):
-                    found.put(finding)
-            finally:
-                found.put(None)
-
-        with ThreadPoolExecutor(len(self._stands)) as pool:
-            working = [pool.submit(work, part) for part in range(len(self._stands))]
-            for _ in working:
-                while (finding := found.get()) is not None:
-                    yield finding
-            for each in working:
-                each.result()
+        return side_by_side([partial(KINDS[kind], stand) for stand in self._stands], count, seed)
 
 
-def _part(points: list[T], share: Share) -> list[T]:
+def side_by_side(
+    stands: Sequence[Callable[[Share], Iterator[Finding]]], count: int, seed: int
+) -> Iterator[Finding]:
+    """Let each stand take its share of the points; all of them, as they are found."""
+    found: queue.Queue[Finding | None] = queue.Queue()
+
+    def work(part: int) -> None:
+        try:
+            for finding in stands[part](Share(count, seed, part, len(stands))):
+                found.put(finding)
+        finally:
+            found.put(None)
+
+    with ThreadPoolExecutor(len(stands)) as pool:
+        working = [pool.submit(work, part) for part in range(len(stands))]
+        for _ in working:
+            while (finding := found.get()) is not None:
+                yield finding
+        for each in working:
+            each.result()
+
+
+def part_of(points: list[T], share: Share) -> list[T]:
+    """The points that one place has to take."""
     return points[share.part :: share.parts]

@@ -13,12 +13,12 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from windlass.cli.config import configure
 from windlass.cli.finding import read_plan
 from windlass.cli.hauling import Request, start_or_resume
-from windlass.cli.main import code_of
+from windlass.cli.main import call, code_of
 from windlass.cli.options import settings_of
 from windlass.cli.rehearsals.place import Place
 from windlass.cli.wiring import Project
@@ -53,7 +53,7 @@ def serve(place: Place) -> None:
         asked = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            _be_the_run(place, asked["choice"], asked["control"], asked["level"])
+            _be_the_run(place, asked)
         _, status = os.waitpid(pid, 0)
         _reap(pid)
         sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status)}) + "\n")
@@ -70,32 +70,38 @@ def _reap(group: int) -> None:
             pass
 
 
-def _be_the_run(place: Place, choice: str | None, control: str, level: str) -> NoReturn:
+def _be_the_run(place: Place, asked: dict[str, Any]) -> NoReturn:
     code = 99
     try:
         os.environ.clear()
         os.environ.update(place.environment)
-        os.dup2(os.open(place.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        said = os.open(place.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+        os.dup2(said, 2)
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        os.dup2(said if asked["argv"] else os.open(os.devnull, os.O_RDWR), 1)
         os.chdir(place.repo)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        note = shim.take_part(Path(control))
-        sys.stdout = _Notes(note)
-        code = code_of(lambda: _haul(place, choice, level))
+        note = shim.take_part(Path(asked["control"]))
+        if asked["argv"]:
+            code = call(asked["argv"])
+        else:
+            sys.stdout = _Notes(note)
+            code = code_of(lambda: _haul(place, asked))
     except BaseException:  # noqa: BLE001  whatever it is, it must be seen
         traceback.print_exc()
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
 
-def _haul(place: Place, choice: str | None, level: str) -> int:
+def _haul(place: Place, asked: dict[str, Any]) -> int:
     project = Project(place.repo, place.environment)
-    options = {"as_json": True, "sandbox": level}
+    options = {"as_json": True, "sandbox": asked["level"], **asked["options"]}
     settings = configure(project.root, project.environment, settings_of(options)).settings
     agent = TinyAgent(project, settings, place.ledger)
     plan = read_plan(project, PLAN)
-    request = Request(typed=PLAN, options=options, choice=choice, agent=agent)
+    request = Request(typed=PLAN, options=options, choice=asked["choice"], agent=agent)
     return start_or_resume(project, plan, request)
 
 

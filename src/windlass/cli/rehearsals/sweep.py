@@ -74,7 +74,7 @@ class Sweep:
             self._run.control.order(Mode.KILL, at)
             code = self._started("resume" if names else None)
             hit = self._run.control.hit()
-            names.append(f"{at} {hit.what} {_short(hit.where, self._run.place.repo)}")
+            names.append(f"{at} {hit.what} {short(hit.where, self._run.place.repo)}")
             if code != -signal.SIGKILL:
                 return names, hit.count
         return names, None
@@ -87,7 +87,7 @@ class Sweep:
             code, hit = self._failing(at, error, mode)
         said = self._said()
         kind = "" if mode is Mode.FAIL else " and on"
-        where = _short(hit.where, self._run.place.repo)
+        where = short(hit.where, self._run.place.repo)
         name = f"{errno.errorcode[error]} at {at}{kind} {hit.what} {where}"
         wrong = tuple(misspoken(code, said, error, mode)) if hit.fired else ()
         # Also where it came to its end: its state files may be behind, and `resume` writes them.
@@ -156,7 +156,8 @@ def misspoken(code: int, said: str, error: int, mode: Mode) -> Iterator[str]:
         yield f"it does not say that {name_of(error)}"
 
 
-def _short(path: str, root: Path) -> str:
+def short(path: str, root: Path) -> str:
+    """A path as it is told: without the folder that all of them share."""
     return path.removeprefix(f"{root}/")
 
 

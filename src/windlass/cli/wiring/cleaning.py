@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.adapters.git import inspect
-from windlass.adapters.git.cleaning import Cleaning, Held
+from windlass.adapters.git.cleaning import Cleaning, Held, is_half_gone
 from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.reconcile import remove_stale_locks
 from windlass.adapters.git.store import Store
 from windlass.adapters.leftovers import end_leftovers
 from windlass.cli.wiring.project import Project
@@ -68,6 +69,7 @@ class Cleanup:
         # Only what is pinned here is committed, and it says itself that Windlass did it.
         identity = inspect.identity(project.user_git)
         store = Store(replace(project.origin, identity=identity), self._folders)
+        remove_stale_locks(store, Refs(last.plan.id, last.run))
         settings = last.settings.workspace
         self._git = Cleaning(store, max_file_bytes=settings.max_file_mb * 1e6, keep=settings.keep)
         self._refs = partial(Refs, last.plan.id)
@@ -113,6 +115,8 @@ class Cleanup:
                 yield self._stays(folder, why)
 
     async def _workspace(self, folder: Path) -> Doomed:
+        if is_half_gone(folder):
+            return self._gone(folder, "half removed already")
         if not folder.is_dir() or folder.is_symlink():
             return self._stays(folder, "no workspace of Windlass's")
         if folder.name.startswith(".") and folder.name.endswith(".building"):
@@ -125,6 +129,8 @@ class Cleanup:
         return await self._judged(folder, state, task, self._folders.index(task.id))
 
     async def _set_aside(self, folder: Path) -> Doomed:
+        if is_half_gone(folder):
+            return self._gone(folder, "half removed already")
         named = _KEPT.fullmatch(folder.name)
         if named is None or not folder.is_dir() or folder.is_symlink():
             return self._stays(folder, "no workspace of Windlass's")

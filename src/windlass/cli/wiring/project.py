@@ -14,7 +14,13 @@ from msgspec.structs import replace
 from windlass.adapters.activity import heard_after
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.disk import Trouble, trouble
-from windlass.adapters.files import make_folder, read_plainly, refuse_unsafe, write_durably
+from windlass.adapters.files import (
+    make_folder,
+    read_plainly,
+    refuse_unsafe,
+    remove_unfinished,
+    write_durably,
+)
 from windlass.adapters.git import inspect
 from windlass.adapters.git.dress import SHOWN
 from windlass.adapters.git.excludes import kept_folders
@@ -245,7 +251,9 @@ class Project:
         path = self.root / name
         if path.parent != self.root:
             make_folder(path.parent, inside=self.root)
-        write_durably(path, text, inside=self.root)
+        # What a kill leaves unfinished lies in the git directory, until the next time.
+        remove_unfinished(self.origin.git_dir)
+        write_durably(path, text, inside=self.root, by_way_of=self.origin.git_dir)
 
     def read(self, name: str) -> str | None:
         """A small text file of the user's checkout; None for whatever else is there, or nothing."""

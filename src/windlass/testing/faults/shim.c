@@ -29,7 +29,7 @@
 
 extern char **environ;
 
-enum { COUNT = 0, KILL = 1, FAIL = 2, FAIL_ON = 3, LOG = 4 };
+enum { COUNT = 0, KILL = 1, FAIL = 2, FAIL_ON = 3, LOG = 4, KILL_ONE = 5 };
 
 struct control { /* shim.py knows this layout */
     _Atomic uint64_t count;
@@ -167,8 +167,8 @@ static int act(const char *what, const char *where) {
         snprintf(control->what, sizeof control->what, "%s", what);
         snprintf(control->where, sizeof control->where, "%s", where);
     }
-    if (control->mode == KILL) {
-        kill(-control->group, SIGKILL);
+    if (control->mode == KILL || control->mode == KILL_ONE) {
+        if (control->mode == KILL) kill(-control->group, SIGKILL);
         for (;;) kill(getpid(), SIGKILL); /* it may be of another group */
     }
     return control->error;

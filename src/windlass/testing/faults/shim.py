@@ -39,6 +39,8 @@ class Mode(IntEnum):
     """That call fails, and all after it."""
     LOG = 4
     """Nothing, but all is written down."""
+    KILL_ONE = 5
+    """The process that makes that call dies, and no other: a git, while Windlass goes on."""
 
 
 class Hit(Struct, frozen=True):

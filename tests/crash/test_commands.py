@@ -1,0 +1,138 @@
+"""Every command that writes, under faults: broken anywhere and called again, it comes to its end.
+
+A sample in CI; `windlass selftest crash --command all --points all` takes every call.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from windlass.cli.rehearsals.commands import KINDS, CommandStand
+from windlass.cli.rehearsals.picture import litter, picture
+from windlass.cli.rehearsals.place import Rehearsals
+from windlass.cli.rehearsals.scenes import COMMANDS, SCENES, Scene, set_up
+from windlass.cli.rehearsals.series import Share, quiet_folder
+from windlass.testing.faults.shim import Mode
+
+SAMPLE = {"killed": 6, "killed twice": 1, "git killed": 3, "power lost": 3, "disk": 3}
+
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("cc"), reason="a C compiler is needed"),
+    pytest.mark.timeout(900),
+]
+
+
+@pytest.fixture
+def rehearsals() -> Iterator[Rehearsals]:
+    with quiet_folder() as folder, Rehearsals.at(folder / "place", level="auto") as made:
+        yield made
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=[scene.name for scene in SCENES])
+def test_a_command_that_is_broken_anywhere_comes_to_its_end(
+    rehearsals: Rehearsals, scene: Scene
+):  # B4 K3 X7
+    stand = CommandStand(rehearsals, scene)
+    for kind, count in SAMPLE.items():
+        found = list(KINDS[kind](stand, Share(count, seed=1)))
+        assert [finding for finding in found if finding.faults] == [], kind
+        assert kind == "killed twice" or all(finding.reached for finding in found), kind
+
+
+def test_every_command_that_writes_is_swept():
+    wanted = "land pr take give reset retry clean adopt recover abort init"
+    assert set(wanted.split()) == set(COMMANDS)
+
+
+def scene_named(name: str) -> Scene:
+    return next(scene for scene in SCENES if scene.name == name)
+
+
+SPOILT = {
+    "stale locks": lambda repo: (repo / ".git/index.lock").touch(),
+    "README.md was touched": lambda repo: (repo / "README.md").write_text("gone\n"),
+    "git status is": lambda repo: (repo / "a.txt").write_text("half"),
+    "the ref refs/heads/main is": lambda repo: git(repo, "update-ref", "refs/heads/main", "HEAD~1"),
+    "a landing is left": lambda repo: (repo / ".git/windlass-land").mkdir(),
+    "facts, and now has": lambda repo: (repo / ".windlass/plans/plan/journal.db").unlink(),
+    "left in repo": lambda repo: (repo / ".windlass-1.tmp").touch(),
+}
+
+
+def git(repo: Path, *args: str) -> None:
+    subprocess.run(["git", *args], cwd=repo, check=True)
+
+
+@pytest.fixture(scope="module")
+def landed() -> Iterator[tuple[Rehearsals, CommandStand, Path]]:
+    with quiet_folder() as folder, Rehearsals.at(folder / "place", level="auto") as made:
+        stand = CommandStand(made, scene_named("land"))
+        kept = folder / "landed"
+        shutil.copytree(made.place.repo, kept, symlinks=True)
+        yield made, stand, kept
+
+
+@pytest.mark.parametrize("fault", SPOILT)
+def test_the_judge_of_commands_sees(landed: tuple[Rehearsals, CommandStand, Path], fault: str):
+    rehearsals, stand, kept = landed
+    shutil.rmtree(rehearsals.place.repo)
+    shutil.copytree(kept, rehearsals.place.repo, symlinks=True)
+    assert list(stand.wrong()) == []
+    SPOILT[fault](rehearsals.place.repo)
+    assert fault in " ".join(stand.wrong())
+
+
+def test_a_landing_that_died_is_settled_by_any_command_that_opens_the_run(
+    rehearsals: Rehearsals,
+):  # B4
+    """The user need not land again to have their checkout back."""
+    stand = CommandStand(rehearsals, scene_named("land"))
+    place = rehearsals.place
+    for again in (("abort", "plan"), ("clean", "--yes")):
+        place.fresh()
+        before = picture(place)
+        died = _killed_where(rehearsals, stand, "index.lock")
+        assert died, "no landing died with the index locked"
+        assert rehearsals.call(*again) in {0, 2}, place.said.read_text()
+        assert list(litter(place)) == []
+        after = picture(place)
+        for name in ("the ref refs/heads/main", "git status", "the index"):
+            assert after[name] == before[name]
+
+
+def _killed_where(rehearsals: Rehearsals, stand: CommandStand, lock: str) -> bool:
+    """Kill the landing while git writes a file: half of it is there, and the lock is."""
+    for at in range(1, stand.calls):
+        rehearsals.place.fresh()
+        rehearsals.control.order(Mode.KILL, at)
+        rehearsals.call(*stand.scene.argv)
+        hit = rehearsals.control.hit()
+        if hit.what == "write in half" and hit.where.endswith("/shared.txt"):
+            rehearsals.control.order(Mode.COUNT)
+            return (rehearsals.place.repo / ".git" / lock).exists()
+    return False
+
+
+def test_selftest_tells_of_commands_for_programs():
+    argv = [sys.executable, "-m", "windlass", "selftest", "crash"]
+    done = subprocess.run(
+        [*argv, "--command", "init", "--points", "2", "--json"], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)["commands"]
+    assert [each["command"] for each in told] == ["init"]
+    faults = told[0]["faults"]
+    assert not any(row["broken"] for row in faults)
+    assert all(row["points"] for row in faults if row["fault"] != "killed twice")
+
+
+def test_a_scene_is_the_same_each_time(rehearsals: Rehearsals):
+    set_up(rehearsals, scene_named("land"))
+    before = picture(rehearsals.place)
+    rehearsals.place.fresh()
+    assert picture(rehearsals.place) == before
