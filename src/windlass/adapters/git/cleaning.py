@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from windlass.adapters.files import write_durably
-from windlass.adapters.git.dress import Linked
+from windlass.adapters.git.dress import Notes
 from windlass.adapters.git.excludes import excludes, made_by_setup
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.merges import Merges
@@ -94,7 +94,7 @@ class Cleaning:
     async def remove(self, folder: Path) -> None:
         """Let a folder go, links not followed."""
         await remove(folder)
-        await Linked(self._store).take_off(folder)
+        await Notes(self._store).take_off(folder)
 
     async def pins_in_branches(self, refs: Refs, tip: str) -> dict[str, str]:
         """The run's pins, but for base and tip, that a branch of the user's holds with its tip."""

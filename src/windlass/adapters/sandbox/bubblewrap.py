@@ -1,8 +1,9 @@
 """The level bwrap: walls that the kernel keeps, built by bubblewrap from a list of mounts.
 
 Law 1: a process can write its checkout, and folders in memory that go away with it; nothing else.
-Law 2: of the home it sees the toolchains, of the repository the git objects and toolchains, of
-`/run` nothing; of keys and logins nothing, however wide a folder was asked to be readable.
+Law 2: of the home it sees the toolchains, of the repository toolchains and the git objects that
+its own commits reach, of `/run` nothing; of keys and logins nothing, however wide a folder was
+asked to be readable.
 Law 3: the order of the mounts is the depth of their paths. A deeper one is laid upon the one it
 lies in, so what covers a folder and what shows a part of it never depend on who asked first.
 
@@ -19,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
+from windlass.adapters.git.layout import shown_of_git
 from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.mounts import Mounts
@@ -95,7 +97,7 @@ class Bubblewrap:
         *,
         home: Path,
         repository: Path,
-        objects: Sequence[Path],
+        objects: Sequence[Path] = (),
         path: str,
         environment: Mapping[str, str],
         marker: str,
@@ -107,7 +109,8 @@ class Bubblewrap:
     ) -> None:
         """Look at the host as it is now; `marker` names the run whose processes these will be.
 
-        Of `repository` and `masked` only git's `objects` show; `read` is what a person added.
+        Of `repository` and `masked` nothing shows but toolchains and `objects`, which every box
+        has; `read` is what a person added. The objects of its checkout each box has by itself.
         """
         self.level = "bwrap"
         self.limits = limits or Limits()
@@ -139,6 +142,8 @@ class Bubblewrap:
         """
         mounts = self._host.copy()
         mounts.show(*box.read)
+        for place, folder in shown_of_git(box.checkout).items():
+            mounts.show_at(place, folder)
         mounts.hide(*sockets())
         return [
             self._program or "bwrap",  # missing, it fails to start, which is what it should

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 
+from windlass.adapters.git.layout import shown_of_git
 from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import absolute_path, bare_environment
@@ -115,7 +116,7 @@ class Seatbelt:
         *,
         home: Path,
         repository: Path,
-        objects: Sequence[Path],
+        objects: Sequence[Path] = (),
         path: str,
         environment: Mapping[str, str],
         marker: str,
@@ -204,6 +205,7 @@ class Seatbelt:
             *self._objects,
             *self._read,
             *box.read,
+            *shown_of_git(box.checkout).values(),
         )
         return sorted({path.resolve() for path in named})
 
