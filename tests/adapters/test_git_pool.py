@@ -71,7 +71,8 @@ def fingerprint(folder: Path) -> dict[str, tuple[object, ...]]:
             content = path.read_bytes().replace(os.fsencode(folder.parent), b"")
         links = found.st_nlink if stat.S_ISREG(found.st_mode) else 1
         seen[name] = found.st_mode, found.st_uid, links, content, tuple(os.listxattr(path))
-    seen["its objects"] = tuple(sorted(os.listdir(folder.with_name("history") / "pack")))
+    objects = folder.with_name("history") / "pack"
+    seen["its objects"] = tuple(sorted(path.name for path in objects.iterdir()))
     return seen
 
 

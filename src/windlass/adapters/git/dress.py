@@ -12,7 +12,7 @@ here.
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -67,13 +67,13 @@ class Clone:
     ) -> None:
         """Write it by hand: a few small files."""
         await remove(checkout / ".git", stand_in(index), stands_in_for(index))
-        objects = await _objects(self._store, self._histories, index, sight)
+        rest = await _rest(self._store, self._histories, index, sight)
         head = {
             "HEAD": f"ref: refs/heads/{BRANCH}\n".encode(),
             f"refs/heads/{BRANCH}": f"{commit}\n".encode(),
             "config": (config_text(self._store.origin) + PLAYER).encode(),
         }
-        _write(checkout / ".git", {**head, **_rest(self._store, index, objects)})
+        _write(checkout / ".git", {**head, **rest})
 
 
 class Linked:
@@ -94,7 +94,7 @@ class Linked:
         """Write what `git worktree add --detach --lock` writes; a hook or a filter never runs."""
         await self._notes.take_off(home)
         await remove(checkout / ".git", stand_in(index), stands_in_for(index))
-        objects = await _objects(self._store, self._histories, index, sight)
+        rest = await _rest(self._store, self._histories, index, sight)
         entry = self._notes.add(home)
         (entry / "commondir").write_text("../..\n")
         (entry / "HEAD").write_text(f"{commit}\n")
@@ -106,7 +106,7 @@ class Linked:
                 "HEAD": f"{commit}\n".encode(),
                 "config": config_text(self._store.origin).encode(),
             }
-            _write(stand_in(index), {**head, **_rest(self._store, index, objects)})
+            _write(stand_in(index), {**head, **rest})
 
 
 class Notes:
@@ -158,28 +158,26 @@ class Notes:
                 yield entry, Path(text).parent
 
 
-async def _objects(
+async def _rest(
     store: Store, histories: Histories, index: Path, sight: Sight | None
-) -> tuple[Path, ...]:
-    """The object folders that a checkout shows."""
-    if sight is None:
-        await remove(history(index))
-        return store.origin.objects
-    await histories.lay(history(index), sight)
-    return (history(index),)
-
-
-def _rest(store: Store, index: Path, objects: Sequence[Path]) -> dict[str, bytes]:
+) -> dict[str, bytes]:
     """What every small git directory has beside its HEAD."""
+    objects = store.origin.objects
+    await remove(history(index))
+    shallow = _content(store.folders.git / "shallow")
+    if sight is not None:
+        objects = (history(index),)
+        await histories.lay(history(index), sight)
+        shallow = shallow and await histories.found_in(history(index), shallow)
     lists = (store.folders.git / "info/exclude", made_by_setup(index))
     held = {
         # All of them: git does not follow a relative path in an alternate's own alternates.
         "objects/info/alternates": b"".join(os.fsencode(folder) + b"\n" for folder in objects),
         "info/exclude": b"".join(_content(path) or b"" for path in lists),
-        "shallow": _content(store.folders.git / "shallow"),
+        "shallow": shallow,
         "index": index.read_bytes(),
     }
-    return {name: text for name, text in held.items() if text is not None}
+    return {name: text for name, text in held.items() if text}
 
 
 def _content(path: Path) -> bytes | None:

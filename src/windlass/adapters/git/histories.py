@@ -84,6 +84,15 @@ class Histories:
         await remove(place)
         await anyio.to_thread.run_sync(_link, list(packs), place)
 
+    async def found_in(self, place: Path, names: bytes) -> bytes:
+        """Those of these names, a line each, that are objects in a folder that was laid so."""
+        environment = {"GIT_OBJECT_DIRECTORY": str(place)}
+        ceiling = self._store.origin.root.parent
+        git = Git(self._store.folders.git, ceiling=ceiling, environment=environment)
+        answer = await git("cat-file", "--batch-check=%(objectname)", stdin=names.decode())
+        lines = answer.stdout.splitlines(keepends=True)
+        return "".join(line for line in lines if " " not in line).encode()
+
     async def packs(self, commit: str) -> tuple[Path, ...]:
         """The packs that hold the commit with its history, and nothing else."""
         await self._find(commit)
