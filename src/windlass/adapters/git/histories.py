@@ -13,12 +13,14 @@ import os
 import secrets
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
 
+from windlass.adapters.concurrently import together
 from windlass.adapters.git.git import Git
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store
@@ -99,7 +101,9 @@ class Histories:
         if not self._order[commit]:
             return await self._packed(commit, ())
         parent = self._first[commit]
-        return (*await self._few(parent), *await self._packed(commit, (parent,)))
+        below = partial(self._few, parent)
+        await together(below, partial(self._packed, commit, (parent,)))
+        return (*await below(), *await self._packed(commit, (parent,)))
 
     async def _few(self, commit: str) -> tuple[Path, ...]:
         """The same in few packs, for others to be built on: as many as its number has set bits.

@@ -223,7 +223,9 @@ class GitRepository:
                 # their own, which would run what the agent's configuration and hooks name.
                 at = made.commit if isinstance(made, Snapshot) else start
                 dress = partial(self._checkouts.hand_over, workspace, at, index)
-                await together(self._store.settle, *(() if author.by_person else (dress,)))
+                # Its checks and its Coach will look at that commit.
+                pack = partial(self._histories.packs, at)
+                await together(self._store.settle, pack, *(() if author.by_person else (dress,)))
             except (GitFailed, OSError):
                 if await self.stands(author.task, start):
                     raise  # it was not just taken away while it was looked at
