@@ -19,8 +19,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 
@@ -34,9 +35,12 @@ from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store
 from windlass.cli.wiring import Project
 
-FRESH, WARM = 1.3, 1.2
+BOUNDS = {"fresh": 1.3, "warm": 1.2}
 """Own ÷ shared."""
-SIZES = (100, 7_000, 30_000)
+CASES = ("pack", "first", "fresh", "warm", "new tip")
+Taken: TypeAlias = dict[str, dict[str, list[float]]]
+SIZES = {100: 25, 7_000: 5, 30_000: 3}
+"""Files, and rounds."""
 WAYS = ("shared", "own")
 
 
@@ -58,7 +62,6 @@ class Side:
     """One way to make checkouts."""
 
     def __init__(self, store: Store, root: Path, *, own: bool) -> None:
-        self.own = own
         self.histories = Histories(store)
         self.pool = Pool(root / "pool", hash_bytes=20)
         dress = (Clone if own else Shared)(store, self.histories)
@@ -92,46 +95,50 @@ def tips(repo: Path, base: str, count: int) -> list[str]:
     return made[1:]
 
 
-async def measure(root: Path, repo: Path, rounds: int) -> dict[str, dict[str, list[float]]]:
+async def measure(root: Path, repo: Path, rounds: int) -> Taken:
     """Milliseconds of each case, either way."""
     project = Project(repo, ENVIRONMENT)
     project.make_home()
     base = git(repo, "rev-parse", "main")
-    cases = ("pack", "first", "fresh", "warm", "new tip")
-    taken: dict[str, dict[str, list[float]]] = {case: {way: [] for way in WAYS} for case in cases}
     sides = dict[str, Side]()
     for way in WAYS:
         store = Store(project.origin, Folders(project.home, f"bench-{way}"))
         store.open("")
         sides[way] = Side(store, root / way, own=way == "own")
-    for number in range(rounds):
-        new = tips(repo, base, 4)
-        for way in WAYS if number % 2 else WAYS[::-1]:
-            for case, spent in await one_round(sides[way], base, new):
-                taken[case][way].append(spent)
+    taken: Taken = {case: {way: [] for way in WAYS} for case in CASES}
+    for _ in range(rounds):
+        await one_round(sides, base, tips(repo, base, 6), taken)
     for side in sides.values():
         await side.histories.close()
         await side.pool.empty()
     return taken
 
 
-async def one_round(side: Side, base: str, new: Sequence[str]) -> list[tuple[str, float]]:
-    """What each case took, once through."""
-    taken: list[tuple[str, float]] = []
-    await side.histories.open(base)
-    await side.pool.empty()
-    if side.own:
-        begin = time.perf_counter()
-        await side.histories.packs(base)
-        taken.append(("pack", (time.perf_counter() - begin) * 1000))
+async def one_round(sides: Mapping[str, Side], base: str, new: Sequence[str], taken: Taken) -> None:
+    """Each case, both ways in turn."""
+
+    async def both(case: str, commit: str, *, keep: bool = False) -> None:
+        for way, side in sides.items():
+            taken[case][way].append(await side.make(commit, keep=keep))
+
+    for side in sides.values():
         await side.histories.open(base)
-    taken.append(("first", await side.make(base)))
-    for tip in new[:2]:
-        await side.make(tip)
-        taken.append(("fresh", await side.make(tip)))
-    await side.make(new[1], keep=True)
-    taken += [("warm", await side.make(new[1], keep=True)) for _ in range(3)]
-    return taken + [("new tip", await side.make(tip, keep=True)) for tip in new[2:]]
+        await side.pool.empty()
+    begin = time.perf_counter()
+    await sides["own"].histories.packs(base)
+    taken["pack"]["own"].append((time.perf_counter() - begin) * 1000)
+    await sides["own"].histories.open(base)
+    await both("first", base)
+    for side in sides.values():
+        await side.make(new[0])
+    for _ in range(3):
+        await both("fresh", new[0])
+    for side in sides.values():
+        await side.make(new[0], keep=True)
+    for _ in range(6):
+        await both("warm", new[0], keep=True)
+    for tip in new[1:]:
+        await both("new tip", tip, keep=True)
 
 
 def loosen(repo: Path) -> None:
@@ -145,21 +152,25 @@ def loosen(repo: Path) -> None:
         git(repo, "-c", "core.fsync=none", "unpack-objects", "-q", stdin=pack.read_bytes())
 
 
-def told(form: str, files: int, taken: dict[str, dict[str, list[float]]]) -> bool:
+def told(form: str, files: int, taken: Taken) -> bool:
     """Print one repository's rows; whether its bounds hold."""
     held = True
     for case, ways in taken.items():
-        own = statistics.median(ways["own"])
         line = f"{files:>7} {form:8}{case:10}"
-        if not ways["shared"]:
-            print(f"{line}{'':>11}{own:>8.1f} ms", flush=True)
-            continue
-        shared = statistics.median(ways["shared"])
-        bound = {"fresh": FRESH, "warm": WARM}.get(case)
-        fits = bound is None or own / shared <= bound
-        held = held and fits
-        said = "" if bound is None else f"  {'held' if fits else 'BROKEN'} ({bound})"
-        print(f"{line}{shared:>8.1f} ms{own:>8.1f} ms{own / shared:>8.2f}{said}", flush=True)
+        for measured in (statistics.median, min):
+            own = measured(ways["own"])
+            if not ways["shared"]:
+                line += f"{'':>13}{own:>10.1f} ms{'':>8}"
+                continue
+            shared = measured(ways["shared"])
+            line += f"{shared:>10.1f} ms{own:>10.1f} ms{own / shared:>8.2f}"
+        bound = BOUNDS.get(case)
+        if bound is not None:
+            # Of the best ones: they are the work itself, the rest is what else the machine did.
+            fits = min(ways["own"]) / min(ways["shared"]) <= bound
+            held = held and fits
+            line += f"  {'held' if fits else 'BROKEN'} ({bound})"
+        print(line, flush=True)
     return held
 
 
@@ -167,19 +178,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and say whether the bounds hold."""
     parser = argparse.ArgumentParser(description="A checkout's own history beside a shared one")
     parser.add_argument("sizes", nargs="*", type=int, help="files; all sizes unless named")
-    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args(arguments)
-    print(f"{'files':>7} {'objects':8}{'':10}{'shared':>11}{'own':>11}{'ratio':>8}")
+    columns = f"{'shared':>13}{'own':>13}{'ratio':>8}"
+    print(f"{'':26}{'median':^34}{'best':^34}")
+    print(f"{'files':>7} {'objects':8}{'':10}{columns}{columns}")
     held = True
-    for files in args.sizes or SIZES:
+    chosen = {files: rounds for files, rounds in SIZES.items() if files in (args.sizes or SIZES)}
+    for files, rounds in chosen.items():
         for form in ("packed", "loose"):
             with tempfile.TemporaryDirectory(prefix="windlass-bench-") as root:
                 repo = make_repository(Path(root), files)
                 if form == "loose":
                     loosen(repo)
-                taken = anyio.run(measure, Path(root), repo, args.rounds)
+                taken = anyio.run(measure, Path(root), repo, rounds)
             held = told(form, files, taken) and held
-    print(f"bounds: fresh {FRESH}, warm {WARM} of a shared one")
     return int(not held)
 
 

@@ -163,9 +163,10 @@ async def _rest(
 ) -> dict[str, bytes]:
     """What every small git directory has beside its HEAD."""
     objects = store.origin.objects
-    await remove(history(index))
     shallow = _content(store.folders.git / "shallow")
-    if sight is not None:
+    if sight is None:
+        await remove(history(index))
+    else:
         objects = (history(index),)
         await histories.lay(history(index), sight)
         shallow = shallow and await histories.found_in(history(index), shallow)

@@ -12,7 +12,7 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ import anyio
 import anyio.to_thread
 
 from windlass.adapters.concurrently import together
-from windlass.adapters.git.git import Git
+from windlass.adapters.git.git import TIMEOUT, Git
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store
 from windlass.errors import GitFailed
@@ -35,6 +35,8 @@ _UNSYNCED = (
 _PACK = ("pack-objects", "--revs", "--quiet", "--non-empty", "--delta-base-offset", "--window=0")
 _INCOMPLETE = "--missing=allow-any"
 """For repositories that lack old objects: a partial clone, or one with a damaged past."""
+_PATIENCE = 6 * TIMEOUT
+"""A long history takes its time, once per run."""
 _FILES = (".pack", ".idx")
 
 
@@ -58,6 +60,9 @@ class Histories:
         self._order: dict[str, int] = {}
         """How many commits lie between each known commit and the base."""
         self._packs: dict[str, tuple[Path, ...]] = {}
+        """What was packed, by its name and those of what it is built on."""
+        self._known: dict[str, tuple[Path, ...]] = {}
+        """All packs of a commit."""
         self._locks: dict[str, anyio.Lock] = {}
 
     async def open(self, base: str) -> None:
@@ -68,7 +73,9 @@ class Histories:
 
     async def close(self) -> None:
         """Remove all packs; what checkouts have linked stays with them."""
-        self._first, self._order, self._packs = {}, {}, {}
+        self._base = ""
+        for known in (self._first, self._order, self._packs, self._known):
+            known.clear()
         folder = self._store.folders.histories
         with contextlib.suppress(FileNotFoundError):
             for place in list(folder.iterdir()):
@@ -84,7 +91,14 @@ class Histories:
         if sight.tree is not None:
             packs |= dict.fromkeys(await self._packed(sight.tree, sight.commits))
         await remove(place)
-        await anyio.to_thread.run_sync(_link, list(packs), place)
+        (place / "pack").mkdir(parents=True)
+        # Strings, for this is done for every checkout.
+        files = {f"{pack.name}{ending}": f"{pack}{ending}" for pack in packs for ending in _FILES}
+        try:
+            for name, file in files.items():
+                os.link(file, f"{place}/pack/{name}")
+        except OSError:  # no links on this file system
+            await anyio.to_thread.run_sync(_copy, files, place / "pack")
 
     async def found_in(self, place: Path, names: bytes) -> bytes:
         """Those of these names, a line each, that are objects in a folder that was laid so."""
@@ -97,6 +111,12 @@ class Histories:
 
     async def packs(self, commit: str) -> tuple[Path, ...]:
         """The packs that hold the commit with its history, and nothing else."""
+        known = self._known.get(commit, ())
+        if not known or not all(map(_is_there, known)):
+            known = self._known[commit] = await self._all(commit)
+        return known
+
+    async def _all(self, commit: str) -> tuple[Path, ...]:
         await self._find(commit)
         if not self._order[commit]:
             return await self._packed(commit, ())
@@ -182,6 +202,7 @@ class Histories:
                     quoted(folder) for folder in origin.objects
                 ),
             },
+            timeout=_PATIENCE,
         )
 
     def _is_partial(self) -> bool:
@@ -197,18 +218,10 @@ def quoted(folder: Path) -> str:
 
 
 def _is_there(pack: Path) -> bool:
-    return all(pack.with_name(pack.name + ending).is_file() for ending in _FILES)
+    return all(os.path.exists(f"{pack}{ending}") for ending in _FILES)  # noqa: PTH110  it is quick
 
 
-def _link(packs: Sequence[Path], place: Path) -> None:
-    (place / "pack").mkdir(parents=True)
-    for pack in packs:
-        for ending in _FILES:
-            made = pack.with_name(pack.name + ending)
-            there = place / "pack" / made.name
-            if there.exists():
-                continue  # two commits add the very same
-            try:
-                os.link(made, there)
-            except OSError:  # no links on this file system
-                shutil.copyfile(made, there)
+def _copy(files: Mapping[str, str], folder: Path) -> None:
+    for name, file in files.items():
+        if not (folder / name).exists():
+            shutil.copyfile(file, folder / name)
