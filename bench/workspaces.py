@@ -115,12 +115,7 @@ async def measure(root: Path, repo: Path, rounds: int) -> Taken:
 
 
 async def one_round(sides: Mapping[str, Side], base: str, new: Sequence[str], taken: Taken) -> None:
-    """Each case, both ways in turn."""
-
-    async def both(case: str, commit: str, *, keep: bool = False) -> None:
-        for way, side in sides.items():
-            taken[case][way].append(await side.make(commit, keep=keep))
-
+    """Each case, both ways in turn; one without a name only makes ready for the next."""
     for side in sides.values():
         await side.histories.open(base)
         await side.pool.empty()
@@ -128,17 +123,17 @@ async def one_round(sides: Mapping[str, Side], base: str, new: Sequence[str], ta
     await sides["own"].histories.packs(base)
     taken["pack"]["own"].append((time.perf_counter() - begin) * 1000)
     await sides["own"].histories.open(base)
-    await both("first", base)
-    for side in sides.values():
-        await side.make(new[0])
-    for _ in range(3):
-        await both("fresh", new[0])
-    for side in sides.values():
-        await side.make(new[0], keep=True)
-    for _ in range(6):
-        await both("warm", new[0], keep=True)
-    for tip in new[1:]:
-        await both("new tip", tip, keep=True)
+    steps = [
+        ("first", base, False),
+        *(("", new[0], False), *[("fresh", new[0], False)] * 3),
+        *(("", new[0], True), *[("warm", new[0], True)] * 6),
+        *(("new tip", tip, True) for tip in new[1:]),
+    ]
+    for case, commit, keep in steps:
+        for way, side in sides.items():
+            spent = await side.make(commit, keep=keep)
+            if case:
+                taken[case][way].append(spent)
 
 
 def loosen(repo: Path) -> None:
