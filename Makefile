@@ -42,6 +42,7 @@ bench: setup ## Measure; each figure beside the floor it stands on
 	$(BIN)/python bench/display.py
 	$(BIN)/python bench/merge.py
 	$(BIN)/python bench/sandbox.py
+	$(BIN)/python bench/workspaces.py
 	$(BIN)/python bench/stages.py
 	$(BIN)/python bench/dialects.py
 	$(BIN)/python bench/makespan.py

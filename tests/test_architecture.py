@@ -91,7 +91,8 @@ _ELSEWHERE = {
     "adapters/git/checkouts.py": "mkdir rename os.link",
     "adapters/exclusive.py": "os.open",
     "adapters/git/cleaning.py": "mkdir rename write_bytes shutil.rmtree",
-    "adapters/git/dress.py": "mkdir os.mkdir open",
+    "adapters/git/dress.py": "mkdir open write_bytes os.mkdir",
+    "adapters/git/histories.py": "mkdir rename os.link shutil.copyfile",
     "adapters/git/landing_intent.py": (
         "chmod open rmdir write_text os.link os.open shutil.copy2 shutil.rmtree"
     ),

@@ -49,7 +49,6 @@ class Bench:
         bubblewrap = Bubblewrap(
             home=self.user.home,
             repository=self.user.repo,
-            objects=(self.user.repo / ".git/objects",),
             masked=(self.user.repo / ".git",),
             path=PATH,
             environment=environment,

@@ -67,9 +67,12 @@ def fingerprint(folder: Path) -> dict[str, tuple[object, ...]]:
         if stat.S_ISLNK(found.st_mode):
             content = str(path.readlink())
         elif stat.S_ISREG(found.st_mode):
-            content = path.read_bytes()
+            # Its objects lie beside it, and are a part of what there is to see.
+            content = path.read_bytes().replace(os.fsencode(folder.parent), b"")
         links = found.st_nlink if stat.S_ISREG(found.st_mode) else 1
         seen[name] = found.st_mode, found.st_uid, links, content, tuple(os.listxattr(path))
+    objects = folder.with_name("history") / "pack"
+    seen["its objects"] = tuple(sorted(path.name for path in objects.iterdir()))
     return seen
 
 

@@ -192,6 +192,14 @@ class Story:
         asked = f"{tip}\n^{run.base}\n"
         await run.store.trees("rev-list", "--stdin", "--max-count=1", stdin=asked)
         await Guard(run.origin, (".windlass/",)).fingerprint()
+        # A commit whose parent no checkout was made of yet.
+        first, second = (
+            self.git("commit-tree", "-p", at, "-m", "far", f"{tip}^{{tree}}")
+            for at in (run.base, "main")
+        )
+        far = self.git("commit-tree", "-p", first, "-p", second, "-m", "x", f"{tip}^{{tree}}")
+        async with run.repository.throwaway(far, "far"):
+            pass
         await self._show(run, tip)
         if not USERS & set(names):
             # Landing is the user's own git at their word, which runs what they know themselves.

@@ -51,7 +51,6 @@ def _sandbox(user: User, level: str) -> Sandbox:
     bubblewrap = Bubblewrap(
         home=user.home,
         repository=user.repo,
-        objects=(user.repo / ".git/objects",),
         masked=(user.repo / ".git",),
         path=os.environ["PATH"],
         environment=environment,

@@ -6,12 +6,15 @@ use, and Windlass looks at the files through its own git directory and an index 
 
 import contextlib
 import os
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
 
+from windlass.adapters.concurrently import together
 from windlass.adapters.git.dress import Clone, Dress
 from windlass.adapters.git.excludes import made_by_setup
+from windlass.adapters.git.histories import Histories, Sight
 from windlass.adapters.git.pool import Pool, Shelf
 from windlass.adapters.git.removal import remove
 from windlass.adapters.git.snares import disarm
@@ -25,7 +28,7 @@ class Checkouts:
     def __init__(self, store: Store, pool: Pool | None = None, dress: Dress | None = None) -> None:
         self._store = store
         self._pool = pool
-        self._dress = dress or Clone(store)
+        self._dress = dress or Clone(store, Histories(store))
 
     async def make(self, path: Path, commit: str, index: Path, shelf: Shelf) -> None:
         """A checkout at `path` that is exactly the commit, whole or not at all."""
@@ -33,10 +36,14 @@ class Checkouts:
         await remove(building, path, index, _made(index), made_by_setup(index))
         path.parent.mkdir(parents=True, exist_ok=True)
         index.parent.mkdir(parents=True, exist_ok=True)
-        if not await self._renew(building, commit, index, shelf):
-            building.mkdir()
-            await self._read(building, commit, index)
-        await self._dress.put_on(building, path, commit, index)
+
+        async def build() -> None:
+            if not await self._renew(building, commit, index, shelf):
+                building.mkdir()
+                await self._read(building, commit, index)
+
+        await together(build, partial(self._dress.make_ready, commit))
+        await self._dress.put_on(building, path, commit, index, Sight((commit,)))
         if self._pool is not None and await self._pool.is_fit(index):
             # A name of its own: git replaces an index, and never writes into one.
             with contextlib.suppress(OSError):  # no links here: then it is not used again
@@ -67,9 +74,13 @@ class Checkouts:
         await anyio.to_thread.run_sync(disarm, path)
         await self._store.trees("checkout-index", "--all", "--force", work_tree=path, index=index)
 
-    async def dress(self, path: Path, commit: str, index: Path) -> None:
+    async def dress(self, path: Path, commit: str, index: Path, sight: Sight | None = None) -> None:
         """Give the checkout a new `.git` that stands at the commit, and throw the old one away."""
-        await self._dress.put_on(path, path, commit, index)
+        await self._dress.put_on(path, path, commit, index, sight or Sight((commit,)))
+
+    async def hand_over(self, path: Path, commit: str, index: Path) -> None:
+        """Do the same for a person, who sees the whole repository."""
+        await self._dress.put_on(path, path, commit, index, None)
 
     async def _renew(self, building: Path, commit: str, index: Path, shelf: Shelf) -> bool:
         """Whether one from the pool could be brought to the commit; if not, nothing is left."""

@@ -11,7 +11,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from windlass.adapters.files import fsync_dir, write_durably
-from windlass.adapters.git.dress import Linked
+from windlass.adapters.git.dress import Notes
 from windlass.adapters.git.excludes import excludes, made_by_setup
 from windlass.adapters.git.layout import Refs, is_order
 from windlass.adapters.git.merges import Merges
@@ -114,7 +114,7 @@ class Cleaning:
             folder.rename(aside)
             fsync_dir(folder.parent)  # nothing of it goes before the whole has gone
         await remove(aside)
-        await Linked(self._store).take_off(folder)
+        await Notes(self._store).take_off(folder)
 
     async def pins_in_branches(self, refs: Refs, tip: str) -> dict[str, str]:
         """The run's pins that a branch of the user's holds with its tip; base, tip, order stay."""

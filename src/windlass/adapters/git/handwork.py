@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from windlass.adapters.files import open_to_append
 from windlass.adapters.git.git import Git
+from windlass.adapters.git.histories import quoted
 from windlass.adapters.git.store import Store
 
 _HASH = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
@@ -81,14 +82,13 @@ class Handworks:
 
     def _borrowing(self, objects: Path) -> Git:
         """Windlass's git, which finds the workspace's objects as well."""
-        quoted = str(objects).replace("\\", "\\\\").replace('"', '\\"')
         origin = self._store.origin
         return Git(
             self._store.folders.git,
             ceiling=origin.root.parent,
             environment={
                 "GIT_OBJECT_DIRECTORY": str(origin.objects[0]),
-                "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{quoted}"',
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(objects),
             },
         )
 

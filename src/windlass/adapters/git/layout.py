@@ -3,8 +3,9 @@
 A ref cannot be both a name and a folder, so every pin ends in a word of its own.
 """
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -148,6 +149,11 @@ class Folders(Struct, frozen=True):
         return self.home / "pool"
 
     @property
+    def histories(self) -> Path:
+        """Packs of what the commits of a run reach, as long as its process lives."""
+        return self.home / "histories"
+
+    @property
     def furnished(self) -> Path:
         """What setup commands made, by the hash of their inputs."""
         return self.home / "furnished"
@@ -155,3 +161,30 @@ class Folders(Struct, frozen=True):
     def run(self, run: str) -> Path:
         """One run's state file, logs and activity."""
         return self.home / "runs" / run
+
+
+def history(index: Path) -> Path:
+    """The objects that the checkout of this index shows: a folder that no agent can write."""
+    return index.with_name("history")
+
+
+def stand_in(index: Path) -> Path:
+    """What a box has in place of the user's note of a linked worktree: a small git directory."""
+    return index.with_name("stand-in")
+
+
+def stands_in_for(index: Path) -> Path:
+    """A file that holds the path of that note."""
+    return index.with_name("stands-in-for")
+
+
+def shown_of_git(checkout: Path) -> Mapping[Path, Path]:
+    """What a box shows of git beside its checkout: by the place it has there, the folder."""
+    home = checkout.parent.parent
+    index = checkout.with_name("index")
+    if checkout.parent.name == "workspaces":
+        index = home / "private" / checkout.name / "index"
+    shown = {history(index): history(index)}
+    if stand_in(index).is_dir():
+        shown[Path(os.fsdecode(stands_in_for(index).read_bytes()))] = stand_in(index)
+    return {place: folder for place, folder in shown.items() if folder.is_dir()}

@@ -18,9 +18,10 @@ from windlass.adapters.concurrently import together
 from windlass.adapters.files import remove_durably, write_durably
 from windlass.adapters.git.checkouts import Checkouts
 from windlass.adapters.git.deliverables import Deliverables
-from windlass.adapters.git.dress import Linked
+from windlass.adapters.git.dress import Clone, Linked, Notes
 from windlass.adapters.git.excludes import made_by_setup
 from windlass.adapters.git.handwork import introduce
+from windlass.adapters.git.histories import Histories, Sight
 from windlass.adapters.git.landing import Branches, Ours, none_is_ours
 from windlass.adapters.git.layout import Folders, Refs, is_order
 from windlass.adapters.git.merges import Merges
@@ -71,11 +72,12 @@ class GitRepository:
         self._notice = notice
         hash_bytes = 20 if store.origin.object_format == "sha1" else 32
         self._pool = Pool(store.folders.pool, hash_bytes=hash_bytes)
-        self._linked = Linked(store)
-        self._links = settings.kind == "worktree"
-        dress = self._linked if self._links else None
+        self._histories = Histories(store)
+        self._notes = Notes(store)
+        clone = Clone(store, self._histories)
+        dress = Linked(store, self._histories) if settings.kind == "worktree" else clone
         self._checkouts = Checkouts(store, self._pool, dress)
-        self.throwaways = Throwaways(store, furnish, Checkouts(store, self._pool))
+        self.throwaways = Throwaways(store, furnish, Checkouts(store, self._pool, clone))
         """For whoever runs checks on the commits of this run."""
         self._merges = Merges(store, run=refs.run)
         self._snapshots = Snapshots(
@@ -105,13 +107,13 @@ class GitRepository:
             await self._store.pin(new)
         await self._store.settle()  # the base as well, which the user's own git has not synced
         await self._pool.empty()
-        await self._linked.tidy()
-        if self._links:
-            self._linked.make_room()
+        await self._histories.open(base)
+        await self._notes.tidy()
 
     async def close(self) -> None:
         """Leave nothing behind that only this process could use."""
         await self._pool.empty()
+        await self._histories.close()
 
     async def prepare(
         self,
@@ -136,7 +138,7 @@ class GitRepository:
             return workspace  # and its `.git` may hold what they committed
         noted = self._prepared(task)
         # The same merge again would undo what a Player settled and could not get committed.
-        dressed = fresh
+        dressed = fresh and not by_person
         if onto is not None and (noted is None or (noted.start, noted.onto) != (start, onto)):
             tree, _ = await self._merges.combine(start, onto)
             await self._refill(workspace, tree, index, start)
@@ -146,7 +148,12 @@ class GitRepository:
                 dressed = not await self._furnish(workspace, index, start) and dressed
         if not dressed:
             # Last, for it knows by now what setup made; and what an agent made of it is gone.
-            await self._checkouts.dress(workspace, start, index)
+            if by_person:
+                await self._checkouts.hand_over(workspace, start, index)
+            else:
+                same = fresh and onto is None
+                sight = Sight((start,)) if same else await self._sight(index, start, onto)
+                await self._checkouts.dress(workspace, start, index, sight)
         if by_person:
             self._ours.discard(task)  # they may stand in it long after it was merged
             introduce(workspace, self._store.origin.identity)
@@ -181,6 +188,15 @@ class GitRepository:
             await self._store.trees("read-tree", start, index=index)
             await self._checkouts.fill(workspace, tree, index)
 
+    async def _sight(self, index: Path, start: str, onto: str | None) -> Sight:
+        """What a workspace sees whose files are not just those of its start commit."""
+        commits = (start,) if onto is None else (start, onto)
+        with contextlib.suppress(GitFailed):  # the next snapshot says what is wrong with the index
+            tree = (await self._store.trees("write-tree", index=index)).text
+            known = [await self._store.tree_of(commit) for commit in commits]
+            return Sight(commits, None if tree in known else tree)
+        return Sight(commits)
+
     async def stands(self, task: str, start: str) -> bool:
         """Whether the workspace is there, with its `.git` or something of what it began with."""
         workspace = self._folders.workspace(task)
@@ -212,8 +228,10 @@ class GitRepository:
                 # Nobody works there now, and whoever looks next may be a person with a git of
                 # their own, which would run what the agent's configuration and hooks name.
                 at = made.commit if isinstance(made, Snapshot) else start
-                dress = partial(self._checkouts.dress, workspace, at, index)
-                await together(self._store.settle, *(() if author.by_person else (dress,)))
+                dress = partial(self._checkouts.hand_over, workspace, at, index)
+                # Its checks and its Coach will look at that commit.
+                pack = partial(self._histories.packs, at)
+                await together(self._store.settle, pack, *(() if author.by_person else (dress,)))
             except (GitFailed, OSError):
                 if await self.stands(author.task, start):
                     raise  # it was not just taken away while it was looked at
@@ -302,7 +320,7 @@ class GitRepository:
             if room and not await anyio.to_thread.run_sync(is_occupied, workspace):
                 await self._checkouts.give_back(workspace, index, "players")
         await remove(workspace, index.parent)
-        await self._linked.take_off(workspace)
+        await self._notes.take_off(workspace)
 
     async def set_aside(self, task: str, until: int) -> None:
         """Keep the workspace under another name if it is that of the n-th start, n up to this."""
@@ -382,9 +400,10 @@ class GitRepository:
             aside = aside.with_name(f"{aside.name}+")
         self._ours.discard(task)
         if noted is not None and not noted.by_person and index.is_file():
-            await self._checkouts.dress(workspace, noted.start, index)  # its Player may be dead
+            # Its Player may be dead, and what it made of its `.git` is not for a person.
+            await self._checkouts.hand_over(workspace, noted.start, index)
         workspace.rename(aside)
-        await self._linked.move(workspace, aside)
+        await self._notes.move(workspace, aside)
         if (made := made_by_setup(index)).is_file():
             there = made_by_setup(self._folders.index_aside(aside.name))
             there.parent.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache, cached_property, partial
 from pathlib import Path
 
+from windlass.adapters.git.layout import shown_of_git
 from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.handing import Handed
 from windlass.adapters.sandbox.launcher import (
@@ -85,7 +86,7 @@ class Bubblewrap:
         *,
         home: Path,
         repository: Path,
-        objects: Sequence[Path],
+        objects: Sequence[Path] = (),
         path: str,
         environment: Mapping[str, str],
         marker: str,
@@ -99,7 +100,8 @@ class Bubblewrap:
     ) -> None:
         """Look at the host as it is now; `marker` names the run whose processes these will be.
 
-        Of `repository` and `masked` only git's `objects` show; `read` is what a person added. With
+        Of `repository` and `masked` nothing shows but toolchains and `objects`, which every box
+        has; `read` is what a person added. The objects of its checkout each box has by itself. With
         an open network, boxes that have a way out share the host's own.
         """
         self.level = "bwrap"
@@ -165,6 +167,8 @@ class Bubblewrap:
         """Give what every box has: the host's part, its own devices, its checkout."""
         mounts = self._host.copy()
         mounts.show(*box.read)
+        for place, folder in shown_of_git(box.checkout).items():
+            mounts.show_at(place, folder)
         mounts.hide(*sockets())
         for folder in EMPTY:
             yield from ("--dir", folder)

@@ -20,6 +20,7 @@ class Mounts:
         self._shown: dict[Path, Shown] = {}
         self._links: dict[Path, str] = {}
         self._hidden: set[Path] = set()
+        self._stand_ins: dict[Path, Path] = {}
 
     def copy(self) -> "Mounts":
         """Give another one, to be changed without changing this."""
@@ -27,6 +28,7 @@ class Mounts:
         other._shown |= self._shown
         other._links |= self._links
         other._hidden |= self._hidden
+        other._stand_ins |= self._stand_ins
         return other
 
     def show(self, *paths: Path) -> None:
@@ -35,6 +37,12 @@ class Mounts:
         for path in paths:
             if holds(path.exists):
                 self._shown.setdefault(path.resolve(), "host")
+
+    def show_at(self, place: Path, folder: Path) -> None:
+        """Show a folder of the host's, read-only, in another place than its own."""
+        self.link(place)
+        self._shown[place.resolve()] = "host"
+        self._stand_ins[place.resolve()] = folder.resolve()
 
     def lay(self, kind: Literal["fresh", "cover"], *paths: Path) -> None:
         """Lay an empty folder over these."""
@@ -80,6 +88,8 @@ class Mounts:
 
     def _make(self, path: Path, size: tuple[str, ...]) -> tuple[str, ...]:
         around = self._around(path)
+        if path in self._stand_ins:
+            return ("--ro-bind", str(self._stand_ins[path]), str(path))
         match self._shown.get(path):
             case None:
                 return () if around == "host" else ("--symlink", self._links[path], str(path))

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 
+from windlass.adapters.git.layout import shown_of_git
 from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.model import Box, Entry
 from windlass.adapters.sandbox.plain import absolute_path, bare_environment
@@ -116,7 +117,7 @@ class Seatbelt:
         *,
         home: Path,
         repository: Path,
-        objects: Sequence[Path],
+        objects: Sequence[Path] = (),
         path: str,
         environment: Mapping[str, str],
         marker: str,
@@ -211,6 +212,7 @@ class Seatbelt:
             *self._objects,
             *self._read,
             *box.read,
+            *shown_of_git(box.checkout).values(),
         )
         return sorted({path.resolve() for path in named})
 

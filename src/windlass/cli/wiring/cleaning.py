@@ -96,6 +96,7 @@ class Cleanup:
         kinds = {
             self._folders.throwaway: "a checkout for one look",
             self._folders.home / "pool": "a checkout kept ready",
+            self._folders.histories: "packs of what workspaces showed; made again when needed",
             self._folders.furnished: "what setup commands made; they make it again",
         }
         for place, why in kinds.items():

@@ -22,7 +22,6 @@ from windlass.adapters.files import (
     write_durably,
 )
 from windlass.adapters.git import inspect
-from windlass.adapters.git.dress import SHOWN
 from windlass.adapters.git.excludes import kept_folders
 from windlass.adapters.git.inspect import Base
 from windlass.adapters.git.layout import Folders, Refs, orders
@@ -331,7 +330,6 @@ class Project:
         return Bubblewrap(
             home=Path(self.environment.get("HOME", "/nonexistent")),
             repository=self.root,
-            objects=(*self.origin.objects, *self._linked(settings)),
             masked=(self.origin.git_dir,),
             path=self.environment.get("PATH", ""),
             environment=self.environment,
@@ -354,7 +352,6 @@ class Project:
         return Seatbelt(
             home=Path(self.environment.get("HOME", "/nonexistent")),
             repository=self.root,
-            objects=self.origin.objects,
             path=self.environment.get("PATH", ""),
             environment=self.environment,
             marker=marker,
@@ -363,12 +360,6 @@ class Project:
             pass_env=settings.sandbox.env,
             limits=_limits(settings),
         )
-
-    def _linked(self, settings: Settings) -> tuple[Path, ...]:
-        """What a linked worktree needs to see of the user's git directory."""
-        if settings.workspace.kind != "worktree":
-            return ()
-        return tuple(self.origin.git_dir / name for name in SHOWN)
 
     def credentials(self) -> dict[str, str]:
         """What the agent reaches its model with."""
