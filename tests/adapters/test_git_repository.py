@@ -66,6 +66,7 @@ async def test_pins_are_exactly_those_of_the_design(user: User):
     assert user.refs() == {
         f"{PINS}/base": run.base,
         f"{PINS}/tip": tip,
+        f"{PINS}/order-1": run.base,
         f"{PINS}/candidate/1": tip,
         f"{PINS}/task/1.1/1/start": run.base,
         f"{PINS}/task/1.1/1/snapshot": one.commit,
