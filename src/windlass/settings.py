@@ -59,6 +59,8 @@ class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """End an agent or check that has more processes than this."""
     read: tuple[str, ...] = ()
     """Folders of your home that agents and checks may also read."""
+    nested: bool = False
+    """Let agents, checks and setup start sandboxes of their own, behind fewer walls."""
     env: tuple[str, ...] = ()
     """Variables that checks and agents may also see."""
 

@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from windlass.adapters.leftovers import MARKER, end_leftovers, is_gone
 from windlass.adapters.limits import bounded, overrun
+from windlass.adapters.sandbox.landlock import QUIET, confined
 from windlass.adapters.sandbox.model import Box, Sandbox
 from windlass.adapters.sandbox.seccomp import filtered
 from windlass.secrets import Redactor
@@ -71,15 +72,18 @@ async def run(
 ) -> Finished:
     """Run the command in the box; give its exit code and the last `tail` characters it printed."""
     begin = time.monotonic()
-    environment = sandbox.environment(box)
+    bounds = sandbox.writable(box)
+    environment = sandbox.environment(box) | (QUIET if bounds else {})
     output = _Output(tail=tail, limit=output_limit, redactor=redactor or Redactor({}))
     with ExitStack() as held:
-        status = held.enter_context(_Status(wanted=sandbox.level == "bwrap"))
+        walled = sandbox.level == "bwrap"
+        status = held.enter_context(_Status(wanted=walled, launched=bool(bounds)))
         try:
             if log is not None:
                 output.log = held.enter_context(log.open("ab", buffering=0))
-            argv = status.reported(sandbox.argv(box, command))
-            argv, inherited = held.enter_context(filtered(argv, sandbox.seccomp))
+            inner = confined(command, bounds, tell=status.told)
+            argv = status.reported(sandbox.argv(box, inner))
+            argv, inherited = held.enter_context(filtered(argv, sandbox.seccomp(box)))
             argv = bounded(sandbox.level, sandbox.limits, argv)
             fds = (*status.passed, *inherited)
             process = await _start(argv, box.checkout, environment, fds)
@@ -265,8 +269,9 @@ class _Status:
     Its exit code cannot tell: a box that could not be built ends with 1, like a failing test.
     """
 
-    def __init__(self, *, wanted: bool) -> None:
+    def __init__(self, *, wanted: bool, launched: bool) -> None:
         self._wanted = wanted
+        self._launched = launched
         self._ends: list[int] = []
         self._heard = b""
 
@@ -274,6 +279,10 @@ class _Status:
         if self._wanted:
             self._ends = list(os.pipe())
             os.set_blocking(self._ends[0], False)  # whoever keeps the other end must not hold us
+            if self._launched:
+                # Bubblewrap keeps its end to itself. The launcher has another, and closes it before
+                # the command begins, which could else report what it likes.
+                self._ends.append(os.dup(self._ends[1]))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -282,8 +291,13 @@ class _Status:
 
     @property
     def passed(self) -> tuple[int, ...]:
-        """The descriptor that the process inherits."""
+        """The descriptors that the process inherits."""
         return tuple(self._ends[1:])
+
+    @property
+    def told(self) -> int:
+        """The descriptor by which the launcher of a command says that it could not start it."""
+        return self._ends[2] if self._wanted and self._launched else -1
 
     def reported(self, argv: list[str]) -> list[str]:
         """Make bubblewrap's command line one that reports here."""
@@ -292,13 +306,16 @@ class _Status:
         return [argv[0], "--json-status-fd", str(self._ends[1]), *argv[1:]]
 
     def handed_over(self) -> None:
-        """Let go of the end that the process now has."""
-        if self._wanted:
+        """Let go of the ends that the process now has."""
+        while len(self._ends) > 1:
             os.close(self._ends.pop())
 
     def ran(self) -> bool:
         """Tell whether the command was reached: only then its exit is reported."""
-        return not self._wanted or b'"exit-code"' in self._said()
+        if not self._wanted:
+            return True
+        said = self._said()
+        return b'"exit-code"' in said and b'"not-started"' not in said
 
     def first_process(self) -> int | None:
         """The number of the process with which its whole pid namespace ends, where there is one."""

@@ -172,6 +172,8 @@ def _sandbox(
         said = f"level {asked}: agents are walled in"
         if not machine.is_filtered(environment):
             said += f", but reach the kernel's keys: no filter for {platform.machine()} works here"
+        if why := machine.why_no_landlock(environment):
+            said += f"; without Landlock as a second wall: {why}"
         if not machine.has_boxes_in_boxes(environment):
             said += "; what a Coach runs is not kept apart from it: no box in a box works here"
         return Finding(area="machine", name="sandbox", said=said)

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.limits import bounded, overrun
+from windlass.adapters.sandbox.landlock import QUIET, confined
 from windlass.adapters.sandbox.model import Box, Sandbox
 from windlass.adapters.sandbox.seccomp import filtered
 from windlass.events.model import Failure
@@ -104,11 +105,13 @@ class ClaudeAgent:
             message = "the program `claude` is missing; reinstall claude-agent-sdk"
             return Report(failure=Failure.ENVIRONMENT, message=message)
         box = self._box(Path(workspace), self._program, brief)
-        argv = self._sandbox.argv(box, [str(self._program), *self._flags(brief)])
+        bounds = self._sandbox.writable(box)
+        command = confined([str(self._program), *self._flags(brief)], bounds)
+        argv = self._sandbox.argv(box, command)
         async with contextlib.AsyncExitStack() as stack:
             try:
-                env = self._sandbox.environment(box)
-                argv, fds = stack.enter_context(filtered(argv, self._sandbox.seccomp))
+                env = self._sandbox.environment(box) | (QUIET if bounds else {})
+                argv, fds = stack.enter_context(filtered(argv, self._sandbox.seccomp(box)))
                 argv = bounded(self._sandbox.level, self._sandbox.limits, argv)
                 process = await stack.enter_async_context(_running(argv, env, box.checkout, fds))
             except OSError as error:
@@ -147,7 +150,9 @@ class ClaudeAgent:
             "BASH_MAX_TIMEOUT_MS": str(int(self._settings.timeout * 1000)),
             **self._credentials,
         }
-        return Box(checkout=checkout, network=True, env=env, read=(program,))
+        # A Coach's program starts a box for every command; a Player's starts none.
+        nests = brief.role == "coach"
+        return Box(checkout=checkout, network=True, env=env, read=(program,), nests=nests)
 
     def _kept_apart(self) -> dict[str, str]:
         """Let what a Coach runs reach nothing of the Coach.

@@ -20,6 +20,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from windlass.adapters.limits import Limits
+from windlass.adapters.sandbox.landlock import QUIET, confined
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.mounts import Mounts
 from windlass.adapters.sandbox.plain import CERTIFICATES, absolute_path, bare_environment
@@ -104,10 +105,12 @@ class Bubblewrap:
         pass_env: Sequence[str] = (),
         program: str = "bwrap",
         limits: Limits | None = None,
+        nested: bool = False,
     ) -> None:
         """Look at the host as it is now; `marker` names the run whose processes these will be.
 
         Of `repository` and `masked` only git's `objects` show; `read` is what a person added.
+        With `nested` any box may start boxes of its own.
         """
         self.level = "bwrap"
         self.limits = limits or Limits()
@@ -121,6 +124,7 @@ class Bubblewrap:
         self._environment = environment
         self._pass_env = tuple(pass_env)
         self._marker = marker
+        self._nested = nested
         self._program = self._found(program)
         # A host that has a /workspace may well have the repository in it.
         self._mount = "/windlass-workspace" if Path("/workspace").exists() else "/workspace"
@@ -177,23 +181,46 @@ class Bubblewrap:
         return next((words for words in named if self._works(*words)), ())
 
     def _works(self, *words: str) -> bool:
-        return self._tried(*words, "true", by=self.seccomp) is None
+        return self._tried(*words, "true", by=self._wide) is None
+
+    def seccomp(self, box: Box) -> bytes:
+        """Give the filter for this box on this machine, where its kernel takes one."""
+        if not self._narrow:
+            return b""
+        return self._wide if self._nests(box) else self._narrow
 
     @property
-    def seccomp(self) -> bytes:
-        """Give the filter for this machine, where its kernel takes one."""
-        return self._filter
+    def _wide(self) -> bytes:
+        return filter_for(platform.machine(), nests=True) if self._narrow else b""
 
     @cached_property
-    def _filter(self) -> bytes:
-        known = filter_for(platform.machine())
+    def _narrow(self) -> bytes:
+        known = filter_for(platform.machine(), nests=False)
         return known if known and self._tried("true", by=known) is None else b""
+
+    def writable(self, box: Box) -> tuple[str, ...]:
+        """Give what a box can write, where Landlock can keep it to that."""
+        return self._bounds if self._lands and not self._nests(box) else ()
+
+    def _nests(self, box: Box) -> bool:
+        return self._nested or box.nests
+
+    @property
+    def _bounds(self) -> tuple[str, ...]:
+        places = (self._mount, self._inner_home, *FRESH, "/dev/shm")  # noqa: S108 (the box's own)
+        return tuple(map(str, places))
+
+    @cached_property
+    def _lands(self) -> bool:
+        """Whether a command behind Landlock works in a box here."""
+        command = confined(["true"], self._bounds)
+        return command != ["true"] and self._tried(*command, by=b"") is None
 
     def probe(self) -> str | None:
         """Run `true` in a box; return why that does not work here, or None."""
         if self._program is None:
             return "bubblewrap (`bwrap`) is not installed"
-        return None if self.seccomp else self._tried("true", by=b"")
+        return None if self._narrow else self._tried("true", by=b"")
 
     def _found(self, program: str) -> str | None:
         # The system's own first: PATH may lead through folders that somebody else writes.
@@ -204,7 +231,7 @@ class Bubblewrap:
         with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
             box = Box(checkout=Path(folder), network=False)
             with filtered(self.argv(box, command), by) as (argv, inherited):
-                return why_not(argv, self.environment(box), inherited)
+                return why_not(argv, {**self.environment(box), **QUIET}, inherited)
 
     @cached_property
     def _size(self) -> tuple[str, ...]:

@@ -20,6 +20,9 @@ class Box(Struct, frozen=True, kw_only=True):
     """Variables it gets beside the harmless ones every process gets; nothing else is inherited."""
     read: tuple[Path, ...] = ()
     """Further files or folders it may read, such as an agent's program."""
+    nests: bool = False
+    """Whether it starts a box of its own, as a Coach's program does. Then it keeps the calls that
+    make namespaces and mounts, and is not behind Landlock, which refuses them."""
 
 
 class Sandbox(Protocol):
@@ -29,9 +32,12 @@ class Sandbox(Protocol):
     limits: Limits
     """How much each box may take; whoever starts a command looks after it."""
 
-    @property
-    def seccomp(self) -> bytes:
-        """The filter that calls of every box go through; empty where there is none."""
+    def seccomp(self, box: Box) -> bytes:
+        """The filter that calls of the box go through; empty where there is none."""
+        ...
+
+    def writable(self, box: Box) -> tuple[str, ...]:
+        """Where Landlock lets the box write, as the box sees it; empty where it has no Landlock."""
         ...
 
     def inside(self, box: Box) -> str:

@@ -76,7 +76,6 @@ class Plain:
 
     level: Level
     limits: Limits
-    seccomp = b""
 
     def __init__(
         self,
@@ -95,6 +94,14 @@ class Plain:
         self._environment = {**_roots(Path(environment.get("HOME", "/"))), **environment}
         self._pass_env = tuple(pass_env)
         self._marker = marker
+
+    def seccomp(self, box: Box) -> bytes:  # noqa: ARG002 (the port's form)
+        """Give nothing: bubblewrap alone lays a filter."""
+        return b""
+
+    def writable(self, box: Box) -> tuple[str, ...]:  # noqa: ARG002 (the port's form)
+        """Give nothing: Landlock is used inside bubblewrap alone."""
+        return ()
 
     def inside(self, box: Box) -> str:
         """Give the checkout's own path: nothing is mounted here."""

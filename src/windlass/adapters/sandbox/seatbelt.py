@@ -108,7 +108,6 @@ class Seatbelt:
 
     level: Level
     limits: Limits
-    seccomp = b""
 
     def __init__(
         self,
@@ -139,6 +138,14 @@ class Seatbelt:
         self._marker = marker
         self.places = places.absolute()
         self._program = program
+
+    def seccomp(self, box: Box) -> bytes:  # noqa: ARG002 (the port's form)
+        """Give nothing: bubblewrap alone lays a filter."""
+        return b""
+
+    def writable(self, box: Box) -> tuple[str, ...]:  # noqa: ARG002 (the port's form)
+        """Give nothing: Landlock is used inside bubblewrap alone."""
+        return ()
 
     def inside(self, box: Box) -> str:
         """Give the checkout's own path: nothing is mounted here."""

@@ -315,6 +315,7 @@ class Project:
             read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
             pass_env=settings.sandbox.env,
             limits=_limits(settings),
+            nested=settings.sandbox.nested,
         )
 
     def _seatbelt(self, settings: Settings, marker: str) -> Seatbelt:
