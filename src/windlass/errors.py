@@ -6,6 +6,7 @@ WindlassError
 │   ├── ConfigError         a setting nobody knows, or out of its bounds
 │   └── RepositoryError     a repository Windlass cannot work in
 ├── Unanswered              a question that nobody is there to answer: exit 3
+│   └── NoWalls             no sandbox with walls works here, and going without was not said
 ├── Busy                    another run of this plan holds the lock: exit 5
 ├── Interrupted             a run that could not go on, and can be resumed: exit 4
 ├── JournalError
@@ -70,6 +71,10 @@ class Unanswered(WindlassError):
     """A question that nobody is there to answer."""
 
     exit_code = 3
+
+
+class NoWalls(Unanswered):
+    """No sandbox with walls works here, and no one has said to go without."""
 
 
 class Busy(WindlassError):

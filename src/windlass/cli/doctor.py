@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.cli.config import Configuration, Value, configure
-from windlass.cli.init import INSTALL_WALLS
 from windlass.cli.options import json_option, repo_option
+from windlass.cli.walls import INSTALL_WALLS
 from windlass.cli.wiring import Outside, Project, machine
 from windlass.cli.wiring.refusing import (
     refuse_command_in_file,
@@ -180,10 +180,15 @@ def _sandbox(
     return Finding(
         area="machine",
         name="sandbox",
-        level="bad" if wanted != "auto" else "warn",
+        level="bad",
         said=f"level {asked} does not work here ({reason})"
-        + ("" if wanted != "auto" else "; a run gets level checkout: watched, not walled in"),
-        cure=INSTALL_WALLS if native == "bwrap" else "",
+        + ("" if wanted != "auto" else "; a run asks on a terminal, and is refused elsewhere"),
+        cure="; ".join(
+            (
+                *((INSTALL_WALLS,) if native == "bwrap" else ()),
+                *(("or go without, by `--sandbox checkout`",) if wanted == "auto" else ()),
+            )
+        ),
     )
 
 

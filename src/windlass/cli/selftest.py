@@ -41,9 +41,9 @@ def _points(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
     "--sandbox",
     type=click.Choice(["auto", "bwrap", "checkout", "none"]),
     default="auto",
-    help="Rehearse at this level  [default: the strongest at hand]",
+    help="Rehearse at this level  [default: the strongest with walls]",
 )
-def command(what: str, points: int, seed: int, sandbox: str) -> int:  # noqa: ARG001  only one yet
+def command(what: str, points: int, seed: int, sandbox: str) -> int:
     """Prove on this machine that a crash loses nothing.
 
     A small plan is run again and again in a temporary repository: with parallel tasks, turns sent
@@ -57,7 +57,9 @@ def command(what: str, points: int, seed: int, sandbox: str) -> int:  # noqa: AR
     that Python makes, and a power loss cannot be tried.
     """
     from windlass.cli.rehearsals.series import Stands
+    from windlass.cli.walls import settle_rehearsal
 
+    sandbox = settle_rehearsal(sandbox, os.environ, f"windlass selftest {what}")
     with Stands(min(os.cpu_count() or 1, 4), level=sandbox) as stands:
         if not stands.sees_all:
             click.echo("No C compiler: only points that Python itself tells of are tried.")

@@ -35,7 +35,7 @@ from windlass.adapters.sandbox.plain import Plain
 from windlass.adapters.sandbox.seatbelt import Seatbelt
 from windlass.cli.wiring.journals import is_there, plans_with_journals
 from windlass.dialects import CONTINUE_HERE, continue_here_path, writes
-from windlass.errors import WindlassError
+from windlass.errors import NoWalls, WindlassError
 from windlass.events import model as e
 from windlass.ports import Activity, Changes, Journal, Message
 from windlass.secrets import Redactor
@@ -297,6 +297,13 @@ class Project:
             seatbelt=self._seatbelt(settings, marker),
             plain=plain,
         )
+
+    def level(self, settings: Settings) -> Level:
+        """The level that a run would have; without walls, and without a word, it is checkout."""
+        try:
+            return self.sandbox(settings, "probe").level
+        except NoWalls:
+            return "checkout"
 
     def why_no_walls(self, settings: Settings) -> str | None:
         """Why the walls of this system do not work here, or None."""
