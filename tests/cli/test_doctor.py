@@ -42,6 +42,7 @@ class TestMachine:
             "agent",
             "key",
             "sandbox",
+            "limits",
             "root",
             "identity",
             "base",

@@ -23,8 +23,10 @@ import anyio.abc
 import anyio.to_thread
 from msgspec import Struct
 
+from windlass.adapters.cgroups import Group, grouped
+from windlass.adapters.disk_watch import DiskWatch
 from windlass.adapters.leftovers import MARKER, end_leftovers, is_gone
-from windlass.adapters.limits import bounded, overrun
+from windlass.adapters.limits import Limits, bounded, excess_of_group, overrun
 from windlass.adapters.sandbox.landlock import QUIET, confined
 from windlass.adapters.sandbox.model import Box, Sandbox
 from windlass.adapters.sandbox.seccomp import filtered
@@ -42,6 +44,10 @@ AT_ONCE = 1.0
 
 OUTPUT_LIMIT = 10_000_000
 """Bytes of output that a log keeps."""
+
+
+ENDED = 137
+"""The exit code of what had too much and came to a good end all the same: that is no success."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -84,7 +90,8 @@ async def run(
             inner = confined(command, bounds, tell=status.told)
             argv = status.reported(sandbox.argv(box, inner))
             argv, inherited = held.enter_context(filtered(argv, sandbox.seccomp(box)))
-            argv = bounded(sandbox.level, sandbox.limits, argv)
+            group = held.enter_context(grouped(sandbox.limits))
+            argv = bounded(sandbox.level, sandbox.limits, argv, group)
             fds = (*status.passed, *inherited)
             process = await _start(argv, box.checkout, environment, fds)
             status.handed_over()
@@ -96,9 +103,17 @@ async def run(
             end = partial(_end, sandbox.level, process, environment[MARKER])
             rest = partial(_end_rest, status, partial(end, grace=0.0))
             mark = environment[MARKER]
-            over = _Overrun(partial(overrun, sandbox.level, sandbox.limits, process.pid, mark), end)
+            look = partial(overrun, sandbox.level, sandbox.limits, process.pid, mark)
+            disk = DiskWatch(box.checkout, sandbox.limits.disk)
+            over = _Overrun(partial(look, group=group, disk=disk), end)
+            left = partial(_end_group, group, disk, sandbox.limits, over)
             timed_out = await _attend(
-                process, output, timeout, partial(end, grace=grace), rest, over
+                process,
+                output,
+                timeout,
+                partial(left, partial(end, grace=grace)),
+                partial(left, rest),
+                over,
             )
         output.finish()
         code = process.returncode
@@ -107,7 +122,7 @@ async def run(
         elif not timed_out and code is not None and code >= 0 and not status.ran():
             return _not_started(output.end(), begin)
     return Finished(
-        exit_code=None if timed_out else _shell_code(code),
+        exit_code=None if timed_out else ENDED if over.said and not code else _shell_code(code),
         timed_out=timed_out,
         output=output.end(),
         seconds=time.monotonic() - begin,
@@ -146,6 +161,23 @@ def _end_rest(status: "_Status", end: Callable[[], int]) -> int:
     """End what a command left that ended by itself; of a box all is gone with its first process."""
     first = status.first_process()
     return 0 if first is not None and is_gone(first, AT_ONCE) else end()
+
+
+def _end_group(
+    group: Group | None,
+    disk: DiskWatch,
+    limits: Limits,
+    over: "_Overrun",
+    end: Callable[[], int],
+) -> int:
+    """End what is left, and the group with it; look a last time at what it had and wrote."""
+    if group is not None:
+        over.said = over.said or excess_of_group(limits, group) or ""
+    ended = end()
+    over.said = over.said or disk.excess(last=True) or ""
+    if group is not None:
+        group.end()
+    return ended
 
 
 async def _attend(

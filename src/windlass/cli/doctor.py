@@ -122,6 +122,7 @@ def _machine(
     yield _agent()
     yield _key(environment)
     yield _sandbox(environment, project, settings)
+    yield Finding(area="machine", name="limits", said=machine.limits_kept_by())
 
 
 def _agent() -> Finding:

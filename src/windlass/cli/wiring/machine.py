@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from windlass.adapters import cgroups
 from windlass.adapters.agents.claude import find_program
 from windlass.adapters.git import inspect
 from windlass.adapters.git.git import MINIMUM, ask
@@ -84,6 +85,14 @@ def why_no_landlock(environment: Mapping[str, str]) -> str | None:
     if native_walls() == "seatbelt" or _bubblewrap(environment).writable(_PROBE):
         return None
     return landlock.why_not() or "a command behind it does not start"
+
+
+def limits_kept_by() -> str:
+    """How the memory and the processes of a call are bounded here."""
+    place = cgroups.where()
+    if isinstance(place, str):
+        return f"memory and processes of a call are looked at twice a second: {place}"
+    return f"memory and processes of a call are kept by control groups (version {place.version})"
 
 
 def has_boxes_in_boxes(environment: Mapping[str, str]) -> bool:

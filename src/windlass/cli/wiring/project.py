@@ -353,9 +353,10 @@ class Project:
 
 def _limits(settings: Settings) -> Limits:
     asked = settings.sandbox
+    disk = None if asked.disk_mb is None else asked.disk_mb * 1_000_000
     if asked.memory_mb is None:
-        return Limits(processes=asked.processes)
-    return Limits(memory=asked.memory_mb * 1_000_000, processes=asked.processes)
+        return Limits(processes=asked.processes, disk=disk)
+    return Limits(memory=asked.memory_mb * 1_000_000, processes=asked.processes, disk=disk)
 
 
 class _Look:
