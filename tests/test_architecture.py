@@ -59,6 +59,7 @@ def test_every_command_in_the_help_has_a_file_and_the_other_way_round():
         "following",
         "greeting",
         "skills",
+        "walls",
     }
     files = {path.stem for path in (ROOT / "src/windlass/cli").glob("*.py")} - helpers
     assert files == set(map(module_of, COMMANDS))
