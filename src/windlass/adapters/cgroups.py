@@ -16,10 +16,11 @@ import fcntl
 import os
 import re
 import secrets
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -153,6 +154,20 @@ def grouped(bounds: Bounds) -> Generator[Group | None]:
     finally:
         if group is not None:
             group.end()
+
+
+def is_plain_program(name: str, folder: Path, environment: Mapping[str, str]) -> bool:
+    """Whether the kernel will start it for sure, so that what enters its group can become it.
+
+    A shell enters the group. It would take a missing program, or a file that is none, for a failing
+    command; without walls such a thing is started without a group, and says itself what it is.
+    """
+    found = shutil.which(folder / name if "/" in name else name, path=environment.get("PATH"))
+    try:
+        with open(found or "", "rb") as file:  # noqa: PTH123 (a Path costs as much again)
+            return file.read(4).startswith((b"#!", b"\x7fELF"))
+    except OSError:
+        return False
 
 
 @cache

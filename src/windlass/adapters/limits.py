@@ -123,7 +123,9 @@ def excess_of_group(limits: Limits, group: Group) -> str | None:
         return _too_many(use.processes, limits)
     if use.killed:
         return _too_much(use.most, limits)
-    return _too_much(use.memory, limits) if use.memory > limits.memory else None
+    # Files in memory may fill the whole limit, and then programs need something, too.
+    allowed = limits.memory + limits.memory // 16
+    return _too_much(use.memory, limits) if use.memory > allowed else None
 
 
 def _looked_at(limits: Limits, root: int, mark: str) -> str | None:

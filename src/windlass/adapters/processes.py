@@ -23,7 +23,7 @@ import anyio.abc
 import anyio.to_thread
 from msgspec import Struct
 
-from windlass.adapters.cgroups import Group, grouped
+from windlass.adapters.cgroups import Group, grouped, is_plain_program
 from windlass.adapters.disk_watch import DiskWatch
 from windlass.adapters.leftovers import MARKER, end_leftovers, is_gone
 from windlass.adapters.limits import Limits, bounded, excess_of_group, overrun
@@ -90,7 +90,8 @@ async def run(
             inner = confined(command, bounds, tell=status.told)
             argv = status.reported(sandbox.argv(box, inner))
             argv, inherited = held.enter_context(filtered(argv, sandbox.seccomp(box)))
-            group = held.enter_context(grouped(sandbox.limits))
+            enters = walled or is_plain_program(argv[0], box.checkout, environment)
+            group = held.enter_context(grouped(sandbox.limits)) if enters else None
             argv = bounded(sandbox.level, sandbox.limits, argv, group)
             fds = (*status.passed, *inherited)
             process = await _start(argv, box.checkout, environment, fds)

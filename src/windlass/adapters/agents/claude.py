@@ -21,7 +21,7 @@ import anyio.to_thread
 from anyio.abc import Process
 from msgspec.structs import replace
 
-from windlass.adapters.cgroups import Group, grouped
+from windlass.adapters.cgroups import Group, grouped, is_plain_program
 from windlass.adapters.disk_watch import DiskWatch
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.limits import bounded, excess_of_group, overrun
@@ -114,7 +114,10 @@ class ClaudeAgent:
             try:
                 env = self._sandbox.environment(box) | (QUIET if bounds else {})
                 argv, fds = stack.enter_context(filtered(argv, self._sandbox.seccomp(box)))
-                group = stack.enter_context(grouped(self._sandbox.limits))
+                enters = self._sandbox.level == "bwrap" or is_plain_program(
+                    argv[0], box.checkout, env
+                )
+                group = stack.enter_context(grouped(self._sandbox.limits)) if enters else None
                 argv = bounded(self._sandbox.level, self._sandbox.limits, argv, group)
                 process = await stack.enter_async_context(_running(argv, env, box.checkout, fds))
             except OSError as error:
