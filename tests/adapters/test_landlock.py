@@ -75,6 +75,17 @@ def test_it_writes_where_it_may_and_nowhere_else_whatever_the_mounts_say(tmp_pat
     assert sorted(path.name for path in mine.iterdir()) == ["b", "f"]
 
 
+def test_a_single_file_may_be_written_too(tmp_path: Path):
+    (tmp_path / "one").touch()
+    (tmp_path / "other").touch()
+    script = f"echo x > {tmp_path}/one; echo x > {tmp_path}/other; echo x > {tmp_path}/new"
+    alone(tmp_path / "one", "sh", "-c", script)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "one": "x\n",
+        "other": "",
+    }
+
+
 def test_every_check_is_behind_it(sandbox: Bubblewrap, tmp_path: Path):  # B5
     """Mounts and namespaces are refused by it too; `/proc` is writable but for it."""
     write = "echo x > /proc/self/comm && echo written; echo ok > here; echo ok > /tmp/x; cat here"

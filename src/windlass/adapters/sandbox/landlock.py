@@ -56,6 +56,7 @@ give_up "Landlock" if $set < 0;
 while (@ARGV and ($_ = shift) ne "--") {
   my ($rights, $path) = split /:/, $_, 2;
   sysopen my $at, $path, 012000000 or next;
+  $rights = $rights & 0xC002 unless -d $at;
   my $rule = pack "Ql", $rights, fileno $at;
   syscall(445, $set, 1, $rule, 0) == 0 or give_up "Landlock, $path";
 }
@@ -95,8 +96,9 @@ def confined(
 ) -> list[str]:
     """Give the command line that starts the command behind Landlock, or the command as it is.
 
-    Below `writable` it can do anything; elsewhere it can read, run, and use devices. Paths are as
-    the command sees them, and one that is not there is passed over. Where the command cannot be
+    Below `writable` it can do anything; elsewhere it can read, run, and use devices. A path may be
+    a file, too. Paths are as the command sees them; one that is not there is passed over. Where the
+    command has no words, these are the words to put before one. Where the command cannot be
     started, the word "not-started" is written to the descriptor `tell`, and the exit code is 126.
     `seccomp` is a filter for a command that has none yet.
     """
