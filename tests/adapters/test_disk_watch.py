@@ -82,6 +82,14 @@ def test_one_that_is_over_before_a_look_is_seen_at_its_end(sandbox: Sandbox, tmp
     assert done.exit_code not in {0, None}
 
 
+def test_it_is_seen_also_where_others_free_as_much(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(disk_watch, "_used", lambda _folder: (0, 0))
+    done = finish(sandbox, tmp_path, "open('big', 'wb').write(bytes(40_000_000))")
+    assert "more than the 10 MB" in done.overran
+
+
 def test_what_was_there_before_does_not_count(sandbox: Sandbox, tmp_path: Path):
     (tmp_path / "checkout/old").write_bytes(bytes(40 * MB))
     passed(tmp_path / "checkout/old")

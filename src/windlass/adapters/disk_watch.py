@@ -9,6 +9,7 @@ a while has passed, the workspace itself is walked through; the longer that take
 What cannot be looked into counts as everything by which the file system has grown.
 """
 
+import math
 import os
 import stat
 import sys
@@ -31,6 +32,9 @@ SHARE = 50
 
 GROWTH = 0.125
 """Of the bound: growth of the file system after which the workspace is walked at once."""
+
+BRIEF = 0.005
+"""Seconds that the last look may take in any case."""
 
 SLACK = 0.1
 """Seconds by which times of files may be behind the clock."""
@@ -65,19 +69,21 @@ class DiskWatch:
     ) -> str | None:
         """Say by what the call is beyond its bound now, or None; `pids` gives its processes.
 
-        The `last` look, when the call has ended, walks only where the file system has grown.
+        The `last` look is when the call has ended. Others may have freed meanwhile what this call
+        has taken, so it walks always; unless the file system has grown, only for a short time.
         """
         now = time.monotonic()
         used, _ = _used(self._folder)
         grown = used - self._known > max(BLOCK, int(self.bound * GROWTH))
-        if not grown and (last or now < self._due):
+        if not grown and not last and now < self._due:
             return None
-        seen = walked(self._folder, self._since(now), self.bound)
+        seconds = max(BRIEF, (now - self._begin) / SHARE) if last and not grown else None
+        seen = walked(self._folder, self._since(now), self.bound, seconds)
         written = seen.written
-        if used - self._used > self.bound >= written:
-            # The file system has grown by more than that: by others, or out of sight.
+        if written <= self.bound:
             written += _held_open(pids(), self._folder)
-            written = written if seen.whole else max(written, used - self._used)
+        if not seen.whole:
+            written = max(written, used - self._used)
         after = time.monotonic()
         self._known, self._due = used, after + max(PAUSE, SHARE * (after - now))
         if written <= self.bound:
@@ -92,11 +98,15 @@ class DiskWatch:
         return min(self._clock, _wall_clock() - (now - self._begin)) - SLACK
 
 
-def walked(folder: Path, since: float, enough: int) -> Seen:
-    """Add up what was written below the folder since then; stop once that is more than enough."""
+def walked(folder: Path, since: float, enough: int, seconds: float | None = None) -> Seen:
+    """Add up what was written below the folder since then; stop once that is more than enough.
+
+    With `seconds`, stop after that time, too.
+    """
     written, whole = 0, True
     waiting = [str(folder)]
-    while waiting and written <= enough:
+    until = math.inf if seconds is None else time.monotonic() + seconds
+    while waiting and written <= enough and time.monotonic() < until:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
