@@ -7,6 +7,7 @@ WindlassError
 │   └── RepositoryError     a repository Windlass cannot work in
 │       └── UnsafePath      a link or a special file where Windlass is to write or read
 ├── Unanswered              a question that nobody is there to answer: exit 3
+│   └── NoWalls             no sandbox with walls works here, and going without was not said
 ├── Busy                    another run of this plan holds the lock: exit 5
 ├── Interrupted             a run that could not go on, and can be resumed: exit 4
 ├── JournalError
@@ -79,6 +80,10 @@ class Unanswered(WindlassError):
     """A question that nobody is there to answer."""
 
     exit_code = 3
+
+
+class NoWalls(Unanswered):
+    """No sandbox with walls works here, and no one has said to go without."""
 
 
 class Busy(WindlassError):

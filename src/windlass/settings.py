@@ -68,8 +68,12 @@ class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """End an agent or check that has more memory than this; 3/4 of the machine's unless set."""
     processes: Annotated[int, Meta(ge=16, le=1_000_000)] = 4096
     """End an agent or check that has more processes than this."""
+    disk_mb: Annotated[int, Meta(ge=1, le=16_000_000)] | None = None
+    """End an agent or check that writes more than this to its workspace; half the free disk."""
     read: tuple[str, ...] = ()
     """Folders of your home that agents and checks may also read."""
+    nested: bool = False
+    """Let agents, checks and setup start sandboxes of their own, behind fewer walls."""
     env: tuple[str, ...] = ()
     """Variables that checks and agents may also see."""
 

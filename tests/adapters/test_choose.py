@@ -7,7 +7,7 @@ import pytest
 from windlass.adapters.sandbox.choose import choose
 from windlass.adapters.sandbox.model import Sandbox
 from windlass.adapters.sandbox.plain import Plain
-from windlass.errors import ConfigError
+from windlass.errors import ConfigError, NoWalls
 from windlass.settings import Level
 
 
@@ -39,7 +39,14 @@ def test_a_level_that_works_is_given(level: Level):
 def test_auto_takes_the_strongest_that_works():  # B5
     assert chosen("auto").level == "bwrap"
     assert chosen("auto", bwrap="missing").level == "seatbelt"
-    assert chosen("auto", bwrap="missing", seatbelt="no Mac").level == "checkout"
+
+
+def test_auto_settles_for_nothing_without_walls():  # B5
+    with pytest.raises(
+        NoWalls, match=r"bwrap: missing; seatbelt: no Mac.*--sandbox checkout"
+    ) as no:
+        chosen("auto", bwrap="missing", seatbelt="no Mac")
+    assert no.value.exit_code == 3
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from windlass.adapters import limits
+from windlass.adapters import cgroups, limits
 from windlass.adapters.agents.claude import ClaudeAgent
 from windlass.adapters.checks import TAIL, _judged
 from windlass.adapters.leftovers import MARKER, end_leftovers
@@ -28,6 +28,16 @@ HOG = (
     "import time; kept = [bytes([1]) * 1_000_000 for _ in range({mb})];"
     "print('has it', flush=True); time.sleep(60)"
 )
+
+
+@pytest.fixture(params=["groups", "looks"], autouse=True)
+def kept_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By the kernel, where there are control groups; and as it is where there are none."""
+    if request.param == "looks":
+        monkeypatch.setattr(cgroups, "where", lambda: "not here")
+    elif isinstance(place := cgroups.where(), str):
+        pytest.skip(f"without control groups: {place}")
+    return request.param
 
 
 @pytest.fixture(params=["bwrap", "checkout"])
@@ -89,7 +99,7 @@ def test_too_much_memory_in_many_processes_ends_the_box(sandbox: Sandbox, tmp_pa
     assert done.output.rstrip().endswith("([sandbox] memory_mb)]")
     assert not done.timed_out
     assert remains(sandbox) == []
-    judged = _judged("pytest", done)
+    judged = _judged("pytest", done, ())
     assert (judged.outcome, judged.absence) == (Outcome.FAIL, None), "it is told to the Player"
     assert "more than the 200 MB" in judged.output
 
@@ -162,9 +172,23 @@ def test_whoever_is_not_root_has_no_more_processes_by_the_kernels_word(monkeypat
     assert limits.bounded("checkout", SMALL, ["x"]) == ["x"]
 
 
+def test_what_was_beyond_its_limits_does_not_pass(tmp_path: Path):
+    """Not even where it ends well, or before anyone has looked."""
+    plain = Plain(
+        "checkout",
+        home=tmp_path,
+        environment={"PATH": PATH},
+        marker="passes",
+        limits=Limits(memory=200_000_000, processes=40, disk=10_000_000),
+    )
+    done = finish(plain, tmp_path, "sh", "-c", "head -c 40000000 /dev/zero > big; exit 0")
+    assert "more than the 10 MB it may ([sandbox] disk_mb)" in done.overran
+    assert _judged("make test", done, ()).outcome is Outcome.FAIL
+
+
 def test_an_agent_that_takes_too_much_is_ended_and_says_so(sandbox: Sandbox, tmp_path: Path):  # B5
     program = tmp_path / "home/claude"
-    program.write_text("#!/bin/sh\nwhile :; do sleep 60 & sleep 0.005; done\n")
+    program.write_text("#!/bin/sh\nPATH=/usr/bin:/bin\nwhile :; do sleep 60 & sleep 0.005; done\n")
     program.chmod(0o755)
     agent = ClaudeAgent(AgentSettings(), sandbox, {}, program=program)
     (tmp_path / "checkout").mkdir()

@@ -282,7 +282,9 @@ def test_the_environment_is_exactly_the_one_given(world: World):  # B5
     expected = {*sandbox.environment(box), "PWD"}
 
     told = world.sh("cat /proc/self/environ | tr '\\0' '\\n'", sandbox, box)
-    first = world.sh("cat /proc/1/environ | tr '\\0' '\\n'", sandbox, box)
+    # Behind Landlock the first process cannot be looked into; a box that nests is without it.
+    wide = world.box(env=box.env, runs="sealed")
+    first = world.sh("cat /proc/1/environ | tr '\\0' '\\n'", sandbox, wide)
 
     names = {line.partition("=")[0] for line in told.splitlines()}
     assert names - {"_", "SHLVL", "OLDPWD"} == expected

@@ -42,6 +42,7 @@ class TestMachine:
             "agent",
             "key",
             "sandbox",
+            "limits",
             "root",
             "identity",
             "base",
@@ -120,8 +121,9 @@ class TestMachine:
     def test_no_bubblewrap(self, desk: Desk):
         desk.without_bubblewrap()
         why = "level bwrap does not work here (bubblewrap (`bwrap`) is not installed)"
-        instead = "; a run gets level checkout: watched, not walled in"
-        assert of(diagnosis(desk), "sandbox") == [("warn", why + instead, INSTALL)]
+        instead = "; a run asks on a terminal, and is refused elsewhere"
+        without = "; or go without, by `--sandbox checkout`"
+        assert of(diagnosis(desk, 2), "sandbox") == [("bad", why + instead, INSTALL + without)]
         told = diagnosis(desk, 2, WINDLASS_SANDBOX_LEVEL="bwrap")
         assert of(told, "sandbox") == [("bad", why, INSTALL)]
 

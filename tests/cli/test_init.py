@@ -197,9 +197,10 @@ class TestCommand:
         answer = tested.call("init", "--yes")
         assert answer.code == 0
         assert (
-            "sandbox  checkout: agents are watched, not walled in"
-            " (bubblewrap (`bwrap`) is not installed)\n"
+            "sandbox  no walls work here (bubblewrap (`bwrap`) is not installed): a run asks before"
+            " it goes on\n"
             "         install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, …\n"
+            "         or say it in words: `windlass run PLAN --sandbox checkout`\n"
         ) in answer.out
         assert not (tested.repo / ".windlass").exists()
 

@@ -1,10 +1,11 @@
-"""How much one box may take: memory, and how many processes, of all that runs in it together.
+"""How much one box may take: memory, processes and disk, of all that runs in it together.
 
 Law: the kernel keeps what it can keep. Inside bubblewrap each process alone has no more memory
 than the whole box may have (RLIMIT_DATA), and whoever is not root has no more processes
-(RLIMIT_NPROC, which root is free of). What no kernel without control groups of ours can keep, the
-sum over a box and the number of root's processes, is looked at several times a second, and a box
-that is beyond it is ended as a whole. Between two looks it may be beyond; the deadline still holds.
+(RLIMIT_NPROC, which root is free of). Where there are control groups, the kernel also counts the
+sum over a box and bounds it (cgroups.py). Where there are none, every process is looked at twice a
+second. A box that is beyond its limits is ended as a whole. Between two looks it may be beyond
+them; the deadline still holds. What it writes to disk is only looked at (disk_watch.py).
 """
 
 import os
@@ -20,6 +21,8 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct, field
 
+from windlass.adapters.cgroups import Group
+from windlass.adapters.disk_watch import DiskWatch
 from windlass.settings import Level
 
 LOOK = 0.5
@@ -43,6 +46,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     memory: int = field(default_factory=_most_memory)
     """Bytes of their own: what they share with others, such as a program's code, is not counted."""
     processes: int = 4096
+    disk: int | None = None
+    """Bytes that a call may write into its workspace; without a word, half of what is free."""
 
 
 class Process(Struct, frozen=True):
@@ -54,8 +59,13 @@ class Process(Struct, frozen=True):
     memory: int
 
 
-def bounded(level: Level, limits: Limits, argv: list[str]) -> list[str]:
+def bounded(level: Level, limits: Limits, argv: list[str], group: Group | None = None) -> list[str]:
     """The command line, with the limits that the kernel can keep for it."""
+    argv = _by_process(level, limits, argv)
+    return argv if group is None else group.entered(argv)
+
+
+def _by_process(level: Level, limits: Limits, argv: list[str]) -> list[str]:
     if level != "bwrap" or (program := _prlimit()) is None:
         return argv
     asked = [f"--data={limits.memory}"]
@@ -65,7 +75,15 @@ def bounded(level: Level, limits: Limits, argv: list[str]) -> list[str]:
     return [program, *asked, *argv]
 
 
-async def overrun(level: Level, limits: Limits, root: int, mark: str) -> str:
+async def overrun(
+    level: Level,
+    limits: Limits,
+    root: int,
+    mark: str,
+    *,
+    group: Group | None = None,
+    disk: DiskWatch | None = None,
+) -> str:
     """Return once the box is beyond its limits, with words for it; until then, look and wait."""
     # Inside bubblewrap nobody loses his parents, and a mark costs a look at every process.
     mark = "" if level == "bwrap" else mark
@@ -75,29 +93,64 @@ async def overrun(level: Level, limits: Limits, root: int, mark: str) -> str:
         await anyio.sleep(GLANCE)
         if _running() <= crowd and anyio.current_time() < due:
             continue
-        said = await anyio.to_thread.run_sync(excess, limits, root, mark, abandon_on_cancel=True)
+        said = await anyio.to_thread.run_sync(
+            excess, limits, root, mark, group, disk, abandon_on_cancel=True
+        )
         if said is not None:
             return said
         # Others may have come, too: what is a crowd now is no news at the next glance.
         crowd, due = max(crowd, _running() + limits.processes // 2), anyio.current_time() + LOOK
 
 
-def excess(limits: Limits, root: int, mark: str) -> str | None:
+def excess(
+    limits: Limits,
+    root: int,
+    mark: str,
+    group: Group | None = None,
+    disk: DiskWatch | None = None,
+) -> str | None:
     """In what the box that began with this process is beyond its limits now, or None."""
+    said = excess_of_group(limits, group) if group is not None else _looked_at(limits, root, mark)
+    if said is not None or disk is None:
+        return said
+    return disk.excess(lambda: [each.pid for each in _members(list(_table()), root, mark)])
+
+
+def excess_of_group(limits: Limits, group: Group) -> str | None:
+    """In what the group is beyond the limits, or was when the kernel ended one of it."""
+    use = group.use()
+    if use.processes > limits.processes:
+        return _too_many(use.processes, limits)
+    if use.killed:
+        return _too_much(use.most, limits)
+    # Files in memory may fill the whole limit, and then programs need something, too.
+    allowed = limits.memory + limits.memory // 16
+    return _too_much(use.memory, limits) if use.memory > allowed else None
+
+
+def _looked_at(limits: Limits, root: int, mark: str) -> str | None:
     members = _members(list(_table()), root, mark)
     if len(members) > limits.processes:
-        return (
-            f"it had {len(members)} processes, more than the {limits.processes} it may have "
-            "([sandbox] processes)"
-        )
+        return _too_many(len(members), limits)
     used = sum(process.memory for process in members)
     # What a process shares with those it forked was counted for each; the fair share takes longer.
     if used > limits.memory and (used := sum(map(_fair, members))) > limits.memory:
-        return (
-            f"it had {used / 1e6:.0f} MB of memory, more than the {limits.memory / 1e6:.0f} MB it "
-            "may have ([sandbox] memory_mb)"
-        )
+        return _too_much(used, limits)
     return None
+
+
+def _too_many(count: int, limits: Limits) -> str:
+    return (
+        f"it had {count} processes, more than the {limits.processes} it may have "
+        "([sandbox] processes)"
+    )
+
+
+def _too_much(used: int, limits: Limits) -> str:
+    return (
+        f"it had {used / 1e6:.0f} MB of memory, more than the {limits.memory / 1e6:.0f} MB it "
+        "may have ([sandbox] memory_mb)"
+    )
 
 
 def _members(table: list[Process], root: int, mark: str) -> list[Process]:

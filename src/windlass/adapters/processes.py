@@ -23,9 +23,12 @@ import anyio.abc
 import anyio.to_thread
 from msgspec import Struct
 
+from windlass.adapters.cgroups import Group, grouped, is_plain_program
+from windlass.adapters.disk_watch import DiskWatch
 from windlass.adapters.files import open_to_append
 from windlass.adapters.leftovers import MARKER, end_leftovers, is_gone
-from windlass.adapters.limits import bounded, overrun
+from windlass.adapters.limits import Limits, bounded, excess_of_group, overrun
+from windlass.adapters.sandbox.landlock import QUIET, confined
 from windlass.adapters.sandbox.model import Box, Sandbox
 from windlass.secrets import Redactor
 from windlass.settings import Level
@@ -41,6 +44,10 @@ AT_ONCE = 1.0
 
 OUTPUT_LIMIT = 10_000_000
 """Bytes of output that a log keeps."""
+
+
+ENDED = 137
+"""The exit code of what had too much and came to a good end all the same: that is no success."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -75,21 +82,28 @@ async def run(
     All that it prints goes to `heard`, without secrets.
     """
     begin = time.monotonic()
+    bounds = sandbox.writable(box)
     output = _Output(tail=tail, limit=output_limit, redactor=redactor or Redactor({}))
     output.heard = heard
     async with AsyncExitStack() as held:
-        status = held.enter_context(_Status(wanted=sandbox.level == "bwrap"))
+        walled = sandbox.level == "bwrap"
+        status = held.enter_context(_Status(wanted=walled, launched=bool(bounds)))
         try:
             if log is not None:
                 output.log = held.enter_context(open_to_append(log))
-            entry = held.enter_context(sandbox.entered(box, command))
-            argv = bounded(sandbox.level, sandbox.limits, status.reported(entry.argv))
+            inner = confined(command, bounds, tell=status.told)
+            entry = held.enter_context(sandbox.entered(box, inner))
+            environment = entry.env | (QUIET if bounds else {})
+            argv = status.reported(entry.argv)
+            enters = walled or is_plain_program(argv[0], box.checkout, environment)
+            group = held.enter_context(grouped(sandbox.limits)) if enters else None
+            argv = bounded(sandbox.level, sandbox.limits, argv, group)
             fds = (*status.passed, *entry.inherited)
-            process = await _start(argv, box.checkout, entry.env, fds)
+            process = await _start(argv, box.checkout, environment, fds)
         except OSError as error:
             return _not_started(str(error), begin)
         status.handed_over()
-        mark = entry.env[MARKER]
+        mark = environment[MARKER]
         end = partial(_end, sandbox.level, process, mark)
         held.push_async_callback(_close, process, end)
         try:
@@ -97,10 +111,20 @@ async def run(
         except OSError as error:
             return _not_started(f"its network could not be made: {error}", begin)
         # In bubblewrap nobody can be asked: the first signal ends it, and all in it with it.
-        grace = 0.0 if sandbox.level == "bwrap" else GRACE
+        grace = 0.0 if walled else GRACE
         rest = partial(_end_rest, status, partial(end, grace=0.0))
-        over = _Overrun(partial(overrun, sandbox.level, sandbox.limits, process.pid, mark), end)
-        timed_out = await _attend(process, output, timeout, partial(end, grace=grace), rest, over)
+        look = partial(overrun, sandbox.level, sandbox.limits, process.pid, mark)
+        disk = DiskWatch(box.checkout, sandbox.limits.disk)
+        over = _Overrun(partial(look, group=group, disk=disk), end)
+        left = partial(_end_group, group, disk, sandbox.limits, over)
+        timed_out = await _attend(
+            process,
+            output,
+            timeout,
+            partial(left, partial(end, grace=grace)),
+            partial(left, rest),
+            over,
+        )
         output.finish()
         code = process.returncode
         if over.said:
@@ -108,7 +132,7 @@ async def run(
         elif not timed_out and code is not None and code >= 0 and not status.ran():
             return _not_started(output.end(), begin)
     return Finished(
-        exit_code=None if timed_out else _shell_code(code),
+        exit_code=None if timed_out else ENDED if over.said and not code else _shell_code(code),
         timed_out=timed_out,
         output=output.end(),
         seconds=time.monotonic() - begin,
@@ -155,6 +179,23 @@ def _end_rest(status: "_Status", end: Callable[[], int]) -> int:
     """End what a command left that ended by itself; of a box all is gone with its first process."""
     first = status.first_process()
     return 0 if first is not None and is_gone(first, AT_ONCE) else end()
+
+
+def _end_group(
+    group: Group | None,
+    disk: DiskWatch,
+    limits: Limits,
+    over: "_Overrun",
+    end: Callable[[], int],
+) -> int:
+    """End what is left, and the group with it; look a last time at what it had and wrote."""
+    if group is not None:
+        over.said = over.said or excess_of_group(limits, group) or ""
+    ended = end()
+    over.said = over.said or disk.excess(last=True) or ""
+    if group is not None:
+        group.end()
+    return ended
 
 
 async def _attend(
@@ -281,8 +322,9 @@ class _Status:
     Its exit code cannot tell: a box that could not be built ends with 1, like a failing test.
     """
 
-    def __init__(self, *, wanted: bool) -> None:
+    def __init__(self, *, wanted: bool, launched: bool) -> None:
         self._wanted = wanted
+        self._launched = launched
         self._ends: list[int] = []
         self._heard = b""
 
@@ -290,6 +332,10 @@ class _Status:
         if self._wanted:
             self._ends = list(os.pipe())
             os.set_blocking(self._ends[0], False)  # whoever keeps the other end must not hold us
+            if self._launched:
+                # Bubblewrap keeps its end to itself. The launcher has another, and closes it before
+                # the command begins, which could else report what it likes.
+                self._ends.append(os.dup(self._ends[1]))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -298,8 +344,13 @@ class _Status:
 
     @property
     def passed(self) -> tuple[int, ...]:
-        """The descriptor that the process inherits."""
+        """The descriptors that the process inherits."""
         return tuple(self._ends[1:])
+
+    @property
+    def told(self) -> int:
+        """The descriptor by which the launcher of a command says that it could not start it."""
+        return self._ends[2] if self._wanted and self._launched else -1
 
     def reported(self, argv: list[str]) -> list[str]:
         """Make bubblewrap's command line one that reports here."""
@@ -308,13 +359,16 @@ class _Status:
         return [argv[0], "--json-status-fd", str(self._ends[1]), *argv[1:]]
 
     def handed_over(self) -> None:
-        """Let go of the end that the process now has."""
-        if self._wanted:
+        """Let go of the ends that the process now has."""
+        while len(self._ends) > 1:
             os.close(self._ends.pop())
 
     def ran(self) -> bool:
         """Tell whether the command was reached: only then its exit is reported."""
-        return not self._wanted or b'"exit-code"' in self._said()
+        if not self._wanted:
+            return True
+        said = self._said()
+        return b'"exit-code"' in said and b'"not-started"' not in said
 
     def first_process(self) -> int | None:
         """The number of the process with which its whole pid namespace ends, where there is one."""

@@ -74,7 +74,7 @@ def command(file: str, plan: str | None, unverified: bool, yes: bool, repo: Path
     _confirm(f"windlass adopt {file} --yes", yes=yes)
     with project.holding(understood.id) as journal:
         _refuse_unfinished(understood, list(journal.read()))
-        level = project.sandbox(settings, "adopt").level
+        level = project.level(settings)
         facts = [
             started(new_run_id(), understood, settings, base, level),
             *(

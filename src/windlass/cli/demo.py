@@ -25,26 +25,35 @@ PAUSE = 0.4
     type=click.Path(path_type=Path),
     help="Leave the sample repository in this folder  [default: a temporary one]",
 )
-def command(into: Path | None) -> int:
+@click.option(
+    "--sandbox",
+    type=click.Choice(["auto", "bwrap", "seatbelt", "checkout", "none"]),
+    default="auto",
+    help="Run the agents at this level  [default: the strongest with walls]",
+)
+def command(into: Path | None, sandbox: str) -> int:
     """Run a small plan offline: the real agent program, a scripted model, no key, no network.
 
     A sample repository is made in a temporary folder. Two agents work at once; a check sends one
     turn back and the Coach another; the run is killed with SIGKILL on the way and resumed; work
     that conflicts is settled by its Player; and everything is merged.
     """
+    from windlass.cli.walls import settle_rehearsal
     from windlass.testing.sample import FILES, book
     from windlass.testing.stage import Stage, scripted_model
 
     if shutil.which("git") is None:
         raise BadInput("git is not installed", hint="install git 2.38 or newer")
+    level = settle_rehearsal(sandbox, os.environ, "windlass demo")
+    walls = ("--sandbox", level) if level != "auto" else ()
     root = _folder(into)
     with scripted_model(book(PAUSE), root / "model.log") as url:
         stage = Stage(root, url)
         stage.build(FILES)
         _title(f"A sample repository with a plan of five tasks: {stage.repo}")
-        _play(stage, "run", "plan.md", "--agents", "2", kill_at="1.3 →")
+        _play(stage, "run", "plan.md", "--agents", "2", *walls, kill_at="1.3 →")
         _title("Killed with SIGKILL, in the middle of two tasks. Now resume:")
-        code = _play(stage, "resume", "plan.md", "--agents", "2")
+        code = _play(stage, "resume", "plan.md", "--agents", "2", *walls)
         if code != 0:
             click.echo(f"The demo failed with exit code {code}; the repository is kept.", err=True)
             return code

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.cli.config import Configuration, Value, configure
-from windlass.cli.init import INSTALL_WALLS
 from windlass.cli.options import json_option, repo_option
+from windlass.cli.walls import INSTALL_WALLS
 from windlass.cli.wiring import Outside, Project, machine
 from windlass.cli.wiring.redacting import redactor_for
 from windlass.cli.wiring.refusing import (
@@ -124,6 +124,7 @@ def _machine(
     yield _agent()
     yield _key(environment)
     yield _sandbox(environment, project, settings)
+    yield Finding(area="machine", name="limits", said=machine.limits_kept_by())
 
 
 def _agent() -> Finding:
@@ -174,16 +175,23 @@ def _sandbox(
         said = f"level {asked}: agents are walled in"
         if not machine.is_filtered(environment):
             said += f", but reach the kernel's keys: no filter for {platform.machine()} works here"
+        if why := machine.why_no_landlock(environment):
+            said += f"; without Landlock as a second wall: {why}"
         if not machine.has_boxes_in_boxes(environment):
             said += "; a Coach runs no commands: no box in a box works here"
         return Finding(area="machine", name="sandbox", said=said)
     return Finding(
         area="machine",
         name="sandbox",
-        level="bad" if wanted != "auto" else "warn",
+        level="bad",
         said=f"level {asked} does not work here ({reason})"
-        + ("" if wanted != "auto" else "; a run gets level checkout: watched, not walled in"),
-        cure=INSTALL_WALLS if native == "bwrap" else "",
+        + ("" if wanted != "auto" else "; a run asks on a terminal, and is refused elsewhere"),
+        cure="; ".join(
+            (
+                *((INSTALL_WALLS,) if native == "bwrap" else ()),
+                *(("or go without, by `--sandbox checkout`",) if wanted == "auto" else ()),
+            )
+        ),
     )
 
 

@@ -19,6 +19,7 @@ from windlass.cli.finding import plan_now
 from windlass.cli.options import settings_of
 from windlass.cli.resting import record_end
 from windlass.cli.showing import screens, write_step_summary
+from windlass.cli.walls import settle_level
 from windlass.cli.watching import Watch
 from windlass.cli.wiring import (
     Outside,
@@ -132,6 +133,13 @@ class _Hauling:
         before = newest(entries)
         if self._resumes:
             self._refuse_nothing_to_resume(before, entries[-1].seq if entries else 0)
+        self._settings = settle_level(
+            project,
+            configuration,
+            None if request.choice == RESTART.name else before,
+            typed=request.typed,
+            asks=not request.options.get("yes"),
+        )
         # All that can be refused is refused before the lock, for taking it leaves files behind.
         project.refuse_unfit(self._settings, plan.id)
         if self._resumes or (before is not None and not is_finished(before)):

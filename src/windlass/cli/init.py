@@ -10,14 +10,13 @@ import click
 from windlass.cli.config import FILE
 from windlass.cli.detect import Command, Proposal, detect
 from windlass.cli.options import repo_option
+from windlass.cli.walls import INSTALL_WALLS
 from windlass.cli.wiring import Project, machine
 from windlass.errors import BadInput, Unanswered
 from windlass.settings import Settings
 
 MAX_BYTES = 1_000_000
 """Larger files say nothing about how a project is proven."""
-
-INSTALL_WALLS = "install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, …"
 
 
 @click.command("init", short_help="Detect the project's checks and write windlass.toml")
@@ -176,8 +175,9 @@ def _show(project: Project, proposal: Proposal, missing: list[str]) -> None:
     if reason is None:
         click.echo(f"{'sandbox':>7}  {machine.native_walls()}: agents and checks are walled in")
     else:
-        click.echo(f"{'sandbox':>7}  checkout: agents are watched, not walled in ({reason})")
+        click.echo(f"{'sandbox':>7}  no walls work here ({reason}): a run asks before it goes on")
         click.echo(f"{'':>7}  {INSTALL_WALLS}")
+        click.echo(f"{'':>7}  or say it in words: `windlass run PLAN --sandbox checkout`")
 
 
 class _Checkout(Mapping[str, str]):

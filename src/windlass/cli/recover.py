@@ -133,7 +133,7 @@ def _begun_anew(project: Project, typed: str, plan_id: str, remains: Remains) ->
     settings = configure(project.root, project.environment, {}).settings
     branch = project.base(settings.base, plan.id).branch
     base = Base(commit=remains.base, branch=branch, warnings=())
-    level = project.sandbox(settings, "recover").level
+    level = project.level(settings)
     first = started(remains.run, plan, settings, base, level)
     return replace(first, at=remains.commits[remains.base].at)
 

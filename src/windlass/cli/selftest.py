@@ -73,11 +73,11 @@ def _commands(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     "--sandbox",
     type=click.Choice(["auto", "bwrap", "checkout", "none"]),
     default="auto",
-    help="Rehearse at this level  [default: the strongest at hand]",
+    help="Rehearse at this level  [default: the strongest with walls]",
 )
 @json_option
 def command(
-    what: str,  # noqa: ARG001  only one yet
+    what: str,
     commands: tuple[str, ...],
     points: int,
     seed: int,
@@ -107,10 +107,12 @@ def command(
     windlass selftest crash --command all --json
     """  # noqa: D301
     workers = min(os.cpu_count() or 1, 4)
+    from windlass.cli.rehearsals.series import Stands
+    from windlass.cli.walls import settle_rehearsal
+
+    sandbox = settle_rehearsal(sandbox, os.environ, f"windlass selftest {what}")
     if commands:
         return _swept_commands(commands, points, seed, sandbox, workers, as_json=as_json)
-    from windlass.cli.rehearsals.series import Stands
-
     with Stands(workers, level=sandbox) as stands:
         if not stands.sees_all:
             click.echo(_FEWER, err=as_json)

@@ -11,7 +11,7 @@ import contextlib
 import importlib.util
 import json
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
 from subprocess import PIPE
@@ -22,8 +22,10 @@ import anyio.to_thread
 from anyio.abc import Process
 from msgspec.structs import replace
 
+from windlass.adapters.cgroups import Group, grouped, is_plain_program
+from windlass.adapters.disk_watch import DiskWatch
 from windlass.adapters.leftovers import MARKER, end_leftovers
-from windlass.adapters.limits import bounded, overrun
+from windlass.adapters.limits import bounded, excess_of_group, overrun
 from windlass.adapters.sandbox.model import Box, Sandbox, may_run_commands
 from windlass.adapters.sandbox.ways_out import METER_URL
 from windlass.events.model import Failure
@@ -126,23 +128,37 @@ class ClaudeAgent:
         async with contextlib.AsyncExitStack() as stack:
             try:
                 entry = stack.enter_context(self._sandbox.entered(box, command))
-                argv = bounded(self._sandbox.level, self._sandbox.limits, entry.argv)
+                enters = self._sandbox.level == "bwrap" or is_plain_program(
+                    entry.argv[0], box.checkout, entry.env
+                )
+                group = stack.enter_context(grouped(self._sandbox.limits)) if enters else None
+                argv = bounded(self._sandbox.level, self._sandbox.limits, entry.argv, group)
                 running = _running(argv, entry.env, box.checkout, entry.inherited)
                 process = await stack.enter_async_context(running)
                 await stack.enter_async_context(entry.way_out())
             except OSError as error:
                 message = f"the agent could not be started: {error.strerror or error}"
                 return Report(failure=Failure.ENVIRONMENT, message=message)
-            return await self._watched(process, entry.env[MARKER], brief, watch)
+            disk = DiskWatch(box.checkout, self._sandbox.limits.disk)
+            looks = partial(overrun, group=group, disk=disk)
+            return await self._watched(process, entry.env[MARKER], brief, watch, looks, group)
 
-    async def _watched(self, process: Process, mark: str, brief: Brief, watch: Watch) -> Report:
+    async def _watched(
+        self,
+        process: Process,
+        mark: str,
+        brief: Brief,
+        watch: Watch,
+        looks: Callable[..., Awaitable[str]],
+        group: Group | None,
+    ) -> Report:
         """Converse, while somebody looks that the program does not take more than its share."""
         excess: list[str] = []
         report = Report()
 
         async def look() -> None:
             sandbox = self._sandbox
-            excess.append(await overrun(sandbox.level, sandbox.limits, process.pid, mark))
+            excess.append(await looks(sandbox.level, sandbox.limits, process.pid, mark))
             with contextlib.suppress(ProcessLookupError):  # it may have ended by itself just now
                 process.kill()  # where there are walls, all that is behind them goes with it
             await anyio.to_thread.run_sync(partial(end_leftovers, mark, session=process.pid))
@@ -151,6 +167,8 @@ class ClaudeAgent:
             tasks.start_soon(look)
             report = await self._converse(process, brief, watch)
             tasks.cancel_scope.cancel()
+        if not excess and group is not None:
+            excess += filter(None, [excess_of_group(self._sandbox.limits, group)])
         if not excess:
             return report
         message = f"the agent was ended: {excess[0]}"

@@ -16,7 +16,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -24,12 +24,14 @@ from pathlib import Path
 from windlass.adapters.git.layout import shown_of_git
 from windlass.adapters.limits import Limits
 from windlass.adapters.sandbox.handing import Handed
+from windlass.adapters.sandbox.landlock import QUIET, confined
 from windlass.adapters.sandbox.launcher import (
     AGENT,
     AGENT_HOME,
     AGENT_TEMPORARY,
     INNER,
     LAUNCHER,
+    SHELL_ALONE,
     Inner,
 )
 from windlass.adapters.sandbox.model import Box, Entry
@@ -97,12 +99,14 @@ class Bubblewrap:
         limits: Limits | None = None,
         ways_out: WaysOut | None = None,
         open_network: bool = False,
+        nested: bool = False,
     ) -> None:
         """Look at the host as it is now; `marker` names the run whose processes these will be.
 
         Of `repository` and `masked` nothing shows but toolchains and `objects`, which every box
         has; `read` is what a person added. The objects of its checkout each box has by itself. With
-        an open network, boxes that have a way out share the host's own.
+        an open network, boxes that have a way out share the host's own. With `nested` any box may
+        start boxes of its own.
         """
         self.level = "bwrap"
         self.limits = limits or Limits()
@@ -117,6 +121,7 @@ class Bubblewrap:
         self._environment = environment
         self._pass_env = tuple(pass_env)
         self._marker = marker
+        self._nested = nested
         self._program = self._found(program)
         # A host that has a /workspace may well have the repository in it.
         self._mount = "/windlass-workspace" if Path("/workspace").exists() else "/workspace"
@@ -138,7 +143,7 @@ class Bubblewrap:
                 held.enter_context(door)
             built = (
                 *(door.arguments if door is not None else ()),
-                *handed.filter(self._filter),
+                *handed.filter(self._filter(box)),
                 *self._mounted(box, handed),
                 *(() if box.runs == "itself" else self._place_of_agent(box, handed)),
             )
@@ -187,8 +192,20 @@ class Bubblewrap:
         yield from ("--dir", AGENT_HOME, "--dir", AGENT_TEMPORARY)
         if self._inner is not None:
             sealed = box.runs == "sealed"
-            script = self._inner.script(self._commands_have(box), sealed=sealed)
+            start = self._confined_shell if sealed else SHELL_ALONE
+            quiet = QUIET if start is not SHELL_ALONE else {}
+            env = {**self._commands_have(box), **quiet}
+            script = self._inner.script(env, start, sealed=sealed)
             yield from handed.file(LAUNCHER, script)
+
+    @cached_property
+    def _confined_shell(self) -> tuple[str, ...]:
+        """What starts a command of a Coach's behind Landlock, with the narrower filter."""
+        if not self._lands or self._nested:
+            return SHELL_ALONE
+        # The shell writes the folder it ends in there; all else in it is read-only.
+        places = (*self._bounds, AGENT_TEMPORARY)
+        return tuple(confined(SHELL_ALONE, places, seccomp=self._narrow))
 
     def environment(self, box: Box) -> dict[str, str]:
         """Give the whole environment of the box's first process, with a mark that is new."""
@@ -197,8 +214,8 @@ class Bubblewrap:
 
     def _commands_have(self, box: Box) -> dict[str, str]:
         """Give the whole environment of what an agent's program runs: nothing of the program."""
-        with_network = box.runs == "apart" or self._is_open(box)
-        return {**self._bare(self._leads_out(box) if with_network else {}), "GIT_EDITOR": "true"}
+        leads_out = self._leads_out(box) if box.runs == "apart" else {}
+        return {**self._bare(leads_out), "GIT_EDITOR": "true"}
 
     def _is_open(self, box: Box) -> bool:
         return box.network and self.ways_out is None
@@ -232,42 +249,58 @@ class Bubblewrap:
         return next((inner for inner in tries if self._works(inner)), None)
 
     def _works(self, inner: Inner) -> bool:
-        with self._trial(self._filter) as start:
-            return start("/bin/sh", "-c", inner.script({}, sealed=True), "sh", "true") is None
+        script = inner.script({}, SHELL_ALONE, sealed=True)
+        return self._tried("/bin/sh", "-c", script, "sh", "true", by=self._wide) is None
+
+    def _filter(self, box: Box) -> bytes:
+        """The filter for this box on this machine, where its kernel takes one."""
+        return self._wide if self._nests(box) else self._narrow
+
+    @property
+    def _wide(self) -> bytes:
+        return filter_for(platform.machine(), nests=True) if self._narrow else b""
 
     @cached_property
-    def _filter(self) -> bytes:
-        """The filter for this machine, where its kernel takes one."""
-        known = filter_for(platform.machine())
-        with self._trial(known) as start:
-            return known if known and start("true") is None else b""
+    def _narrow(self) -> bytes:
+        known = filter_for(platform.machine(), nests=False)
+        return known if known and self._tried("true", by=known) is None else b""
 
     @property
     def is_filtered(self) -> bool:
         """Tell whether calls into the kernel are filtered here."""
-        return bool(self._filter)
+        return bool(self._narrow)
+
+    def writable(self, box: Box) -> tuple[str, ...]:
+        """Give what a box can write, where Landlock can keep it to that."""
+        return self._bounds if self._lands and not self._nests(box) else ()
+
+    def _nests(self, box: Box) -> bool:
+        return self._nested or box.runs != "itself"
+
+    @property
+    def _bounds(self) -> tuple[str, ...]:
+        places = (self._mount, self._inner_home, *FRESH, "/dev/shm")  # noqa: S108 (the box's own)
+        return tuple(map(str, places))
+
+    @cached_property
+    def _lands(self) -> bool:
+        """Whether a command behind Landlock works in a box here."""
+        command = confined(["true"], self._bounds)
+        return command != ["true"] and self._tried(*command, by=b"") is None
 
     def probe(self) -> str | None:
         """Run `true` in a box; return why that does not work here, or None."""
         if self._program is None:
             return "bubblewrap (`bwrap`) is not installed"
-        if self._filter:
-            return None
-        with self._trial(b"") as start:
-            return start("true")
+        return None if self._narrow else self._tried("true", by=b"")
 
-    @contextmanager
-    def _trial(self, by: bytes) -> Generator[Callable[..., str | None]]:
-        """Give what runs a command in an empty box with this filter, and says why it failed."""
+    def _tried(self, *command: str, by: bytes) -> str | None:
+        """Run a command in an empty box with this filter; return why it failed, or None."""
         with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder, Handed() as handed:
             box = Box(checkout=Path(folder), network=False)
             built = (*handed.filter(by), *self._mounted(box, handed), "--tmpfs", AGENT)
-
-            def start(*command: str) -> str | None:
-                argv = self._line(box, built, command)
-                return why_not(argv, self.environment(box), handed.numbers)
-
-            yield start
+            argv = self._line(box, built, command)
+            return why_not(argv, {**self.environment(box), **QUIET}, handed.numbers)
 
     def _found(self, program: str) -> str | None:
         # The system's own first: PATH may lead through folders that others write.

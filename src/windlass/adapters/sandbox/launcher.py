@@ -12,7 +12,7 @@ The launcher finds its name at the end of the command and binds that file alone.
 
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -21,7 +21,8 @@ AGENT = "/windlass-agent"
 AGENT_HOME = f"{AGENT}/home"
 AGENT_TEMPORARY = f"{AGENT}/tmp"  # noqa: S108 (the program's alone)
 LAUNCHER = f"{AGENT}/launch"
-SHELL = shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh"
+SHELL_ALONE = (shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh", "-c")
+"""What runs a command, where nothing more is laid around it."""
 
 APART = ("--unshare-user",)
 SEALED = (
@@ -45,7 +46,7 @@ case $folder in
   {temporary}/?*) : >> "$folder"; set -- --bind "$folder" "$folder" ;;
 esac
 exec /usr/bin/env -i {environment} {start} --tmpfs {agent} "$@" --remount-ro {agent} \\
-  -- {shell} -c "$command"
+  -- {shell} "$command"
 """
 
 
@@ -57,7 +58,7 @@ class Inner(Struct, frozen=True):
     checkout: str
     proc: tuple[str, ...]
 
-    def script(self, environment: Mapping[str, str], *, sealed: bool) -> str:
+    def script(self, environment: Mapping[str, str], shell: Sequence[str], *, sealed: bool) -> str:
         """Write the program that runs its one argument, a shell command, in a box of its own."""
         git = f"{self.checkout}/.git"
         walls = (*SEALED, *self.proc, "--ro-bind-try", git, git) if sealed else APART
@@ -66,5 +67,5 @@ class Inner(Struct, frozen=True):
             temporary=AGENT_TEMPORARY,
             environment=shlex.join(f"{name}={value}" for name, value in environment.items()),
             start=shlex.join((self.program, "--dev-bind", "/", "/", *walls)),
-            shell=SHELL,
+            shell=shlex.join(shell),
         )

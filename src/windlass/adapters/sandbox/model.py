@@ -88,6 +88,10 @@ class Sandbox(Protocol):
         """What the doors of its boxes lead to; None where a box shares the host's network."""
         ...
 
+    def writable(self, box: Box) -> tuple[str, ...]:
+        """Where Landlock lets the box write, as the box sees it; empty where it has no Landlock."""
+        ...
+
     def inside(self, box: Box) -> str:
         """The path under which the process sees its checkout."""
         ...

@@ -97,6 +97,10 @@ class Plain:
         self._pass_env = tuple(pass_env)
         self._marker = marker
 
+    def writable(self, box: Box) -> tuple[str, ...]:  # noqa: ARG002 (the port's form)
+        """Give nothing: Landlock is used inside bubblewrap alone."""
+        return ()
+
     def inside(self, box: Box) -> str:
         """Give the checkout's own path: nothing is mounted here."""
         return str(box.checkout)

@@ -142,6 +142,10 @@ class Seatbelt:
         self.places = places.absolute()
         self._program = program
 
+    def writable(self, box: Box) -> tuple[str, ...]:  # noqa: ARG002 (the port's form)
+        """Give nothing: Landlock is used inside bubblewrap alone."""
+        return ()
+
     def inside(self, box: Box) -> str:
         """Give the checkout's own path: nothing is mounted here."""
         return str(box.checkout.resolve())

@@ -1,84 +1,226 @@
-"""Calls into the kernel that no box may make: a filter that bubblewrap lays around every process.
+"""Calls into the kernel that a box may not make: filters that the kernel applies to every process.
 
-Law: what no mount can hide is refused by its number. A kernel keeps keys for each user (of
-encrypted folders, of network drives, of logins), and neither mounts nor users nor processes of its
-own keep a box from them. Refused with them is what no build needs and kernels were broken by.
-Nothing is refused that a sandbox within the box needs: not clone, unshare, mount or ptrace.
+Law: a call is refused by its number where mounts and namespaces do not hide what it reaches. The
+kernel keeps keys for each user, its own log, programs and modules, clocks, swap, and sockets that
+no network namespace holds (`AF_VSOCK` leads to the host of a virtual machine). Refused too is what
+builds do not need and what kernels were broken through: `io_uring`, `bpf`, `userfaultfd`.
 
-The filter is classic BPF, written out here, for a handful of numbers needs no library. A machine
-may speak in the words of an older one, and each has numbers of its own; a box on a machine that is
-not known here has no filter, which `windlass doctor` says.
+There are two filters. The wide one is for a program that starts a box of its own, as a Coach's
+does: namespaces and mounts stay allowed. The narrow one is for everything else, and refuses those
+as well. `ptrace` and `process_vm_readv` are allowed in both: debuggers are ordinary tools, and the
+pid namespace of the box bounds what they reach.
+
+An answer is chosen so that ordinary programs fall back: a call that an older kernel does not have
+gets ENOSYS, a forbidden one EPERM, an unknown kind of socket EAFNOSUPPORT. `clone3` has its flags
+in memory, where no filter can look; it gets ENOSYS, and C libraries then use `clone`.
+
+A filter is classic BPF, written out here. A 64-bit kernel also serves the calls of its 32-bit
+predecessor under other numbers, so each filter has a part for both; calls of any other kind get
+ENOSYS. A machine that is not listed has no filter, which `windlass doctor` says.
 """
 
 import errno
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from msgspec import Struct
 
+Abi = Literal["x86_64", "i386", "aarch64", "arm"]
+"""One set of call numbers."""
 
-class _Numbers(Struct, frozen=True):
-    """What one machine language calls the refused calls."""
-
-    audit: int
-    """The kernel's own name for it."""
-    add_key: int
-    request_key: int
-    keyctl: int
-    perf_event_open: int
-    bpf: int
-    userfaultfd: int
-
-    @property
-    def refused(self) -> tuple[int, ...]:
-        keys = (self.add_key, self.request_key, self.keyctl)
-        return (*keys, self.perf_event_open, self.bpf, self.userfaultfd)
-
-
-MACHINES: Mapping[str, tuple[_Numbers, ...]] = {
-    "x86_64": (
-        _Numbers(0xC000003E, 248, 249, 250, 298, 321, 323),
-        _Numbers(0x40000003, 286, 287, 288, 336, 357, 374),
-    ),
-    "aarch64": (
-        _Numbers(0xC00000B7, 217, 218, 219, 241, 280, 282),
-        _Numbers(0x40000028, 309, 310, 311, 364, 386, 388),
-    ),
+MACHINES: Mapping[str, tuple[Abi, Abi]] = {
+    "x86_64": ("x86_64", "i386"),
+    "aarch64": ("aarch64", "arm"),
 }
-"""Each with its older brother of 32 bits, which the same kernel serves."""
+"""For each machine its own calls, and those of its 32-bit predecessor."""
 
-_LOAD, _AND, _IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
-_NUMBER, _MACHINE = 0, 4
-"""Where in what a filter is shown they stand."""
-_SAME_NUMBER = 0xBFFFFFFF
-"""Without the bit by which x86_64 tells its third language, whose numbers are the same here."""
-_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+AUDIT: Mapping[Abi, int] = {
+    "x86_64": 0xC000003E,
+    "i386": 0x40000003,
+    "aarch64": 0xC00000B7,
+    "arm": 0x40000028,
+}
+"""How the kernel names each to a filter."""
+
+X32 = 0x40000000
+"""Numbers from here on are x86_64's third kind, x32, which distributions do not use."""
+
+_ABSENT = -1
 
 
-def filter_for(machine: str) -> bytes:
-    """Give the filter for a machine by its name; nothing where it is not known."""
+class Call(Struct, frozen=True):
+    """One call: its number on each machine, or -1 where the machine does not have it."""
+
+    x86_64: int
+    i386: int
+    aarch64: int
+    arm: int
+
+    def number(self, abi: Abi) -> int:
+        """Give its number there."""
+        return int(getattr(self, abi))
+
+
+_ANYWHERE = {
+    # Keys that the kernel holds for the user, and the kernel's own log.
+    "add_key": Call(248, 286, 217, 309),
+    "request_key": Call(249, 287, 218, 310),
+    "keyctl": Call(250, 288, 219, 311),
+    "syslog": Call(103, 103, 116, 103),
+    # Ways into the kernel that builds do not need.
+    "perf_event_open": Call(298, 336, 241, 364),
+    "bpf": Call(321, 357, 280, 386),
+    "userfaultfd": Call(323, 374, 282, 388),
+    "lookup_dcookie": Call(212, 253, 18, 249),
+    "uselib": Call(134, 86, _ABSENT, 86),
+    # Files by a handle instead of a path: a handle does not care about mounts.
+    "open_by_handle_at": Call(304, 342, 265, 371),
+    # The machine itself.
+    "kexec_load": Call(246, 283, 104, 347),
+    "kexec_file_load": Call(320, _ABSENT, 294, 401),
+    "create_module": Call(174, 127, _ABSENT, _ABSENT),
+    "query_module": Call(178, 167, _ABSENT, _ABSENT),
+    "get_kernel_syms": Call(177, 130, _ABSENT, _ABSENT),
+    "init_module": Call(175, 128, 105, 128),
+    "finit_module": Call(313, 350, 273, 379),
+    "delete_module": Call(176, 129, 106, 129),
+    "swapon": Call(167, 87, 224, 87),
+    "swapoff": Call(168, 115, 225, 115),
+    "reboot": Call(169, 88, 142, 88),
+    "settimeofday": Call(164, 79, 170, 79),
+    "stime": Call(_ABSENT, 25, _ABSENT, _ABSENT),
+    "clock_settime": Call(227, 264, 112, 262),
+    "clock_settime64": Call(_ABSENT, 404, _ABSENT, 404),
+    "acct": Call(163, 51, 89, 51),
+    "quotactl": Call(179, 131, 60, 131),
+    "quotactl_fd": Call(443, 443, 443, 443),
+    "nfsservctl": Call(180, 169, 42, 169),
+    "_sysctl": Call(156, 149, _ABSENT, 149),
+    "vhangup": Call(153, 111, 58, 111),
+    "iopl": Call(172, 110, _ABSENT, _ABSENT),
+    "ioperm": Call(173, 101, _ABSENT, _ABSENT),
+    "vm86": Call(_ABSENT, 166, _ABSENT, _ABSENT),
+    "vm86old": Call(_ABSENT, 113, _ABSENT, _ABSENT),
+}
+"""Refused with EPERM in every box."""
+
+_AS_IF_MISSING = {
+    "io_uring_setup": Call(425, 425, 425, 425),
+    "io_uring_enter": Call(426, 426, 426, 426),
+    "io_uring_register": Call(427, 427, 427, 427),
+}
+"""Refused with ENOSYS in every box: what uses them does without on older kernels."""
+
+_INNER = {
+    "mount": Call(165, 21, 40, 21),
+    "umount": Call(_ABSENT, 22, _ABSENT, _ABSENT),
+    "umount2": Call(166, 52, 39, 52),
+    "pivot_root": Call(155, 217, 41, 218),
+    "open_tree": Call(428, 428, 428, 428),
+    "open_tree_attr": Call(467, 467, 467, 467),
+    "move_mount": Call(429, 429, 429, 429),
+    "fsopen": Call(430, 430, 430, 430),
+    "fsconfig": Call(431, 431, 431, 431),
+    "fsmount": Call(432, 432, 432, 432),
+    "fspick": Call(433, 433, 433, 433),
+    "mount_setattr": Call(442, 442, 442, 442),
+    "setns": Call(308, 346, 268, 375),
+}
+"""Refused with EPERM where no box is started within the box."""
+
+_CLONE3 = Call(435, 435, 435, 435)
+_CLONE = Call(56, 120, 220, 120)
+_UNSHARE = Call(272, 310, 97, 337)
+_SOCKET = Call(41, 359, 198, 281)
+_SOCKETCALL = Call(_ABSENT, 102, _ABSENT, _ABSENT)
+_IOCTL = Call(16, 54, 29, 54)
+_PERSONALITY = Call(135, 136, 92, 136)
+
+NAMESPACES = 0x7E020000
+"""The flags that make namespaces: mount, cgroup, uts, ipc, user, pid, net."""
+_TIME_NAMESPACE = 0x80
+"""For `unshare` alone: in the flags of `clone` this bit is part of a signal's number."""
+
+FAMILIES = (1, 2, 10, 16)
+"""AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK: kinds of sockets that namespaces hold, and that
+programs use. All others are refused, for some reach past every namespace."""
+_MAKE_A_SOCKET = 1
+"""What i386 says to `socketcall` for a socket; of which kind it says in memory only."""
+
+TERMINAL = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX, which type into a terminal."""
+
+_ORDINARY = 0x8 | 0x20000 | 0x40000
+"""What `personality` may be: of 32 bits, naming an old version, without random addresses."""
+_ASKED = 0xFFFFFFFF
+"""`personality` with this only asks."""
+
+_LOAD, _JUMP, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
+"""Where they stand in what the kernel shows to a filter. Of an argument the low half is first."""
+_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_WORD = 0xFFFFFFFF
+
+
+def filter_for(machine: str, *, nests: bool) -> bytes:
+    """Give the filter for a machine by its name; nothing where the machine is not listed.
+
+    With `nests` it is the wide one, under which a program can start a box of its own.
+    """
     known = MACHINES.get(machine, ())
     if not known:
         return b""
-    # A language that no such machine speaks is refused whole.
-    blocks = b"".join(_block(numbers) for numbers in known)
-    return _step(_LOAD, _MACHINE) + blocks + _step(_RETURN, _REFUSE)
+    blocks = b"".join(_block(abi, nests=nests) for abi in known)
+    return _step(_LOAD, _MACHINE) + blocks + _refuse(errno.ENOSYS)
 
 
-def _block(numbers: _Numbers) -> bytes:
-    """Answer a call in this language; one in another is left to what follows."""
-    refused = numbers.refused
-    tests = (_step(_IF_EQUAL, number, then=len(refused) - at) for at, number in enumerate(refused))
-    answer = b"".join(
+def refused(abi: Abi, *, nests: bool) -> dict[int, int]:
+    """Give the calls that are refused whatever their arguments are, each with its answer."""
+    calls = [(call, errno.EPERM) for call in _ANYWHERE.values()]
+    calls += [(call, errno.ENOSYS) for call in _AS_IF_MISSING.values()]
+    if not nests:
+        calls += [(call, errno.EPERM) for call in _INNER.values()]
+        calls.append((_CLONE3, errno.ENOSYS))
+    numbered = ((call.number(abi), answer) for call, answer in calls)
+    return {number: answer for number, answer in numbered if number != _ABSENT}
+
+
+def _block(abi: Abi, *, nests: bool) -> bytes:
+    """Answer a call of this kind; one of another kind is left to what follows."""
+    rules = [(number, _refuse(answer)) for number, answer in refused(abi, nests=nests).items()]
+    rules += _by_argument(abi, nests=nests)
+    tests = b"".join(_when(_IF_EQUAL, number, answer) for number, answer in rules)
+    third = _when(_IF_AT_LEAST, X32, _refuse(errno.ENOSYS)) if abi == "x86_64" else b""
+    answer = _step(_LOAD, _NUMBER) + third + tests + _step(_RETURN, _ALLOW)
+    return _step(_IF_EQUAL, AUDIT[abi], then=1) + _step(_JUMP, _steps(answer)) + answer
+
+
+def _by_argument(abi: Abi, *, nests: bool) -> Iterator[tuple[int, bytes]]:
+    """Give the calls whose arguments decide, each with the steps that answer it."""
+    allow = _step(_RETURN, _ALLOW)
+    families = b"".join(_when(_IF_EQUAL, family, allow) for family in FAMILIES)
+    typing = b"".join(_when(_IF_EQUAL, word, _refuse(errno.EPERM)) for word in TERMINAL)
+    rules = [
+        (_SOCKET, _argument(0) + families + _refuse(errno.EAFNOSUPPORT)),
         (
-            _step(_LOAD, _NUMBER),
-            _step(_AND, _SAME_NUMBER),
-            *tests,
-            _step(_RETURN, _ALLOW),
-            _step(_RETURN, _REFUSE),
-        )
-    )
-    return _step(_IF_EQUAL, numbers.audit, otherwise=len(answer) // _STEP.size) + answer
+            _SOCKETCALL,
+            _argument(0) + _when(_IF_EQUAL, _MAKE_A_SOCKET, _refuse(errno.EAFNOSUPPORT)) + allow,
+        ),
+        (_IOCTL, _argument(1) + typing + allow),
+        (
+            _PERSONALITY,
+            _argument(0)
+            + _when(_IF_EQUAL, _ASKED, allow)
+            + _when(_IF_ANY, _WORD ^ _ORDINARY, _refuse(errno.EPERM))
+            + allow,
+        ),
+    ]
+    if not nests:
+        for call, flags in ((_CLONE, NAMESPACES), (_UNSHARE, NAMESPACES | _TIME_NAMESPACE)):
+            rules.append((call, _argument(0) + _when(_IF_ANY, flags, _refuse(errno.EPERM)) + allow))
+    numbered = ((call.number(abi), steps) for call, steps in rules)
+    return ((number, steps) for number, steps in numbered if number != _ABSENT)
 
 
 _STEP = struct.Struct("=HBBI")
@@ -86,3 +228,20 @@ _STEP = struct.Struct("=HBBI")
 
 def _step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
     return _STEP.pack(code, then, otherwise, value)
+
+
+def _steps(program: bytes) -> int:
+    return len(program) // _STEP.size
+
+
+def _when(test: int, value: int, steps: bytes) -> bytes:
+    """Do the steps where the test holds; else pass over them."""
+    return _step(test, value, otherwise=_steps(steps)) + steps
+
+
+def _argument(index: int) -> bytes:
+    return _step(_LOAD, _ARGUMENTS + 8 * index)
+
+
+def _refuse(error: int) -> bytes:
+    return _step(_RETURN, _ERROR | error)

@@ -18,7 +18,7 @@ from windlass.cli.wiring.metering import employed, is_metered
 from windlass.cli.wiring.project import Project, WritableJournal
 from windlass.cli.wiring.refusing import refuse_without_credentials
 from windlass.cli.wiring.telling import tell
-from windlass.errors import BadInput
+from windlass.errors import BadInput, NoWalls
 from windlass.events import model as e
 from windlass.ports import Brief, Report
 from windlass.runner.drafts import draft_prompt
@@ -78,7 +78,10 @@ def drafted(project: Project, plan_id: str, say: Callable[[str], None]) -> Draft
 
 async def _asked(project: Project, state: RunState, account: _Account) -> Report:
     plan_id, settings = state.plan.id, state.settings
-    sandbox = project.sandbox(settings, f"{project.mark}/{plan_id}/{state.run}")
+    try:
+        sandbox = project.sandbox(settings, f"{project.mark}/{plan_id}/{state.run}")
+    except NoWalls as error:
+        raise NoWalls(error.message, hint="leave --by-agent out") from error
     stat = project.git(
         "diff", "--no-ext-diff", "--no-textconv", "--stat=120", state.base, state.tip, "--"
     )

@@ -7,14 +7,19 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from windlass.adapters import cgroups
 from windlass.adapters.agents.claude import find_program
 from windlass.adapters.git import inspect
 from windlass.adapters.git.git import MINIMUM, ask
+from windlass.adapters.sandbox import Box, landlock
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.seatbelt import Seatbelt
 from windlass.cli.wiring.project import Project
 from windlass.errors import RepositoryError
 from windlass.settings import Level
+
+_PROBE = Box(checkout=Path("/nonexistent"), network=False)
+"""A box like that of a check."""
 
 
 class AgentProgram(Struct, frozen=True):
@@ -73,6 +78,21 @@ def why_no_walls(environment: Mapping[str, str]) -> str | None:
 def is_filtered(environment: Mapping[str, str]) -> bool:
     """Whether calls into the kernel are filtered where walls work here; macOS has no such thing."""
     return native_walls() == "seatbelt" or _bubblewrap(environment).is_filtered
+
+
+def why_no_landlock(environment: Mapping[str, str]) -> str | None:
+    """Why commands are not behind Landlock as well, or None; macOS has no such thing."""
+    if native_walls() == "seatbelt" or _bubblewrap(environment).writable(_PROBE):
+        return None
+    return landlock.why_not() or "a command behind it does not start"
+
+
+def limits_kept_by() -> str:
+    """How the memory and the processes of a call are bounded here."""
+    place = cgroups.where()
+    if isinstance(place, str):
+        return f"memory and processes of a call are looked at twice a second: {place}"
+    return f"memory and processes of a call are kept by control groups (version {place.version})"
 
 
 def has_boxes_in_boxes(environment: Mapping[str, str]) -> bool:

@@ -42,7 +42,7 @@ from windlass.adapters.sandbox.ways_out import WaysOut
 from windlass.cli.wiring.journals import is_there, plans_with_journals
 from windlass.cli.wiring.redacting import redactor_for
 from windlass.dialects import CONTINUE_HERE, continue_here_path, writes
-from windlass.errors import ConfigError, WindlassError
+from windlass.errors import ConfigError, NoWalls, WindlassError
 from windlass.events import model as e
 from windlass.hosts import BadHost
 from windlass.ports import Activity, Changes, Journal, Message
@@ -321,6 +321,13 @@ class Project:
             plain=plain,
         )
 
+    def level(self, settings: Settings) -> Level:
+        """The level that a run would have; without walls, and without a word, it is checkout."""
+        try:
+            return self.sandbox(settings, "probe").level
+        except NoWalls:
+            return "checkout"
+
     def why_no_walls(self, settings: Settings) -> str | None:
         """Why the walls of this system do not work here, or None."""
         walls = self._seatbelt if sys.platform == "darwin" else self._bubblewrap
@@ -337,6 +344,7 @@ class Project:
             read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
             pass_env=settings.sandbox.env,
             limits=_limits(settings),
+            nested=settings.sandbox.nested,
             ways_out=self._ways_out(settings),
             open_network=settings.sandbox.network == "open",
         )
@@ -369,9 +377,10 @@ class Project:
 
 def _limits(settings: Settings) -> Limits:
     asked = settings.sandbox
+    disk = None if asked.disk_mb is None else asked.disk_mb * 1_000_000
     if asked.memory_mb is None:
-        return Limits(processes=asked.processes)
-    return Limits(memory=asked.memory_mb * 1_000_000, processes=asked.processes)
+        return Limits(processes=asked.processes, disk=disk)
+    return Limits(memory=asked.memory_mb * 1_000_000, processes=asked.processes, disk=disk)
 
 
 class _Look:
