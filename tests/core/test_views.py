@@ -894,6 +894,7 @@ def test_what_a_box_asked_of_the_network_is_told_with_the_line_to_add():  # B20
         "a player was refused one.example, two:81",
         ('to allow it: [sandbox] hosts = ["one.example", "two:81"]',),
     )
+    assert line_of(refused, after) == network.told(refused)
     line = "setup reached p.example; this run's agents may too"
     assert network.told(reached) == Line("NETWORK", line)
     assert network.advice(after) == (
