@@ -123,6 +123,7 @@ _ELSEWHERE = {
     # Folders of the system's own for what passes, and devices.
     "adapters/journal/salvage.py": "shutil.copyfile tempfile.TemporaryDirectory",
     "adapters/sandbox/bubblewrap.py": "tempfile.TemporaryDirectory",
+    "cli/wiring/machine.py": "tempfile.TemporaryDirectory",
     "cli/main.py": "os.open",
     "ui/lasting.py": "os.open",
     # Files that are only read.

@@ -172,14 +172,7 @@ def _sandbox(
     if asked != native:
         reason = f"this system has {native}"
     if reason is None:
-        said = f"level {asked}: agents are walled in"
-        if not machine.is_filtered(environment):
-            said += f", but reach the kernel's keys: no filter for {platform.machine()} works here"
-        if why := machine.why_no_landlock(environment):
-            said += f"; without Landlock as a second wall: {why}"
-        if not machine.has_boxes_in_boxes(environment):
-            said += "; a Coach runs no commands: no box in a box works here"
-        return Finding(area="machine", name="sandbox", said=said)
+        return _walls(environment, asked, settings)
     return Finding(
         area="machine",
         name="sandbox",
@@ -193,6 +186,26 @@ def _sandbox(
             )
         ),
     )
+
+
+def _walls(environment: Mapping[str, str], level: str, settings: Settings) -> Finding:
+    """What the walls that work here keep, and what they do not."""
+    said = f"level {level}: agents are walled in"
+    if not machine.is_filtered(environment):
+        said += f", but reach the kernel's keys: no filter for {platform.machine()} works here"
+    if why := machine.why_no_landlock(environment):
+        said += f"; without Landlock as a second wall: {why}"
+    if not machine.has_boxes_in_boxes(environment):
+        said += "; a Coach runs no commands: no box in a box works here"
+    if settings.sandbox.network != "open" and (why := machine.why_no_way_out(environment)):
+        return Finding(
+            area="machine",
+            name="sandbox",
+            level="bad",
+            said=f"{said}, but an agent's box gets no way to its model: {why}",
+            cure='set [sandbox] network = "open", which shares this machine\'s network',
+        )
+    return Finding(area="machine", name="sandbox", said=said)
 
 
 def _repository(project: Project) -> Iterator[Finding]:

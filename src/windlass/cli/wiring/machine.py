@@ -2,12 +2,15 @@
 
 import re
 import sys
+import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
+import anyio
 from msgspec import Struct
 
-from windlass.adapters import cgroups
+from windlass.adapters import cgroups, processes
 from windlass.adapters.agents.claude import find_program
 from windlass.adapters.git import inspect
 from windlass.adapters.git.git import MINIMUM, ask
@@ -93,6 +96,17 @@ def limits_kept_by() -> str:
     if isinstance(place, str):
         return f"memory and processes of a call are looked at twice a second: {place}"
     return f"memory and processes of a call are kept by control groups (version {place.version})"
+
+
+def why_no_way_out(environment: Mapping[str, str]) -> str | None:
+    """Why an agent's box would have no way to its model here, or None; tried with a real one."""
+    if native_walls() == "seatbelt":
+        return None
+    sandbox = _bubblewrap(environment)
+    with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
+        box = Box(checkout=Path(folder), network=True)
+        done = anyio.run(partial(processes.run, sandbox, box, ("true",), timeout=30, tail=200))
+    return None if done.exit_code == 0 else done.output.strip() or "the box did not start"
 
 
 def has_boxes_in_boxes(environment: Mapping[str, str]) -> bool:
