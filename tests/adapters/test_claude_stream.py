@@ -272,7 +272,7 @@ class TestTooMuch:
     def test_of_one_that_has_just_ended_is_its_failure(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ):
-        async def late(*_: object) -> str:
+        async def late(*_: object, **__: object) -> str:
             with anyio.CancelScope(shield=True):
                 await anyio.sleep(1)
             return "it took too much"

@@ -74,7 +74,8 @@ async def test_what_a_task_starts(user: User, monkeypatch: pytest.MonkeyPatch):
     write(workspace, {"three": "3\n"})
     started(log)
     await run.save("1.3", parents=(first,))
-    assert started(log) == ["add", "write-tree"]
+    # The last beside the sync: what a judge of the snapshot sees of its history.
+    assert started(log) == ["add", "write-tree", "pack-objects"]
     merged = await run.repository.merge(author("1.2"), 2, made[1].commit, first)
     assert started(log) == ["merge-tree"]
     assert await run.repository.move_tip(first, merged.commit) == ""
@@ -291,7 +292,8 @@ async def test_a_no_is_gits_own_and_the_next_request_is_answered(user: User):
     with pytest.raises(GitFailed, match=r"cannot lock ref.*but expected") as failed:
         await run.store.move(f"{PINS}/tip", INTEGRATION, new=other, old=other)
     assert failed.value.code == 128
-    assert user.refs(PINS, INTEGRATION) == {f"{PINS}/base": run.base, f"{PINS}/tip": run.base}
+    pins = {f"{PINS}/base", f"{PINS}/tip", f"{PINS}/order-1"}
+    assert user.refs(PINS, INTEGRATION) == dict.fromkeys(pins, run.base)
     await run.store.move(f"{PINS}/tip", new=other, old=run.base)
     assert user.refs(f"{PINS}/tip") == {f"{PINS}/tip": other}
 

@@ -19,7 +19,8 @@ from quick import ENVIRONMENT, quick_run
 from repositories import Run, User
 from windlass.adapters.git import inspect
 from windlass.adapters.git.cleaning import Cleaning
-from windlass.adapters.git.landing import Branches
+from windlass.adapters.git.landing import Branches, Move
+from windlass.adapters.git.landing_intent import Home, Intent
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.publishing import Publisher
 from windlass.adapters.git.remains import remains_of
@@ -146,6 +147,10 @@ class Story:
         project.git("diff", "--no-ext-diff", "--no-textconv", base.commit, tip, "--")
         project.git("diff", "--no-ext-diff", "--no-textconv", "--stat=120", base.commit, tip, "--")
         assert project.changes([(base.commit, tip)])
+        # As landing asks whether the plan's file is of another branch, and status for an older git.
+        project.user_git.ask("merge-base", "--is-ancestor", base.commit, "HEAD", ok=(0, 1))
+        project.git("status", "--porcelain", "--", "plan.md")
+        project.user_git.ask("cat-file", "--batch-check", stdin=f"{tip}\n")
         assert why_lost(project, "plan", plans_in_git(project)["plan"]) is None
         Project(self.linked, environment)
         self.git("config", "remote.there.promisor", "true")
@@ -176,6 +181,9 @@ class Story:
             # Once more, when it stands at what an earlier push of the plan brought there.
             main = self.git("rev-parse", "main")
             assert there.push(remote, Refs("plan", "r1"), main, tip)
+            # And when the push before was cut short: what is known of the remote is behind.
+            self.git("update-ref", "refs/remotes/there/windlass/plan/integration", tip)
+            assert not there.push(remote, Refs("plan", "r1"), main, main)
 
     async def _rest(self, tip: str, names: tuple[str, ...]) -> None:
         run = await Run(self.user).open()
@@ -205,10 +213,25 @@ class Story:
             # Landing is the user's own git at their word, which runs what they know themselves.
             environment = {**self.user.environment, "PATH": self.path}
             branches = Branches(run.store, environment, _readme)
+            await self._die_landing(run, tip)
+            await branches.look("main", tip, run.base)
             (self.user.repo / "README").write_text("in the way\n")
             await branches.move("main", run.base, tip)
             self.git("update-ref", "refs/heads/nobodys", run.base)
             await branches.move("nobodys", run.base, tip)
+
+    async def _die_landing(self, run: Run, tip: str) -> None:
+        """A landing whose process dies when git has written the files: the next takes it back."""
+        home = Home(run.origin.git_dir, run.origin.git_dir)
+        environment = {**self.user.environment, "PATH": self.path}
+        with open(os.devnull) as held:  # noqa: ASYNC230, PTH123  (a descriptor that git inherits)
+            move = Move(run.store, environment, home, self.user.repo, held.fileno())
+            line = f"{run.base} {tip} Ann User <ann@example.org> 1700000000 +0000\twindlass land"
+            intent = Intent(
+                ref="refs/heads/main", old=run.base, new=tip, line=line, logged=True, files=True
+            )
+            await move.prepare(intent)
+            assert await move.refused() is None
 
     async def _show(self, run: Run, tip: str) -> None:
         """Somebody has moved the integration branch, or keeps refs in another form."""

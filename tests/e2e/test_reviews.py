@@ -331,10 +331,7 @@ def test_what_a_coach_runs_cannot_speak_for_it(stage, level):  # B2 B5 G4
     code, _, err = play.run("run", "plan.md", "--max-turns", "1", "--sandbox", level)
     told = kinds(play)
     assert not told & {"TaskApproved", "TaskMerged"}, err
-    if level == "bwrap":
-        assert code == 1, err
-        assert "it attacks whoever looks at it" in err, "what the Coach said is what counts"
-    else:
-        # Without walls it can be silenced; what is then left behind is no answer.
-        assert code == 3, err
-        assert "CoachAnswered" not in told
+    assert code == 1, err
+    assert "it attacks whoever looks at it" in err, "what the Coach said is what counts"
+    if level == "checkout":
+        assert "the Coach runs no commands here" in err, "there it could be silenced"

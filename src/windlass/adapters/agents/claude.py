@@ -176,8 +176,9 @@ class ClaudeAgent:
 
     def _box(self, checkout: Path, program: Path, brief: Brief) -> Box:
         coach = brief.role == "coach"
+        traced = {"TRACEPARENT": brief.traceparent} if brief.traceparent else {}
         env = {
-            **({"TRACEPARENT": brief.traceparent} if brief.traceparent else {}),
+            **traced,
             **VARIABLES,
             **self._kept_apart(),
             "CLAUDE_CODE_MAX_RETRIES": str(self._retries),
@@ -191,6 +192,7 @@ class ClaudeAgent:
             model=True,
             hosts=self._hosts(),
             env=env,
+            tools=traced,
             read=(program,),
             runs="sealed" if coach else "apart",
             task=brief.task,

@@ -215,7 +215,7 @@ class Bubblewrap:
     def _commands_have(self, box: Box) -> dict[str, str]:
         """Give the whole environment of what an agent's program runs: nothing of the program."""
         leads_out = self._leads_out(box) if box.runs == "apart" else {}
-        return {**self._bare(leads_out), "GIT_EDITOR": "true"}
+        return {**self._bare({**leads_out, **box.tools}), "GIT_EDITOR": "true"}
 
     def _is_open(self, box: Box) -> bool:
         return box.network and self.ways_out is None

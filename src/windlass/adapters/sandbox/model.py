@@ -34,6 +34,8 @@ class Box(Struct, frozen=True, kw_only=True):
     """Whose commands run in it. itself: one command, and what that starts · apart: an agent's
     program, with a home of its own that its commands do not see · sealed: the same, and its
     commands have no network, and processes of their own."""
+    tools: Mapping[str, str] = {}
+    """Variables that the commands of an agent's program get; of its own they get none."""
     task: str = ""
     role: str = ""
     """Whom it is for, for those who are told what it asked for."""
