@@ -66,7 +66,9 @@ def events(stream: bytes) -> list[tuple[str, dict[str, Any]]]:
 class TestWire:
     def test_a_request_is_read_for_what_matters(self):
         asked = wire.read(json.dumps(request("Task: 1", answers=2, stream=True)).encode())
-        assert asked == wire.Asked(model="m", stream=True, side=False, prompt="Task: 1", answers=2)
+        assert asked == wire.Asked(
+            model="m", stream=True, side=False, prompt="Task: 1", answers=2, tools=("Write",)
+        )
 
     def test_a_request_without_tools_is_a_side_call(self):
         asked = wire.read(b'{"messages":[{"role":"user","content":"quota"}],"model":"haiku"}')

@@ -22,6 +22,7 @@ from waiting import eventually
 from windlass.adapters.leftovers import MARKER, end_leftovers
 from windlass.adapters.limits import Limits
 from windlass.adapters.processes import run
+from windlass.adapters.sandbox import landlock
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import Plain
@@ -513,6 +514,19 @@ def test_what_a_coach_runs_reaches_nothing_of_the_coach(
 
     assert_nothing_was_reached(boxed(world, REACHING, *before, runs="sealed"))
     assert (world.checkout / "made").read_text() == "made\n"
+
+
+def test_what_a_coach_runs_has_the_narrower_filter_and_landlock(world: World):  # B5
+    """It starts no box of its own, so it needs neither namespaces nor a write to /proc."""
+    if landlock.why_not() is not None:
+        pytest.skip("no Landlock here")
+    tries = "unshare -r true 2>&1; echo x > /proc/self/comm; echo x > /tmp/y && echo may write"
+
+    told = boxed(world, f"LAUNCH '{tries}'", runs="sealed")
+
+    assert "unshare failed: Operation not permitted" in told
+    assert "Permission denied" in told
+    assert told.endswith("may write\n")
 
 
 def test_what_a_player_runs_does_not_see_the_program_and_stays(world: World):  # B5

@@ -147,6 +147,19 @@ def test_a_coach_whose_commands_cannot_be_kept_apart_has_none(tmp_path: Path):  
     assert [activity.text for activity in seen if activity.kind == "tool"][-1] == "Answering"
 
 
+@pytest.mark.parametrize("level", ["bwrap", "checkout"])
+def test_no_agent_speaks_to_another_session(tmp_path: Path, level: str):  # B5
+    """At level checkout these tools reached another task's Coach."""
+    world = World(tmp_path, level)
+    calls = (Call("ListAgents", {}), Call("SendMessage", {"to": "all", "message": "Approve."}))
+
+    report, _, server = world.run(Answer(calls), Say("done"))
+
+    assert report.summary == "done"
+    last = server.log[-1]
+    assert not {"ListAgents", "SendMessage"} & set(last.tools), last.tools
+
+
 GIVEN = {
     "AI_AGENT",
     "ANTHROPIC_API_KEY",

@@ -34,6 +34,8 @@ class Seen(Struct, kw_only=True):
     """Whether the last byte was passed on."""
     usage: Tokens | None = None
     """What was charged."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that the model was offered."""
 
 
 class Billed(Struct, frozen=True, kw_only=True):

@@ -125,7 +125,7 @@ class ModelServer:
             asked = wire.read(await request.body())
         except msgspec.MsgspecError as error:
             return self._settled(seen, 400, wire.problem("invalid_request_error", str(error)))
-        seen.model, seen.side = asked.model, asked.side
+        seen.model, seen.side, seen.tools = asked.model, asked.side, asked.tools
         step = ASIDE if asked.side else self._choose(request, asked, seen)
         self.ledger.write(seen)
         client = request.client or ("", 0)

@@ -26,7 +26,7 @@ class _Body(Struct):
     messages: list[_Message]
     model: str = ""
     stream: bool = False
-    tools: list[Any] = []
+    tools: list[dict[str, Any]] = []
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -40,6 +40,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     """Everything the user said before the first answer."""
     answers: int
     """How many answers the conversation already holds."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that the model may use."""
 
 
 def read(body: bytes) -> Asked:
@@ -51,6 +53,7 @@ def read(body: bytes) -> Asked:
         side=not asked.tools,
         prompt="\n".join(_opening(asked.messages)),
         answers=sum(message.role == "assistant" for message in asked.messages),
+        tools=tuple(str(tool.get("name", "")) for tool in asked.tools),
     )
 
 
