@@ -892,14 +892,14 @@ def test_what_a_box_asked_of_the_network_is_told_with_the_line_to_add():  # B20
     assert network.told(refused) == Line(
         "NETWORK",
         "a player was refused one.example, two:81",
-        ('to allow it: [sandbox] hosts = ["one.example", "two:81"]',),
+        ('to allow: [sandbox] hosts = ["one.example", "two:81"]',),
     )
     assert line_of(refused, after) == network.told(refused)
     line = "setup reached p.example; this run's agents may too"
     assert network.told(reached) == Line("NETWORK", line)
     assert network.advice(after) == (
-        'network: 2 hosts refused; to allow them: [sandbox] hosts = ["one.example", "two:81"]',
-        'network: setup reached p.example; to keep them: [sandbox] hosts = ["p.example"]',
+        'network: 2 hosts refused; to allow: [sandbox] hosts = ["one.example", "two:81"]',
+        'network: setup reached p.example; to keep: [sandbox] hosts = ["p.example"]',
     )
     many = e.HostsAsked(at=NOON, role="setup", reached=tuple(f"h{i}" for i in range(10)))
     assert network.told(many).text.endswith("h7 and 2 more; this run's agents may too")

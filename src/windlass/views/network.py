@@ -15,7 +15,7 @@ def told(event: HostsAsked) -> Line:
     who = " ".join(part for part in (event.task, event.role) if part)
     if event.refused:
         text = f"{who} was refused {_listed(event.refused)}"
-        return Line("NETWORK", text, (f"to allow it: {entry(event.refused)}",))
+        return Line("NETWORK", text, (f"to allow: {entry(event.refused)}",))
     return Line("NETWORK", f"{who} reached {_listed(event.reached)}; this run's agents may too")
 
 
@@ -24,9 +24,9 @@ def advice(state: RunState) -> tuple[str, ...]:
     lines: list[str] = []
     if refused := state.hosts_refused:
         hosts = plural(len(refused), "host")
-        lines.append(f"network: {hosts} refused; to allow them: {entry(refused)}")
+        lines.append(f"network: {hosts} refused; to allow: {entry(refused)}")
     if reached := state.hosts_reached:
-        lines.append(f"network: setup reached {_listed(reached)}; to keep them: {entry(reached)}")
+        lines.append(f"network: setup reached {_listed(reached)}; to keep: {entry(reached)}")
     return tuple(lines)
 
 
