@@ -222,10 +222,13 @@ def test_asked_to_go_a_process_may_tidy_up(plain: Plain, box: Box):
 ORPHANS = """
 import sys, anyio
 from pathlib import Path
+from windlass.adapters import cgroups
 from windlass.adapters.processes import run
 from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.plain import Plain
 
+# As on a machine without control groups: else any Windlass that starts meanwhile ends them first.
+cgroups.where = lambda: "not here"
 checkout, marker, script = sys.argv[1:]
 plain = Plain("checkout", home=Path(checkout), environment={"PATH": "/usr/bin:/bin"}, marker=marker)
 box = Box(checkout=Path(checkout), network=False)
