@@ -25,7 +25,7 @@ _NAME = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-class Entry(Struct, frozen=True):
+class HostEntry(Struct, frozen=True):
     """One entry of the list."""
 
     host: str
@@ -48,7 +48,7 @@ class BadHost(ValueError):
     """An entry that names no host."""
 
 
-def parse(text: str) -> Entry:
+def parse(text: str) -> HostEntry:
     """Read `name`, `*.name`, `name:port`, an address, `address:port` or `[address]:port`."""
     host, port = _split(text.strip().lower())
     address = read_address(host)
@@ -62,7 +62,7 @@ def parse(text: str) -> Entry:
     if port is not None and not 1 <= port <= PORTS:
         message = f"{text!r} has a port outside 1 to {PORTS}"
         raise BadHost(message)
-    return Entry(host, port)
+    return HostEntry(host, port)
 
 
 def _split(text: str) -> tuple[str, int | None]:
@@ -83,7 +83,7 @@ def read_address(host: str) -> Address | None:
 
 
 def why_refused(
-    host: str, port: int, addresses: Sequence[str], entries: Iterable[Entry], reach: Reach
+    host: str, port: int, addresses: Sequence[str], entries: Iterable[HostEntry], reach: Reach
 ) -> str | None:
     """Say why a box may not reach the host at these addresses; None where it may."""
     host = host.lower().rstrip(".")
@@ -97,7 +97,7 @@ def why_refused(
     return None
 
 
-def _covers(entry: Entry, host: str) -> bool:
+def _covers(entry: HostEntry, host: str) -> bool:
     if entry.host.startswith("*."):
         return host.endswith(entry.host[1:])
     return entry.host == host

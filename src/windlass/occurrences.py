@@ -26,7 +26,7 @@ _LETTERS_FRAGMENT = 16
 """How many letters of base64 are found: a column of a hex dump has as many."""
 _DIGITS_FRAGMENT = 24
 _VARIED = 8
-"""How many different bytes a fragment has at least: a ruler of one letter is nobody's secret."""
+"""How many different bytes a fragment has at least: a ruler of one letter is no secret."""
 _GROWTH = 8
 """How many bytes at most stand for one byte of a needle that is encoded."""
 _MOST = 8

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.hosts import BadHost, Entry, is_public, parse, why_refused
+from windlass.hosts import BadHost, HostEntry, is_public, parse, why_refused
 
 PUBLIC = "93.184.216.34"
 
@@ -12,18 +12,18 @@ PUBLIC = "93.184.216.34"
 @pytest.mark.parametrize(
     ("text", "entry"),
     [
-        ("example.org", Entry("example.org")),
-        (" Example.ORG ", Entry("example.org")),
-        ("*.example.org", Entry("*.example.org")),
-        ("localhost:5432", Entry("localhost", 5432)),
-        ("127.0.0.1:5432", Entry("127.0.0.1", 5432)),
-        ("[::1]:80", Entry("::1", 80)),
-        ("[::1]", Entry("::1")),
-        ("::1", Entry("::1")),
-        ("my_host", Entry("my_host")),
+        ("example.org", HostEntry("example.org")),
+        (" Example.ORG ", HostEntry("example.org")),
+        ("*.example.org", HostEntry("*.example.org")),
+        ("localhost:5432", HostEntry("localhost", 5432)),
+        ("127.0.0.1:5432", HostEntry("127.0.0.1", 5432)),
+        ("[::1]:80", HostEntry("::1", 80)),
+        ("[::1]", HostEntry("::1")),
+        ("::1", HostEntry("::1")),
+        ("my_host", HostEntry("my_host")),
     ],
 )
-def test_an_entry_is_a_host_with_or_without_a_port(text: str, entry: Entry):
+def test_an_entry_is_a_host_with_or_without_a_port(text: str, entry: HostEntry):
     assert parse(text) == entry
     assert parse(str(entry)) == entry
 
@@ -50,7 +50,9 @@ def test_what_names_no_host_is_refused(text: str):
 )  # fmt: skip
 def test_addresses_of_this_machine_and_its_network_are_not_public(address: str):
     assert not is_public(address)
-    refused = why_refused("example.org", 443, [PUBLIC, address], [Entry("example.org")], "public")
+    refused = why_refused(
+        "example.org", 443, [PUBLIC, address], [HostEntry("example.org")], "public"
+    )
     assert refused == f"{address} is not a public address"
 
 

@@ -1,7 +1,7 @@
 """The machine's clock: the calendar when the process began, and from then on what has passed since.
 
 Law: in one process no moment is earlier than one before it, and the time between two is the time
-that has passed, also when somebody or a time server sets the calendar meanwhile. Waiting is for a
+that has passed, also when a person or a time server sets the calendar meanwhile. Waiting is for a
 moment, not for a number of seconds: a laptop may sleep, and that time counts.
 """
 
@@ -44,5 +44,5 @@ class SystemClock:
         """Return at that moment, at once when it is past."""
         # Also a wait that is over at once must be a place to be cancelled at.
         await anyio.lowlevel.checkpoint()
-        while (left := (moment - self.now()).total_seconds()) > 0:  # noqa: ASYNC110  nobody tells when a machine wakes
+        while (left := (moment - self.now()).total_seconds()) > 0:  # noqa: ASYNC110  no event tells when a machine wakes
             await anyio.sleep(min(left, SLICE))

@@ -1,7 +1,7 @@
 """One at a time, told by the kernel: a file that is held by a process and by the git it starts.
 
-Law: whoever gets the file knows that nothing of an earlier holder is alive, however it ended; what
-that one left can be looked at and taken away. The file itself stays.
+Law: the process that gets the file knows that nothing of an earlier holder is alive, however it
+ended; what that one left can be looked at and taken away. The file itself stays.
 """
 
 import contextlib

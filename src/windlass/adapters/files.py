@@ -306,7 +306,7 @@ def _replace(
     # The name owes nothing to the target's, which may be as long as a name can be.
     temp = f"{_PREFIX}{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    # Nobody may read what is to be private, not even before it has its mode.
+    # A private file must not be readable, not even before it has its mode.
     fd = os.open(temp, flags, 0o644 if mode is None else 0o644 & mode | 0o600, dir_fd=draft)
     try:
         with os.fdopen(fd, "wb") as file:

@@ -110,7 +110,7 @@ async def run(
             await held.enter_async_context(entry.way_out())
         except OSError as error:
             return _not_started(f"its network could not be made: {error}", begin)
-        # In bubblewrap nobody can be asked: the first signal ends it, and all in it with it.
+        # Bubblewrap cannot be asked to end: the first signal ends it, and all in it.
         grace = 0.0 if walled else GRACE
         rest = partial(_end_rest, status, partial(end, grace=0.0))
         look = partial(overrun, sandbox.level, sandbox.limits, process.pid, mark)

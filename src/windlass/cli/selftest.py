@@ -209,7 +209,7 @@ def _show_line(name: str, calls: int, rows: list[Row]) -> None:
 
 
 def _watched(findings: "Iterator[Finding]", label: str, length: int) -> "list[Finding]":
-    """All findings, with a bar that shows how far they are where somebody looks on."""
+    """All findings, with a progress bar on a terminal."""
     seen: list[Finding] = []
     with click.progressbar(
         length=length, label=f"{label:46}", show_pos=True, file=sys.stderr

@@ -117,7 +117,7 @@ def _progress(project: Project, plan_id: str) -> _Seen:
     if state is None:
         raise BadInput(f"plan {plan_id!r} was never run here", hint="start it: windlass run PLAN")
     note = ""
-    # A live run moves on while somebody looks, and asks git itself.
+    # A live run moves on meanwhile, and asks git itself.
     if project.live_pid(plan_id) is None:
         with suppress(WindlassError):
             note = why_git_is_older(project, state) or ""

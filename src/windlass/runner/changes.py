@@ -76,7 +76,7 @@ class View(Struct, frozen=True, kw_only=True):
 
     @property
     def unshown(self) -> tuple[str, ...]:
-        """All that evidence must name, whoever gives it."""
+        """All that evidence must name, from any Coach."""
         named = (*self.unread, *(name for part in self.parts for name in part.files))
         return tuple(dict.fromkeys(named))
 

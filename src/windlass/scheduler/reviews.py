@@ -51,7 +51,7 @@ def combined(reviews: Sequence[Review]) -> Review:
 
 
 def settles(review: Review) -> bool:
-    """Whether it decides by itself: then nobody is paid to look at more of the change."""
+    """Whether it decides by itself: then no further Coach is paid."""
     return review.decision != "approve" or bool(review.question)
 
 

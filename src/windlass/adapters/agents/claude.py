@@ -30,7 +30,7 @@ from windlass.adapters.sandbox.model import Box, Sandbox, may_run_commands
 from windlass.adapters.sandbox.ways_out import METER_URL
 from windlass.events.model import Failure
 from windlass.events.review import schema
-from windlass.hosts import Entry as HostEntry
+from windlass.hosts import HostEntry
 from windlass.ports import Brief, Report, Watch
 from windlass.secrets import Redactor
 from windlass.settings import AgentSettings

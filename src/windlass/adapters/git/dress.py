@@ -1,11 +1,11 @@
 """What a checkout's `.git` is: a repository of its own, or a link into the user's.
 
-Kind clone: a small repository with one branch, no remotes, no tags; whoever works there may commit
+Kind clone: a small repository with one branch, no remotes, no tags; an agent or a person may commit
 in it, and can wreck only that. Kind worktree: a linked worktree of the user's repository, at a
 detached commit, listed by `git worktree list` and locked, so that no `git worktree prune` takes it.
 In both, an agent's checkout shows the objects that its own commits reach (histories.py), and a
 person's shows the whole repository. In a box a linked worktree has a small read-only git directory
-in place of the user's, so nobody can commit there. Windlass itself never reads what is written
+in place of the user's, so no commit can be made there. Windlass itself never reads what is written
 here.
 """
 

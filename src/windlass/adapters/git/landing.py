@@ -215,7 +215,7 @@ class Branches:
         if intent.files:
             home.swap_index()
         await anyio.to_thread.run_sync(home.lock_ref, intent)
-        # Under its lock nobody moves it any more.
+        # Under its lock no other process moves it.
         if (now := await self._stands(intent.ref)) == intent.old:
             home.move_ref(intent)
         home.unlock_ref(intent)
@@ -315,7 +315,7 @@ class Move:
     async def take_back(self, paths: Sequence[str]) -> None:
         """Take Windlass's own words out of files.
 
-        Not in the index: what somebody has put there is theirs, and stops the landing.
+        Not in the index: what the user has put there is theirs, and stops the landing.
         """
         self._touch = self._touch.and_also(paths)
         self._home.begin(self._begun, self._touch.paths, self._touch.made)
@@ -387,7 +387,7 @@ def _forward(commit: str) -> tuple[str, ...]:
         "--quiet",
         # Whatever the user is used to: theirs is a branch that goes forward, or stays.
         *("--no-squash", "--no-autostash", "--no-stat"),
-        "--no-overwrite-ignore",  # an ignored file is somebody's, too
+        "--no-overwrite-ignore",  # an ignored file is the user's, too
         commit,
     )
 

@@ -190,7 +190,7 @@ class Home:
         return path.with_name(f"{path.name}.lock")
 
     def _holds_ref(self, intent: Intent) -> bool:
-        """Whoever else would put the branch to this very commit loses nothing by it."""
+        """Another process that puts the branch to this very commit loses nothing by it."""
         return read_plainly(self._ref_lock(intent)) == f"{intent.new}\n"
 
     def log(self, intent: Intent) -> None:

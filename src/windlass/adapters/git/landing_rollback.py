@@ -65,7 +65,7 @@ class Rollback:
             if self._is_written(path, after.get(path)):
                 (self._place / path).unlink()
         for folder in sorted(self._home.made(), reverse=True):
-            with contextlib.suppress(OSError):  # somebody has put something there, or it is gone
+            with contextlib.suppress(OSError):  # the user has put something there, or it is gone
                 (self._place / folder).rmdir()
         lost = [path for path in sorted(mine & old.keys()) if self._is_lost(path, before, after)]
         attributes = [path for path in lost if _is_attributes(path)]
@@ -152,7 +152,7 @@ class Rollback:
     def _is_lost(
         self, path: str, before: Mapping[str, _Found], after: Mapping[str, _Found]
     ) -> bool:
-        """Whether a file is not what it was, and nobody but the landing made it so."""
+        """Whether a file is not what it was, and only the landing can have made it so."""
         if not _is_reachable(self._place, path):
             return False
         was, found = before.get(path), _found(self._place, path)

@@ -23,7 +23,7 @@ _PLAIN = "H"
 
 
 class AskGit(Protocol):
-    """The user's own git in the checkout, with an index that nobody else has."""
+    """The user's own git in the checkout, with an index of its own."""
 
     async def __call__(self, *args: str, ok: Sequence[int] = (0,)) -> Output:
         """Run it, and return its answer."""

@@ -13,7 +13,7 @@ OWN = ".windlass"
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
     chr(code) for code in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
 }
-"""Marks that nobody sees, beside those that Unicode calls formats: git's own list is among both."""
+"""Unseen marks, beside those that Unicode calls formats: git's own list is among both."""
 
 _SHORT = re.compile(r"(git|gitmod|gitatt|gitign|windla)~[1-9][0-9]*")
 _LONG = {

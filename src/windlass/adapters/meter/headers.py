@@ -1,7 +1,7 @@
 """Which headers pass the meter, in either direction, and which features they may ask for. Pure.
 
 Rule 1: a header passes by its name; every other one is left out, so that none can lead a request
-elsewhere (`x-original-url`, `x-forwarded-host`), change its method or speak for somebody else.
+elsewhere (`x-original-url`, `x-forwarded-host`), change its method or speak for another client.
 Rule 2: a feature (`anthropic-beta`) that has no price here is left out. That is safe, for the
 provider then does without it, and any field of the body that needs it is refused already; and an
 agent's program that learns a new feature goes on working.

@@ -122,12 +122,12 @@ class Web(uvicorn.Server):
     """Serves an application to those who connect."""
 
     def __init__(self, app: ASGIApp) -> None:
-        # Where nobody listens, Python prints warnings, and these quote whatever an agent sends.
+        # Without a handler Python prints warnings, and these quote what an agent sends.
         logs = logging.getLogger("uvicorn")
         logs.handlers, logs.propagate = [logging.NullHandler()], False
         how: dict[str, Any] = {"interface": "asgi3", "ws": "none", "lifespan": "off"}
         how["http"] = Connection
-        # A client is whoever is connected, whatever its headers say.
+        # The connection tells the client; its headers do not.
         quiet: dict[str, Any] = {"proxy_headers": False, "log_config": None, "access_log": False}
         # An agent whose tools take their time comes back to the connection it has.
         super().__init__(uvicorn.Config(app, timeout_keep_alive=600, **how, **quiet))

@@ -78,7 +78,7 @@ class ForwardingProxy:
     async def serve(self, client: SocketStream) -> None:
         """Serve one connection to its end; what goes wrong with it is its own affair."""
         async with client:
-            # Whoever hangs up, or speaks no HTTP, is owed nothing.
+            # A client that hangs up, or speaks no HTTP, gets no answer.
             with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 try:
                     await self._pass_on(client)
@@ -103,7 +103,7 @@ class ForwardingProxy:
             await _both_ways(client, upstream)
 
     async def _connect(self, target: Target) -> tuple[ByteStream, SplitResult | None]:
-        # Before it is looked up: a name that nobody allowed could carry anything to its server.
+        # Before it is looked up: a name that is not allowed could carry anything to its server.
         self._judge(target, None)
         addresses, proxy = await _resolve(target), self._proxy_for(target)
         if not addresses and proxy is None:

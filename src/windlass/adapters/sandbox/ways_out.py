@@ -16,7 +16,7 @@ from anyio.abc import SocketListener
 from windlass.adapters.sandbox.door import Door, NoBox
 from windlass.adapters.sandbox.forwarding import ForwardingProxy, relay
 from windlass.adapters.sandbox.model import Asked, Box, Serve
-from windlass.hosts import BadHost, Entry, parse, why_refused
+from windlass.hosts import BadHost, HostEntry, parse, why_refused
 
 METER_PORT, PROXY_PORT = 61_001, 61_002
 """In the box. Beyond those that a kernel gives to connections, so that nothing is in the way."""
@@ -103,8 +103,8 @@ class WaysOut:
         meter = (METER_PORT,) if box.model and self.meter is not None else ()
         return [*self._forwards(box), PROXY_PORT, *meter]
 
-    def _entries(self, box: Box) -> tuple[Entry, ...]:
-        learnt = tuple(Entry(host) for host in sorted(self._reached))
+    def _entries(self, box: Box) -> tuple[HostEntry, ...]:
+        learnt = tuple(HostEntry(host) for host in sorted(self._reached))
         return (*self._listed, *learnt, *map(parse, box.hosts))
 
     def _forwards(self, box: Box) -> dict[int, str]:
@@ -116,7 +116,7 @@ class WaysOut:
 class _Rule:
     """The entries for one box, and what was asked of them."""
 
-    def __init__(self, entries: Sequence[Entry], public: bool) -> None:  # noqa: FBT001
+    def __init__(self, entries: Sequence[HostEntry], public: bool) -> None:  # noqa: FBT001
         self._entries = entries
         self._public = public
         self.reached: set[str] = set()
@@ -130,7 +130,7 @@ class _Rule:
             return None
         name = host.lower().rstrip(".")
         told = self.reached if why is None else self.refused
-        shown = name if why is None or port in _USUAL else str(Entry(name, port))
+        shown = name if why is None or port in _USUAL else str(HostEntry(name, port))
         # What is no host name, and more of them than a person reads, is refused all the same.
         with suppress(BadHost):
             if len(told) < MOST_TOLD:

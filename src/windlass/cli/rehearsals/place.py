@@ -143,7 +143,7 @@ class Rehearsals:
         return self._asked({"choice": choice, "options": options, "argv": None})
 
     def call(self, *argv: str) -> int:
-        """Call any other command, as at a terminal that nobody sits at; its exit code as above."""
+        """Call any other command, as without a terminal; its exit code as above."""
         return self._asked({"argv": argv})
 
     def _asked(self, what: dict[str, Any]) -> int:
