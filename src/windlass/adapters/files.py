@@ -291,12 +291,20 @@ def _explained(
     error: OSError, at: int, way: _Way, names: tuple[str, ...], plain: str = "file"
 ) -> OSError:
     """The failure in plain words, where it was a link or a special file that stood in the way."""
-    with contextlib.suppress(OSError):
+    swapped = error.errno in {errno.ENOTDIR, errno.ELOOP}
+    try:
         found = os.stat(names[-1], dir_fd=at, follow_symlinks=False)
-        try:
-            _refuse_special(found, way, names, plain)
-        except UnsafePath as unsafe:
-            return unsafe
+        _refuse_special(found, way, names, plain)
+        swapped = swapped and stat.S_ISDIR(found.st_mode) == (plain == "folder")
+    except UnsafePath as unsafe:
+        return unsafe
+    except FileNotFoundError:
+        pass  # what stood in the way is gone again
+    except OSError:
+        swapped = False
+    if swapped:
+        told = f"{way.told(names)} was replaced while Windlass opened it; nothing was written"
+        return UnsafePath(told, hint="see which program changes it, then repeat the command")
     return type(error)(error.errno, error.strerror, str(way.top.joinpath(*names)))
 
 
