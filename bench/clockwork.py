@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Review, TestResults
-from windlass.plan import Plan
-from windlass.scheduler import decide
-from windlass.settings import Settings
-from windlass.state import apply
+from windlass.core.events import model as e
+from windlass.core.events.review import CriterionEvidence, Review, TestResults
+from windlass.core.plan import Plan
+from windlass.core.scheduler import decide
+from windlass.core.settings import Settings
+from windlass.core.state import apply
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -14,11 +14,11 @@ import anyio
 from markdown_it import MarkdownIt
 
 from windlass.adapters.projections import Projections, Shown
-from windlass.dialects import load, project
-from windlass.events import model as e
-from windlass.runner import Ports, Runner
-from windlass.settings import Settings
-from windlass.state import RunState
+from windlass.core.events import model as e
+from windlass.core.settings import Settings
+from windlass.core.state import RunState
+from windlass.formats import load, project
+from windlass.runner import Ports, Runner, Session
 from windlass.testing.journal import MemoryJournal
 from windlass.testing.memory import (
     MemoryAgent,
@@ -78,7 +78,6 @@ def run(folder: Path | None) -> float:
     repository = MemoryRepository({"README": "hello"})
     plays = {task.id: _play for task in plan.tasks}
     ports = Ports(
-        journal=MemoryJournal(),
         agent=MemoryAgent(repository, plays),
         repository=repository,
         checks=MemoryChecks(repository, lambda _command, _files: True),
@@ -104,7 +103,9 @@ def run(folder: Path | None) -> float:
             projections.show(state, entry.seq)
 
     async def whole() -> None:
-        runner = Runner(ports, seq=0, state=None, observer=observe)
+        session = Session(MemoryJournal())
+        session.observe(observe)
+        runner = Runner(ports, session)
         first = e.RunStarted(
             at=ports.clock.now(),
             run="r",

@@ -21,12 +21,12 @@ import anyio
 from msgspec.structs import replace
 
 from overhead import ENVIRONMENT, DoNothing, make_repository
-from windlass.cli.wiring import Project, World, now, started
-from windlass.plan import Plan, Task
-from windlass.settings import Settings
-from windlass.ui.live import LiveScreen
-from windlass.ui.plain import PlainScreen
-from windlass.ui.screen import Screen
+from windlass.app.screen import Screen
+from windlass.app.wiring import Project, World, now, started
+from windlass.cli.screens.live import LiveScreen
+from windlass.cli.screens.plain import PlainScreen
+from windlass.core.plan import Plan, Task
+from windlass.core.settings import Settings
 
 BOUND = 1.1
 SIZE = (40, 100)
@@ -69,15 +69,14 @@ def run(repo: Path, tasks: int, agents: int, label: str, screen: Screen) -> tupl
     )
     settings = replace(Settings(), agents=agents)
     project = Project(repo, ENVIRONMENT)
-    with project.holding(plan.id) as journal:
-        world = World(project, plan.id, label, settings, journal, agent=DoNothing())
-        first = started(label, plan, settings, project.base(None, plan.id), world.sandbox.level)
+    with project.journals.session(plan.id) as session:
+        world = World(project, plan.id, label, settings, session, agent=DoNothing())
+        first = started(label, plan, settings, project.git.base(None, plan.id), world.sandbox.level)
         begin, worked = time.monotonic(), time.process_time()
         with screen:
             ended = anyio.run(
-                lambda: world.haul(
+                lambda: world.run(
                     (first,),
-                    None,
                     observe=screen.entry,
                     watch=screen.activity,
                     beside=screen.keep,

@@ -13,14 +13,19 @@ from typing import Literal
 import anyio
 import anyio.lowlevel
 
-from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Review, TestResults
-from windlass.plan import Plan, Stage, Task
+from windlass.core.events import model as e
+from windlass.core.events.review import CriterionEvidence, Review, TestResults
+from windlass.core.events.values import Amount
+from windlass.core.exchange import Expected
+from windlass.core.plan import Plan, Stage, Task
+from windlass.core.settings import PolicySettings, Settings
+from windlass.core.state import RunState
 from windlass.ports import (
+    Ask,
     Authorship,
     Brief,
     Conflict,
-    Expected,
+    Held,
     Journal,
     Merged,
     Patch,
@@ -29,9 +34,7 @@ from windlass.ports import (
     Snapshot,
     Watch,
 )
-from windlass.runner import Ports, Runner
-from windlass.settings import PolicySettings, Settings
-from windlass.state import RunState
+from windlass.runner import Ports, Runner, Session
 from windlass.testing.memory import MemoryChecks, MemoryInbox, VirtualClock, no_signals
 from windlass.testing.memory_repository import Files, MemoryRepository, MemoryThrowaway
 
@@ -180,11 +183,13 @@ class IdleAgent:
 
     async def _ask(self, brief: Brief) -> None:
         if self.runner is not None:
-            name = self.runner.reserve(brief.task, brief.role, brief.model, 0.03)
+            most = Amount(usd=0.03, tokens=20_000)
+            ask = Ask(task=brief.task, role=brief.role, model=brief.model, most=most, least=most)
+            held = self.runner.reserve(ask)
             await anyio.lowlevel.checkpoint()
-            if name is not None:
+            if isinstance(held, Held):
                 usage = e.Usage(cost_usd=0.0123, input_tokens=12_345, output_tokens=678)
-                self.runner.settle(name, usage)
+                self.runner.settle(held.id, usage)
 
     def _review(self) -> Review:
         asks = self._roll(0.5)
@@ -258,7 +263,6 @@ async def haul(
 
     agent = IdleAgent(roll, requests, seconds)
     ports = Ports(
-        journal=journal,
         agent=agent,
         repository=(repository := IdleRepository(roll)),
         checks=IdleChecks(repository, roll),
@@ -269,7 +273,9 @@ async def haul(
         roll=lambda: 0.5,
         signals=no_signals,
     )
-    runner = agent.runner = Runner(ports, seq=0, state=None, observer=observe)
+    session = Session(journal)
+    session.observe(observe)
+    runner = agent.runner = Runner(ports, session)
     settings = Settings(
         agents=agents,
         test_slots=agents,

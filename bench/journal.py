@@ -21,10 +21,10 @@ import anyio
 
 from idle import haul, plan_of
 from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.events import codec
-from windlass.events import model as e
-from windlass.secrets import Redactor
-from windlass.state import fold
+from windlass.core.events import codec
+from windlass.core.events import model as e
+from windlass.core.secrets import Redactor
+from windlass.core.state import fold
 from windlass.testing.journal import MemoryJournal
 
 APPEND_BOUND = 1.2

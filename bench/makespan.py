@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from clockwork import at_once, seconds, started
-from windlass.events import model as e
-from windlass.plan import Plan, Stage, Task, critical_lengths, ordered
-from windlass.settings import Settings
+from windlass.core.events import model as e
+from windlass.core.plan import Plan, Stage, Task, critical_lengths, ordered
+from windlass.core.settings import Settings
 
 MEAN_BOUND, P95_BOUND = 1.03, 1.15
 CHAINED = 0.3

@@ -23,14 +23,14 @@ from msgspec.structs import replace
 
 from queueing import ratio
 from surroundings import DURABLE, ENVIRONMENT
-from windlass.adapters.furnish import Furnisher
+from windlass.adapters.checks.setup_cache import SetupCache
 from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.repository import GitRepository
 from windlass.adapters.git.store import Store
 from windlass.adapters.sandbox.plain import Plain
+from windlass.core.settings import WorkspaceSettings
 from windlass.ports import Authorship, Merged
-from windlass.settings import WorkspaceSettings
 
 SMALL, LARGE = 100, 30_000
 MERGES = 60
@@ -125,9 +125,9 @@ class Hauled:
         self.store.open("")
         refs, plain = Refs("bench", "r1"), WorkspaceSettings()
         nowhere = Plain("none", home=folders.home, environment={}, marker="bench")
-        furnish = Furnisher(self.store, refs, nowhere, plain)
+        setup = SetupCache(self.store, refs, nowhere, plain)
         self._port = GitRepository(
-            self.store, refs, furnish=furnish, settings=plain, environment=ENVIRONMENT
+            self.store, refs, setup=setup, settings=plain, environment=ENVIRONMENT
         )
 
     async def open(self) -> "Hauled":

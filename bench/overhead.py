@@ -38,18 +38,18 @@ import anyio
 from msgspec import Struct
 
 from surroundings import DURABLE, ENVIRONMENT
-from windlass.adapters.furnish import Furnisher
+from windlass.adapters.checks.setup_cache import SetupCache
 from windlass.adapters.git import pool
 from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.repository import GitRepository
 from windlass.adapters.git.store import Store
 from windlass.adapters.sandbox import Box
-from windlass.cli.wiring import Project, World, started
-from windlass.events.model import Entry
-from windlass.plan import Plan, Task
+from windlass.app.wiring import Project, World, started
+from windlass.core.events.model import Entry
+from windlass.core.plan import Plan, Task
+from windlass.core.settings import SandboxSettings, Settings, WorkspaceSettings
+from windlass.core.state import RunState
 from windlass.ports import Brief, Report, Watch
-from windlass.settings import SandboxSettings, Settings, WorkspaceSettings
-from windlass.state import RunState
 from windlass.testing.agents import approval
 
 BOUND = 1.3
@@ -83,7 +83,7 @@ class DoNothing:
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:  # noqa: ARG002
         """Write a file of its own; as a Coach, approve."""
         if brief.role == "coach":
-            return Report(answer=approval(brief.prompt))
+            return Report(answer=approval(brief))
         Path(workspace, f"{brief.task}.txt").write_text(brief.task)
         return Report(summary="done")
 
@@ -136,7 +136,7 @@ def floor(repo: Path, tasks: int, label: str) -> float:
     home.mkdir()
     refs = f"refs/bench/{label}"
     tip = git(repo, "rev-parse", "main")
-    sandbox = Project(repo, ENVIRONMENT).sandbox(settings(), "bench")
+    sandbox = Project(repo, ENVIRONMENT).walls.sandbox(settings(), "bench")
     log = os.open(home / "log", os.O_WRONLY | os.O_CREAT)
     index, branch = home / "index", f"update refs/heads/bench/{label}"
 
@@ -207,12 +207,14 @@ def windlass(repo: Path, tasks: int, label: str) -> float:
         ),
     )
     project = Project(repo, ENVIRONMENT)
-    with project.holding(plan.id) as journal:
-        world = World(project, plan.id, label, settings(), journal, agent=DoNothing())
-        first = started(label, plan, settings(), project.base(None, plan.id), world.sandbox.level)
+    with project.journals.session(plan.id) as session:
+        world = World(project, plan.id, label, settings(), session, agent=DoNothing())
+        first = started(
+            label, plan, settings(), project.git.base(None, plan.id), world.sandbox.level
+        )
         begin = time.monotonic()
         ended = anyio.run(
-            lambda: world.haul((first,), None, observe=unheard, watch=lambda _activity: None)
+            lambda: world.run((first,), observe=unheard, watch=lambda _activity: None)
         )
         spent = time.monotonic() - begin
     assert len(ended.merged) == tasks, ended.reason
@@ -240,10 +242,8 @@ async def checkouts(repo: Path, rounds: int) -> tuple[list[float], list[float]]:
     store.open("")
 
     refs, plain = Refs("checkouts", "r"), WorkspaceSettings()
-    furnish = Furnisher(store, refs, project.sandbox(settings(), "bench"), plain)
-    repository = GitRepository(
-        store, refs, furnish=furnish, settings=plain, environment=ENVIRONMENT
-    )
+    setup = SetupCache(store, refs, project.walls.sandbox(settings(), "bench"), plain)
+    repository = GitRepository(store, refs, setup=setup, settings=plain, environment=ENVIRONMENT)
     base = git(repo, "rev-parse", "main")
     other = git(repo, "for-each-ref", "--count=1", "--format=%(objectname)", "refs/bench/**/tip")
     fresh: list[float] = []
@@ -252,7 +252,7 @@ async def checkouts(repo: Path, rounds: int) -> tuple[list[float], list[float]]:
         await repository.open(base)  # which empties the pool
         for times, commit in ((fresh, base), (warm, other), (warm, base)):
             begin = time.monotonic()
-            async with repository.throwaways.lend(commit, "x", then="judges"):
+            async with repository.throwaways.checkout(commit, "x", then="judges"):
                 times.append(time.monotonic() - begin)
     await repository.close()
     return fresh, warm

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from clockwork import at_once, seconds, started
-from windlass.events import model as e
-from windlass.plan import Plan, Task
-from windlass.settings import Settings
+from windlass.core.events import model as e
+from windlass.core.plan import Plan, Task
+from windlass.core.settings import Settings
 
 CHECK = timedelta(minutes=10)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from windlass.secrets import Redactor
+from windlass.core.secrets import Redactor
 
 SIZE = 1_000_000
 REPEAT = "a" * 4096

@@ -18,10 +18,10 @@ import anyio
 from msgspec.structs import replace
 
 from overhead import ENVIRONMENT, make_repository
-from windlass.adapters import processes
 from windlass.adapters.sandbox import Box, Sandbox
-from windlass.cli.wiring import Project
-from windlass.settings import SandboxSettings, Settings
+from windlass.adapters.sandbox import commands as processes
+from windlass.app.wiring import Project
+from windlass.core.settings import SandboxSettings, Settings
 
 BOUND, AGENT_BOUND, INNER_BOUND = 15.0, 60.0, 15.0
 """Milliseconds: a command above a bare one, an agent's start above a command, and what a Coach runs
@@ -87,7 +87,7 @@ def main() -> int:
 
         def sandbox(level: str) -> Sandbox:
             asked = SandboxSettings(level=level)  # pyright: ignore[reportArgumentType]
-            return project.sandbox(replace(Settings(), sandbox=asked), "bench")
+            return project.walls.sandbox(replace(Settings(), sandbox=asked), "bench")
 
         checkout = Path(root) / "checkout"
         checkout.mkdir()

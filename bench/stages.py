@@ -22,12 +22,12 @@ import anyio
 from msgspec.structs import replace
 
 from surroundings import ENVIRONMENT
-from windlass.cli.wiring import Project, World, started
-from windlass.events.model import Entry, VerificationFinished
-from windlass.plan import Plan, Stage, Task
+from windlass.app.wiring import Project, World, started
+from windlass.core.events.model import Entry, VerificationFinished
+from windlass.core.plan import Plan, Stage, Task
+from windlass.core.settings import SandboxSettings, Settings
+from windlass.core.state import RunState
 from windlass.ports import Brief, Report, Watch
-from windlass.settings import SandboxSettings, Settings
-from windlass.state import RunState
 from windlass.testing.agents import approval
 
 BOUND = 1.1
@@ -40,7 +40,7 @@ class DoNothing:
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:  # noqa: ARG002
         """Write a file of its own; as a Coach, approve."""
         if brief.role == "coach":
-            return Report(answer=approval(brief.prompt))
+            return Report(answer=approval(brief))
         Path(workspace, f"{brief.task}.py").write_text(f"NAME = {brief.task!r}\n")
         return Report(summary="done")
 
@@ -102,12 +102,12 @@ def run(repo: Path, plan: Plan, label: str) -> tuple[float, float]:
 
     settings = replace(Settings(), agents=4, sandbox=SandboxSettings(level="bwrap"))
     project = Project(repo, ENVIRONMENT)
-    with project.holding(plan.id) as journal:
-        world = World(project, plan.id, label, settings, journal, agent=DoNothing())
-        first = started(label, plan, settings, project.base(None, plan.id), world.sandbox.level)
+    with project.journals.session(plan.id) as session:
+        world = World(project, plan.id, label, settings, session, agent=DoNothing())
+        first = started(label, plan, settings, project.git.base(None, plan.id), world.sandbox.level)
         begin, used = time.monotonic(), cpu()
         ended = anyio.run(
-            lambda: world.haul((first,), None, observe=observe, watch=lambda _activity: None)
+            lambda: world.run((first,), observe=observe, watch=lambda _activity: None)
         )
         spent = cpu() - used, time.monotonic() - begin
     assert len(ended.merged) == len(plan.tasks), ended.reason

@@ -24,11 +24,11 @@ from idle import haul, plan_of
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.projections import Projections, Shown
-from windlass.dialects import project as project_dialect
-from windlass.events import model as e
-from windlass.secrets import Redactor
-from windlass.state import RunState
-from windlass.ui.plain import PlainScreen
+from windlass.cli.screens.plain import PlainScreen
+from windlass.core.events import model as e
+from windlass.core.secrets import Redactor
+from windlass.core.state import RunState
+from windlass.formats import project as project_dialect
 from windlass.views.progress import progress
 
 CPU_BOUND = 1.3

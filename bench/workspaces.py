@@ -26,14 +26,13 @@ from typing import TypeAlias
 import anyio
 
 from overhead import ENVIRONMENT, git, make_repository
+from windlass.adapters.files import remove
+from windlass.adapters.git.checkout_git_dir import Clone, Histories, Visible
 from windlass.adapters.git.checkouts import Checkouts
-from windlass.adapters.git.dress import Clone
-from windlass.adapters.git.histories import Histories, Sight
 from windlass.adapters.git.layout import Folders
 from windlass.adapters.git.pool import Pool
-from windlass.adapters.git.removal import remove
 from windlass.adapters.git.store import Store
-from windlass.cli.wiring import Project
+from windlass.app.wiring import Project
 
 BOUNDS = {"fresh": 1.3, "warm": 1.2}
 """Own ÷ shared."""
@@ -47,15 +46,15 @@ WAYS = ("shared", "own")
 class Shared(Clone):
     """The `.git` of a person's checkout: it borrows all objects."""
 
-    async def make_ready(self, commit: str) -> None:
+    async def prepare(self, commit: str) -> None:
         """Nothing takes time beforehand."""
 
-    async def put_on(
-        self, checkout: Path, home: Path, commit: str, index: Path, sight: Sight | None
+    async def write(
+        self, checkout: Path, home: Path, commit: str, index: Path, visible: Visible | None
     ) -> None:
         """The same, and all of the repository in sight."""
-        del sight
-        await super().put_on(checkout, home, commit, index, None)
+        del visible
+        await super().write(checkout, home, commit, index, None)
 
 
 class Side:
@@ -64,8 +63,8 @@ class Side:
     def __init__(self, store: Store, root: Path, *, own: bool) -> None:
         self.histories = Histories(store)
         self.pool = Pool(root / "pool", hash_bytes=20)
-        dress = (Clone if own else Shared)(store, self.histories)
-        self._checkouts = Checkouts(store, self.pool, dress)
+        git_dirs = (Clone if own else Shared)(store, self.histories)
+        self._checkouts = Checkouts(store, self.pool, git_dirs)
         self._root = root
 
     async def make(self, commit: str, *, keep: bool = False) -> float:

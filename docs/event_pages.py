@@ -11,7 +11,7 @@ from itertools import pairwise
 from types import ModuleType
 
 from windlass import errors
-from windlass.events import fact, landing, merging, people, review, run, turn, values
+from windlass.core.events import fact, landing, merging, people, review, run, turn, values
 from windlass.views.outcome import EXIT_CODES
 
 FACTS = (

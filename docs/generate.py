@@ -16,11 +16,11 @@ import event_pages
 import msgspec
 import schema_pages
 
-from windlass import settings as settings_module
-from windlass.cli.config import configure, variable
+from windlass.app.wiring.configuration import configure, variable
 from windlass.cli.main import COMMANDS, cli
-from windlass.events.model import Event
-from windlass.state.transitions import (
+from windlass.core import settings as settings_module
+from windlass.core.events.model import Event
+from windlass.core.state.transitions import (
     HELPLESS,
     RUN_TRANSITIONS,
     STATUS,
@@ -59,13 +59,13 @@ def _help(command: click.Command, name: str) -> str:
 
 
 def states_page() -> str:
-    """The two tables of windlass.state.transitions, drawn."""
+    """The two tables of windlass.core.state.transitions, drawn."""
     return "\n".join(
         [
             MADE,
             "# The states of a task and of a run",
             "",
-            "Drawn from `windlass.state.transitions`. An arrow is an event, recorded in the",
+            "Drawn from `windlass.core.state.transitions`. An arrow is an event, recorded in the",
             "journal; an event without an arrow from a phase cannot happen there. `RunEnded` may",
             "come at any phase of a run.",
             "",
@@ -129,7 +129,7 @@ def _remark(phase: Phase) -> str:
 
 
 def configuration_page() -> str:
-    """Every key of windlass.settings: what it may be, what it is unless set, what it means."""
+    """Every key of windlass.core.settings: what it may be, what it is unless set, what it means."""
     meanings = dict(_meanings())
     lines = [
         MADE,
@@ -139,7 +139,8 @@ def configuration_page() -> str:
         "pyproject.toml; then from the environment; then from options. A key that nobody reads is",
         "an error; of a variable that begins with `WINDLASS_` and that nobody reads a run warns.",
         "`windlass init` writes a first file, and `windlass doctor` shows every value in force and",
-        "where it came from.",
+        "where it came from. A `windlass.toml` in a sub-folder is refused by a run that is started",
+        "there, with its name: settings belong to the whole repository, at whose root checks run.",
         "",
         "The variable of a key is `WINDLASS_` and the key in capitals, with `_` for each dot:",
         f"`{variable('workspace.kind')}` for `workspace.kind`. A list has an item on each line.",

@@ -9,12 +9,12 @@ from typing import Any, get_args
 
 import msgspec
 
-from windlass.dialects.layers_state import ExecuteState
-from windlass.dialects.milestone_state import MilestoneState
-from windlass.dialects.spec_state import ExecutionState
-from windlass.events.model import Event
-from windlass.events.review import PlayerAnswer, Review
-from windlass.ui.jsonl import SCHEMA
+from windlass.cli.screens.jsonl import SCHEMA
+from windlass.core.events.model import Event
+from windlass.core.events.review import PlayerAnswer, Review
+from windlass.formats.layers.state import ExecuteState
+from windlass.formats.milestone.state import MilestoneState
+from windlass.formats.spec.state import ExecutionState
 from windlass.views.progress import Progress
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.events import model as e
-from windlass.secrets import Redactor
+from windlass.core.events import model as e
+from windlass.core.secrets import Redactor
 from windlass.testing.stage import Stage
 
 NOBODY = "http://127.0.0.1:9"

@@ -2,10 +2,10 @@
 
 from hypothesis import strategies as st
 
-from windlass.events import model as e
-from windlass.plan import Task
+from windlass.core.events import model as e
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
 from windlass.ports import Report
-from windlass.settings import Settings
 from windlass.testing.memory import Files, Play
 from worlds import World, plan_of
 

@@ -16,11 +16,11 @@ from unittest.mock import patch
 import anyio
 
 from desk import Answer, Desk
-from windlass.cli.finding import read_plan
+from windlass.app.plans import read_plan
+from windlass.app.wiring import Project, World, started
 from windlass.cli.main import call
-from windlass.cli.wiring import Project, World, started
-from windlass.dialects import writes
-from windlass.settings import PolicySettings, SandboxSettings, Settings
+from windlass.core.settings import PolicySettings, SandboxSettings, Settings
+from windlass.formats import writes
 from windlass.testing.agents import Play, ScriptedAgent
 
 PLAN = """\
@@ -76,11 +76,11 @@ def _made(failing: str) -> Path:
         "1.1": Play(edits={"health.py": "ok\n"}, summary="# Done\n<b>@octocat</b> closes #12"),
         "1.2": Play(edits={failing or "docs.md": "see health\n"}, summary="Documented."),
     })  # fmt: skip
-    with project.holding(plan.id) as journal:
-        world = World(project, plan.id, "r1", settings, journal, agent=agent, writes=writes(plan))
-        first = started("r1", plan, settings, project.base(None, plan.id), "checkout")
+    with project.journals.session(plan.id) as session:
+        world = World(project, plan.id, "r1", settings, session, agent=agent, writes=writes(plan))
+        first = started("r1", plan, settings, project.git.base(None, plan.id), "checkout")
         nothing = lambda *_: None  # noqa: E731
-        anyio.run(partial(world.haul, (first,), None, observe=nothing, watch=nothing))
+        anyio.run(partial(world.run, (first,), observe=nothing, watch=nothing))
     desk.git("add", "--all")
     desk.git("commit", "--quiet", "--allow-empty", "--message", "What state files say")
     desk.git("reset", "--quiet", "--hard", "HEAD~1")

@@ -18,13 +18,13 @@ from pathlib import Path, PurePath
 import anyio
 from msgspec.structs import replace
 
-from windlass.cli.finding import read_plan
-from windlass.cli.hauling import Request, start_or_resume
+from windlass.app.plans import read_plan
+from windlass.app.wiring import Project
 from windlass.cli.main import code_of
 from windlass.cli.options import choice_of
 from windlass.cli.run import command
-from windlass.cli.wiring import Project
-from windlass.events.model import Failure, Usage
+from windlass.cli.running import request_of, run_plan
+from windlass.core.events.model import Failure, Usage
 from windlass.ports import Brief, Report, Watch
 from windlass.testing.agents import Play, ScriptedAgent
 from windlass.testing.stage import Stage
@@ -87,8 +87,8 @@ def _haul(args: list[str]) -> int:
     project = Project(Path.cwd(), environment)
     typed = given.pop("plan")
     choice = choice_of(resumes=given.pop("resumes"), restarts=given.pop("restarts"))
-    request = Request(typed=typed, options=given, choice=choice, agent=_Player(environment))
-    return start_or_resume(project, read_plan(project, typed), request)
+    request = request_of(typed, given, choice, agent=_Player(environment))
+    return run_plan(project, read_plan(project, typed), request, given)
 
 
 if __name__ == "__main__":

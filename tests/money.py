@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from windlass.adapters.meter.prices import cost
-from windlass.events.model import Usage
+from windlass.adapters.meter.wire.anthropic.prices import cost
+from windlass.core.events.model import Usage
 from windlass.testing.model.ledger import Seen
 
 

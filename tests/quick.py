@@ -6,13 +6,13 @@ from pathlib import Path
 
 import anyio
 
-from windlass.cli.finding import read_plan
-from windlass.cli.wiring import Project, World, newest, resumed, started
-from windlass.cli.wiring.facts import revised
-from windlass.dialects import writes
+from windlass.app.plans import read_plan
+from windlass.app.wiring import Project, World, resumed, started
+from windlass.app.wiring.facts import revised
+from windlass.core.settings import Settings
+from windlass.core.state import RunState
+from windlass.formats import writes
 from windlass.ports import Agent
-from windlass.settings import Settings
-from windlass.state import RunState
 
 ENVIRONMENT = {
     "PATH": os.environ.get("PATH", os.defpath),
@@ -40,14 +40,14 @@ def quick_run(
     settings = settings or Settings()
     project = Project(repo, ENVIRONMENT)
     plan = read_plan(project, plan_path)
-    with project.holding(plan.id) as journal:
-        before = None if anew else newest(list(journal.read()))
+    with project.journals.session(plan.id) as session:
+        before = None if anew else session.before
         world = World(
             project,
             plan.id,
             run,
             settings,
-            journal,
+            session,
             agent=agent,
             writes=writes(plan),
             notice=notice,
@@ -56,12 +56,11 @@ def quick_run(
         first = (
             resumed(settings, level, None)
             if before is not None
-            else started(run, plan, settings, project.base(None, plan.id), level)
+            else started(run, plan, settings, project.git.base(None, plan.id), level)
         )
         return anyio.run(
-            lambda: world.haul(
+            lambda: world.run(
                 (first, *revised(before, plan)),
-                before,
                 observe=lambda _entry, _state: None,
                 watch=lambda _activity: None,
             )

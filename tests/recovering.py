@@ -1,13 +1,14 @@
-"""What a memory repository shows of a run whose journal is gone, and a journal made from that."""
+"""A journal that is lost in memory, and restored from what the memory repository holds."""
 
 from datetime import timedelta
 
 import msgspec
 
-from windlass.events.model import RunStarted
-from windlass.events.review import Review
-from windlass.scheduler.recovery import recovered
-from windlass.state.remains import Kept, Made, Remains, read_began, read_told
+from windlass.core.events import codec
+from windlass.core.events.review import Review
+from windlass.core.scheduler.recovery import adopted
+from windlass.core.state import fold
+from windlass.core.state.remains import Kept, Made, Remains
 from windlass.testing.journal import MemoryJournal
 from windlass.testing.memory import MemoryRepository
 from worlds import NOON, World
@@ -16,7 +17,7 @@ RUN = "r1"
 
 
 def remains_of(repository: MemoryRepository) -> Remains:
-    """All that it shows; the times are as good as any."""
+    """What real git would show of these commits and pins."""
     commits = {
         name: Made(
             commit=name,
@@ -29,12 +30,8 @@ def remains_of(repository: MemoryRepository) -> Remains:
         for second, (name, commit) in enumerate(repository.commits.items())
     }
     pins = repository.pins
-    told = sorted((int(n.split("/")[1]), t) for n, t in pins.items() if n.startswith("told/"))
     return Remains(
         run=RUN,
-        began=read_began(pins["began"]) if "began" in pins else None,
-        told=tuple(read_told(text) for _, text in told),
-        told_until=max((number for number, _ in told), default=0),
         base=repository.base,
         tip=repository.tip,
         commits=commits,
@@ -52,7 +49,7 @@ def _attempts(repository: MemoryRepository) -> dict[str, dict[int, Kept]]:
             continue
         _, task, number, what = name.split("/")
         n = int(number)
-        kept = found.setdefault(task, {}).get(n) or Kept(n=n, turn=1 if n == 1 else None)
+        kept = found.setdefault(task, {}).get(n) or Kept(n=n)
         found[task][n] = _with(repository, kept, what, at)
     return found
 
@@ -66,14 +63,23 @@ def _with(repository: MemoryRepository, kept: Kept, what: str, at: str) -> Kept:
     if what in {"snapshot", "partial"}:
         turn = int(repository.commits[at].message.split()[1])
         return msgspec.structs.replace(kept, kind=what, commit=at, turn=turn)
-    return msgspec.structs.replace(kept, **{what: at})
+    field = "start" if what == "tip" else what
+    return msgspec.structs.replace(kept, **{field: at})
 
 
-def recover(world: World) -> None:
-    """The journal is gone, and made anew from what the repository shows."""
-    remains = remains_of(world.repository)
-    first = world.first(None, None)
-    assert isinstance(first, RunStarted)
-    facts = recovered(remains, remains.began or first, world.clock.now())
-    world.journal = MemoryJournal()
-    world.journal.append(facts, expected=0)
+def recover(world: World, *, lost: int = 0) -> int:
+    """The journal is gone, and restored from its mirror; how many facts git had beyond it.
+
+    `lost` records are missing at the mirror's end; all of them in a run of an older version.
+    """
+    mirror = world.repository.mirror
+    payloads = mirror.stored[: max(0, len(mirror.stored) - lost)]
+    facts = [codec.decode(payload) for payload in payloads]
+    begun = facts or [world.first(None, None)]
+    state = fold(begun)
+    assert state is not None
+    added = adopted(state, remains_of(world.repository), world.clock.now())
+    world.journal = MemoryJournal(storage=list(payloads))
+    world.journal.append((*(() if facts else begun), *added), expected=len(payloads))
+    mirror.stored = payloads
+    return len(added)

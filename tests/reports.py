@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
-from windlass.plan import Task
+from windlass.core.events import model as e
+from windlass.core.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.core.plan import Task
+from windlass.core.settings import PolicySettings, Settings
 from windlass.ports import Change, Report
-from windlass.settings import PolicySettings, Settings
 from windlass.testing.memory import Crashed, MemoryChecks, MemoryInbox, VirtualClock
 from windlass.views.report import compared, report_of
 from windlass.views.report import model as m

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from windlass.adapters.furnish import Furnisher
+from windlass.adapters.checks.setup_cache import SetupCache
 from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Folders, Refs
 from windlass.adapters.git.repository import GitRepository
 from windlass.adapters.git.store import Store
 from windlass.adapters.sandbox import Box, Sandbox
 from windlass.adapters.sandbox.plain import Plain
-from windlass.cli.wiring import Project
+from windlass.app.wiring import Project
+from windlass.core.settings import Settings, WorkspaceSettings
 from windlass.ports import Authorship, Merged, Snapshot
-from windlass.settings import Settings, WorkspaceSettings
 
 NOBODY = 65534
 _MOMENTS = itertools.count(1_700_000_000)
@@ -128,12 +128,12 @@ class Run:
         self.store = Store(self.origin, self.folders)
         settings = settings or WorkspaceSettings()
         self.sandbox = sandbox or Plain("checkout", home=user.home, environment={}, marker=run)
-        self.furnisher = Furnisher(self.store, self.refs, self.sandbox, settings)
+        self.setup_cache = SetupCache(self.store, self.refs, self.sandbox, settings)
         self.notices: list[str] = []
         self.repository = GitRepository(
             self.store,
             self.refs,
-            furnish=self.furnisher,
+            setup=self.setup_cache,
             settings=settings,
             environment=user.environment,
             notice=self.notices.append,
@@ -144,7 +144,7 @@ class Run:
         """As wiring opens it at the start of a process."""
         self.folders.root.mkdir(exist_ok=True)
         (self.folders.root / ".gitignore").write_text("*\n")
-        self.store.open(self.furnisher.exclude_text())
+        self.store.open(self.setup_cache.exclude_text())
         await self.repository.open(self.base)
         return self
 
@@ -175,7 +175,7 @@ def inside_walls(user: User, checkout: Path, command: str) -> subprocess.Complet
     """What a command comes to in a checkout as an agent has it, composed as wiring does it."""
     environment = {**user.environment, "GIT_CONFIG_GLOBAL": "/dev/null"}
     settings = Settings(workspace=WorkspaceSettings(kind="worktree"))
-    sandbox = Project(user.repo, environment).sandbox(settings, "test")
+    sandbox = Project(user.repo, environment).walls.sandbox(settings, "test")
     if sandbox.level != "bwrap":
         pytest.skip("bubblewrap does not work here")
     box = Box(checkout=checkout, network=False)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from windlass.events.model import Event
+from windlass.core.events.model import Event
 
 EVENT_TYPES: tuple[type[Event], ...] = get_args(Event)
 

@@ -4,15 +4,15 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
-from windlass.plan import Stage, Task
+from windlass.core.events import model as e
+from windlass.core.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.core.plan import Stage, Task
+from windlass.core.settings import Settings
+from windlass.core.state import RunState, apply
 from windlass.ports import Activity
-from windlass.settings import Settings
-from windlass.state import RunState, apply
+from windlass.views.activity import TaskViews, after_activity, after_event
 from windlass.views.board import Row, Screen, board
-from windlass.views.sights import Sights, heard, seen
-from worlds import NOON, plan_of
+from worlds import NOON, named, plan_of
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
@@ -25,14 +25,14 @@ class Told:
         plan = replace(plan_of(*tasks), stages=tuple(Stage(name=name) for name in stages))
         self.at = NOON
         self.state: RunState | None = None
-        self.sights: Sights = {}
+        self.views: TaskViews = {}
         self.history: list[tuple[e.Event, RunState]] = []
         self.tell(
             e.RunStarted(
                 at=self.at,
                 run="7f3a21bc",
                 plan=plan,
-                settings=Settings(checks=("pytest -q",), **settings),  # pyright: ignore[reportArgumentType]
+                settings=named(Settings(checks=("pytest -q",), **settings)),  # pyright: ignore[reportArgumentType]
                 base="b" * 40,
                 base_branch="main",
                 sandbox="none",
@@ -50,7 +50,7 @@ class Told:
         for event in events:
             stamped = replace(event, at=self.at)
             self.state = apply(self.state, stamped)
-            self.sights = seen(self.sights, stamped, self.state)
+            self.views = after_event(self.views, stamped, self.state)
             self.history.append((stamped, self.state))
         return self
 
@@ -64,7 +64,7 @@ class Told:
 
     def hear(self, task: str, text: str, kind: str = "tool", **whose: object) -> "Told":
         activity = Activity(task=task, kind=kind, text=text, **whose)  # pyright: ignore[reportArgumentType]
-        self.sights = heard(self.sights, activity)
+        self.views = after_activity(self.views, activity)
         return self
 
     def opened(self) -> "Told":
@@ -159,7 +159,7 @@ class Told:
 
     def rows(self, width: int = 80, height: int = 24, *, plain: bool = False) -> list[Row]:
         screen = Screen(columns=width, rows=height, ascii=plain)
-        return board(self.now, self.sights, self.at, screen)
+        return board(self.now, self.views, self.at, screen)
 
     def shown(self, width: int = 80, height: int = 24, *, plain: bool = False) -> str:
         rows = self.rows(width, height, plain=plain)

@@ -1,8 +1,10 @@
 """The shape of the code: small files, a pure core, no addresses, no machine paths."""
 
 import ast
+import importlib
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,22 +50,12 @@ def test_no_file_names_a_registry_or_a_machine():
 def test_every_command_in_the_help_has_a_file_and_the_other_way_round():
     from windlass.cli.main import COMMANDS, module_of
 
-    helpers = {"__init__", "main", "config", "options", "finding", "hauling", "saying", "detect"}
-    helpers |= {
-        "resting",
-        "pointing",
-        "asking",
-        "changed_since",
-        "watching",
-        "showing",
-        "following",
-        "greeting",
-        "skills",
-        "acceptance",
-        "walls",
-    }
+    helpers = {"__init__", "main", "options", "person", "process", "running", "greeting"}
     files = {path.stem for path in (ROOT / "src/windlass/cli").glob("*.py")} - helpers
-    assert files == set(map(module_of, COMMANDS))
+    own = {module_of(name) for name in COMMANDS if module_of(name).startswith("windlass.cli.")}
+    assert {f"windlass.cli.{name}" for name in files} == own
+    for name in COMMANDS:
+        importlib.import_module(module_of(name))
 
 
 def test_requirements_are_pinned_with_hashes():
@@ -88,60 +80,53 @@ _METHODS = "write_text write_bytes mkdir touch rename unlink rmdir symlink_to ha
 _ELSEWHERE = {
     # Folders that are made anew below Windlass's own, in which no agent has worked yet, or that
     # are Windlass's alone: indexes, throwaway checkouts, what setup commands made.
-    "adapters/furnish.py": "mkdir rename write_text shutil.copyfile",
-    "adapters/git/checkouts.py": "mkdir rename os.link",
-    "adapters/exclusive.py": "os.open",
-    "adapters/git/cleaning.py": "mkdir rename write_bytes shutil.rmtree",
-    "adapters/git/dress.py": "mkdir open write_bytes os.mkdir",
-    "adapters/git/histories.py": "mkdir rename os.link shutil.copyfile",
-    "adapters/git/landing_intent.py": (
-        "chmod open rmdir write_text os.link os.open shutil.copy2 shutil.rmtree"
+    "adapters/checks/setup_cache.py": "mkdir rename write_text shutil.copyfile",
+    "adapters/git/checkouts.py": "mkdir open rename os.link",
+    "adapters/locks.py": "os.open",
+    "adapters/git/cleaning.py": "mkdir rename rmdir unlink write_bytes shutil.rmtree",
+    "adapters/git/checkout_git_dir.py": (
+        "mkdir open rename write_bytes os.link os.mkdir shutil.copyfile"
     ),
-    "adapters/git/objects.py": "write_bytes",
-    "adapters/git/pool.py": "mkdir rename rmdir",
-    "adapters/git/pristine.py": "open touch unlink write_bytes os.rmdir os.unlink",
+    "adapters/git/landing_record.py": (
+        "chmod mkdir open rmdir unlink write_text os.link os.open shutil.copy2 shutil.rmtree"
+    ),
+    "adapters/git/store.py": "unlink write_bytes",
+    "adapters/git/pool.py": "mkdir open rename rmdir touch unlink write_bytes os.rmdir os.unlink",
     "adapters/git/repository.py": "mkdir rename unlink",
-    "adapters/git/snapshots.py": "unlink",
-    "adapters/git/store.py": "unlink",
-    "adapters/git/throwaways.py": "mkdir open",
-    "adapters/journal/sqlite.py": "hardlink_to rename tempfile.TemporaryDirectory",
+    "adapters/git/commits.py": "unlink os.open",
+    "adapters/journal/sqlite.py": "hardlink_to rename shutil.copyfile tempfile.TemporaryDirectory",
     "adapters/sandbox/seatbelt.py": "mkdir shutil.rmtree tempfile.TemporaryDirectory",
-    "cli/wiring/recovering.py": "rename",
+    "app/wiring/recovering.py": "rename",
     # The kernel's own files, which no agent can put anything in the place of.
-    "adapters/cgroups.py": "mkdir open rmdir write_text os.open",
+    "adapters/processes/cgroups.py": "mkdir open rmdir write_text os.open",
     # A name goes, and never what it leads to.
-    "adapters/git/landing_rollback.py": "mkdir rmdir unlink",
-    "adapters/git/publishing.py": "unlink",
-    "adapters/git/unpinning.py": "rmdir unlink",
+    "adapters/git/pull_requests.py": "unlink",
     "adapters/disk.py": "unlink",
     "adapters/git/reconcile.py": "unlink",
-    "adapters/git/removal.py": "rmdir unlink os.chmod shutil.rmtree",
-    "adapters/git/snares.py": "chmod unlink",
-    "adapters/inbox.py": "unlink",
-    "cli/take.py": "unlink",
-    "cli/wiring/drafting.py": "shutil.rmtree",
+    "adapters/git/paths.py": "chmod unlink",
+    "adapters/journal/inbox.py": "unlink",
+    "app/take.py": "unlink",
+    "app/wiring/drafting.py": "shutil.rmtree",
     # Folders of the system's own for what passes, and devices.
-    "adapters/journal/salvage.py": "shutil.copyfile tempfile.TemporaryDirectory",
     "adapters/sandbox/bubblewrap.py": "tempfile.TemporaryDirectory",
-    "cli/wiring/machine.py": "tempfile.TemporaryDirectory",
+    "app/wiring/machine.py": "tempfile.TemporaryDirectory",
     "cli/main.py": "os.open",
-    "ui/lasting.py": "os.open",
+    "cli/screens/terminal.py": "os.open",
     # Files that are only read.
-    "adapters/git/handwork.py": "os.open",
     "adapters/plan_files.py": "os.open",
     "adapters/sandbox/enter.py": "os.open",
     # A file that a person names outside of the repository, and the page that CI names.
-    "cli/showing.py": "open",
-    "cli/wiring/reporting.py": "open",
+    "cli/screens/actions.py": "open",
+    "app/wiring/checkout_files.py": "open",
     # Demonstrations and rehearsals, in repositories that they make themselves.
     "cli/demo.py": "mkdir tempfile.mkdtemp",
-    "cli/rehearsals/commands.py": "unlink shutil.rmtree",
-    "cli/rehearsals/scenes.py": "mkdir rename unlink write_text shutil.rmtree",
-    "cli/rehearsals/place.py": "mkdir rename write_text shutil.copytree shutil.rmtree",
-    "cli/rehearsals/power.py": "shutil.rmtree",
-    "cli/rehearsals/series.py": "tempfile.TemporaryDirectory",
-    "cli/rehearsals/server.py": "os.open",
-    "cli/wiring/rehearsal.py": "open",
+    "selftest/commands.py": "unlink shutil.rmtree",
+    "selftest/scenes.py": "mkdir rename unlink write_text shutil.rmtree",
+    "selftest/place.py": "mkdir rename write_text shutil.copytree shutil.rmtree",
+    "selftest/power.py": "shutil.rmtree",
+    "selftest/series.py": "tempfile.TemporaryDirectory",
+    "selftest/server.py": "os.open",
+    "app/wiring/rehearsal.py": "open",
 }
 """Modules that may write without the door, each with the calls it may make, and why."""
 
@@ -186,3 +171,117 @@ def test_what_windlass_writes_goes_through_one_door():
         f"write through {DOOR}; or say here why no link can stand in the way"
     )
     assert set(_ELSEWHERE) <= set(found), "a module that is gone may write nothing"
+
+
+_OF_PROCESS = {"cli/process.py", "selftest/server.py"}
+"""Modules that may change the process they run in: each is the entry of one."""
+_CHANGES = {"clear", "update", "pop", "popitem", "setdefault", "__setitem__", "__delitem__"}
+
+
+def _changes_its_process(tree: ast.AST) -> set[str]:
+    """What a module does to the environment or the working directory of its process."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name("os"), attr=name)):
+                found |= {f"os.{name}"} & {"os.chdir", "os.fchdir", "os.putenv", "os.unsetenv"}
+            case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in _CHANGES:
+                found |= {f"os.environ.{name}"} if _is_environment(value) else set()
+            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if _is_environment(value):
+                found.add("os.environ[]")
+            case ast.Assign(targets=targets) if any(map(_is_environment, targets)):
+                found.add("os.environ =")
+            case ast.AugAssign(target=target) if _is_environment(target):
+                found.add("os.environ |=")
+            case ast.ImportFrom(module="os" | "contextlib", names=names):
+                found |= {each.name for each in names} & {"environ", "chdir", "putenv", "unsetenv"}
+            case _:
+                pass
+    return found
+
+
+def _is_environment(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and ast.unparse(node) in {"os.environ", "os.environb"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "os.environ['A'] = 'b'",
+        "del os.environ['A']",
+        "os.environ.update(A='b')",
+        "os.environ |= {}",
+        "os.environ = {}",
+        "from os import environ",
+        "os.chdir('/')",
+        "from contextlib import chdir",
+    ],
+)
+def test_a_change_of_the_process_is_found(text: str):
+    assert _changes_its_process(ast.parse(text))
+    assert not _changes_its_process(ast.parse("dict(os.environ); os.environ['A']; os.getcwd()"))
+
+
+def test_no_module_but_an_entry_changes_the_process_it_runs_in():
+    found = {
+        path.relative_to(ROOT / "src/windlass").as_posix(): changes
+        for path in SOURCES
+        if (changes := _changes_its_process(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert found.keys() == _OF_PROCESS, found
+
+
+def test_only_a_report_needs_templates():
+    """`windlass --help`, and every command but the one that writes HTML, start without jinja2."""
+    code = (
+        "import sys\n"
+        "import windlass.app.run, windlass.cli.main, windlass.cli.report, windlass.cli.running\n"
+        "from windlass.cli.main import COMMANDS, module_of\n"
+        "[__import__(module_of(name)) for name in COMMANDS]\n"
+        "sys.exit('jinja2' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def _names(tree: ast.AST) -> set[str]:
+    """Every module, and every name of a module, that is imported."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module or ""}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+def test_nothing_outside_of_the_core_decides_or_folds_but_through_the_engine():
+    """The local runner, other engines, views and use cases drive `core.engine` alone."""
+    below = {
+        "windlass.core.scheduler.decide",
+        "windlass.core.scheduler.decide.decide",
+        "windlass.core.state.fold",
+        *(f"windlass.core.state.{name}" for name in ("apply", "fold", "runs")),
+        *(f"windlass.core.state.fold.{name}" for name in ("apply", "fold", "runs")),
+    }
+    found = {
+        path.relative_to(ROOT / "src/windlass").as_posix(): names
+        for path in SOURCES
+        if "windlass/core/" not in path.as_posix()
+        and (names := _names(ast.parse(path.read_text(encoding="utf-8"))) & below)
+    }
+    assert found == {}
+
+
+def test_one_module_appends_to_a_journal():
+    """The law of one writer: every fact passes through the session."""
+    callers = {
+        path.relative_to(ROOT / "src/windlass").as_posix()
+        for path in SOURCES
+        if "/testing/" not in path.as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "append"
+        and any(keyword.arg == "expected" for keyword in node.keywords)
+    }
+    assert callers == {"runner/session.py"}

@@ -54,7 +54,7 @@ def test_running_the_generator_changes_nothing(
 
 
 def test_every_transition_is_drawn(generator: ModuleType):
-    from windlass.state.transitions import RUN_TRANSITIONS, TASK_TRANSITIONS
+    from windlass.core.state.transitions import RUN_TRANSITIONS, TASK_TRANSITIONS
 
     page = generator.states_page()
     for table in (TASK_TRANSITIONS, RUN_TRANSITIONS):

@@ -10,13 +10,14 @@ import pytest
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from windlass.dialects import project
-from windlass.events import model as e
-from windlass.events.review import Review
-from windlass.plan import Plan, Stage, Task
-from windlass.state import RunState, apply
+from windlass.cli.screens.jsonl import JsonScreen
+from windlass.core.events import model as e
+from windlass.core.events.review import Review
+from windlass.core.plan import Plan, Stage, Task
+from windlass.core.state import RunState, apply
+from windlass.formats import project
+from windlass.ports import Brief
 from windlass.testing.agents import approval
-from windlass.ui.jsonl import JsonScreen
 from windlass.views.progress import progress
 from worlds import World, plan_of, writes
 
@@ -87,7 +88,8 @@ def test_every_line_of_a_run():
 
 
 def test_a_review():
-    review: Review = approval("«begin acceptance criteria, by number x»\n1. it works\n«end")
+    brief = Brief(task="a", n=1, role="coach", prompt="", model="m", criteria=("it works",))
+    review: Review = approval(brief)
     holds("review", json.loads(encode(review)))
 
 

@@ -6,14 +6,12 @@ from datetime import UTC, datetime
 import anyio
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.plan import Plan, Task, validated
+from windlass.core.events import model as e
+from windlass.core.plan import Plan, Task, validated
+from windlass.core.settings import PolicySettings, Settings
+from windlass.core.state import RunState, fold
 from windlass.ports import Activity, Report
-from windlass.runner import Ports, Runner
-from windlass.runner.loop import Observer
-from windlass.settings import PolicySettings, Settings
-from windlass.state import RunState, apply, fold
-from windlass.state.remains import TOLD, began_text, told_text
+from windlass.runner import Observer, Ports, Runner, Session
 from windlass.testing.journal import MemoryJournal
 from windlass.testing.memory import (
     Coach,
@@ -59,6 +57,12 @@ def writes(path: str, content: str) -> Play:
     return play
 
 
+def named(settings: Settings) -> Settings:
+    """Settings with the agent and the model by name, as every run records them."""
+    agent = replace(settings.agent, name=settings.agent.name or "claude")
+    return replace(settings, agent=agent, model=settings.model or "claude-sonnet-4-5")
+
+
 def all_pass(_command: str, _files: Files) -> bool | None:
     return True
 
@@ -78,11 +82,12 @@ class World:
         coach: Coach | None = None,
     ) -> None:
         self.plan = plan
-        self.settings = settings or Settings(checks=("test",))
+        self.settings = named(settings or Settings(checks=("test",)))
         self.repository = MemoryRepository(base or {"README": "hello"})
         self.agent = MemoryAgent(self.repository, plays, coach=coach)
         self.checks = MemoryChecks(self.repository, rule)
         self.journal = MemoryJournal()
+        self.repository.mirror.records = lambda after: self.journal.storage[after:]
         self.clock = VirtualClock()
         self.inbox = inbox or MemoryInbox()
         self.activity: list[Activity] = []
@@ -120,7 +125,6 @@ class World:
         points = CrashPoints(crash_at)
         self.repository.points = self.agent.points = self.checks.points = points
         ports = Ports(
-            journal=CrashingJournal(self.journal, points),
             agent=self.agent,
             repository=self.repository,
             checks=self.checks,
@@ -131,45 +135,22 @@ class World:
             signals=no_signals,
             plan=lambda: self.file,
         )
-        self.pin_told()
-        entries = list(self.journal.read())
-        state = fold(entry.event for entry in entries)
-        self.runner = runner = Runner(ports, seq=len(entries), state=state, observer=self._observe)
+        self.repository.mirror.copy()
+        session = Session(CrashingJournal(self.journal, points))
+        session.observe(self._observe)
+        self.runner = runner = Runner(ports, session)
         try:
-            first = self.first(state, settings)
+            first = self.first(session.before, settings)
             then = [e.PlanRevised(at=self.clock.now(), plan=revised)] if revised else []
             anyio.run(runner.run, first, *then)
+            self.repository.mirror.copy()
         except* Crashed:
             pass
         return points
 
     def _observe(self, entry: e.Entry, state: RunState) -> None:
-        self._pin(entry, state)
         for observer in self.observers:
             observer(entry, state)
-
-    def _pin(self, entry: e.Entry, state: RunState) -> None:
-        """What no commit shows is pinned once it is recorded, as the real one does."""
-        pins = self.repository.pins
-        if isinstance(entry.event, e.RunStarted):
-            self.told = 0
-            pins["began"] = began_text(entry.event)
-        elif isinstance(entry.event, e.RunRecovered):
-            self.told = entry.event.told
-        elif isinstance(entry.event, TOLD):
-            self.told += 1
-            pins.setdefault(f"told/{self.told}", told_text(entry.event, state))
-
-    def pin_told(self) -> bool:
-        """Pin what a process had no time to pin, as the next one does; whether there was any."""
-        before, state = dict(self.repository.pins), None
-        events = self.events
-        last = max((i for i, ev in enumerate(events) if isinstance(ev, e.RunRecovered)), default=0)
-        for at, event in enumerate(events):
-            state = apply(state, event)
-            if at >= last or isinstance(event, e.RunStarted):
-                self._pin(e.Entry(seq=at + 1, event=event), state)
-        return self.repository.pins != before
 
     def first(
         self, state: RunState | None, settings: Settings | None

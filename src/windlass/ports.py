@@ -8,12 +8,15 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import PurePath
-from typing import Annotated, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
-from windlass.events.landing import Relation
-from windlass.events.model import CheckResult, Entry, Event, Failure, Usage
+from windlass.core.events.landing import Relation
+from windlass.core.events.model import CheckResult, Entry, Event, Failure, Usage
+from windlass.core.events.values import Amount
+from windlass.core.exchange import Authorship, ChangedPaths, Expected, Message
+from windlass.core.state.budget import No
 
 
 class Journal(Protocol):
@@ -25,6 +28,10 @@ class Journal(Protocol):
 
     def read(self, after: int = 0) -> Iterator[Entry]:
         """Every entry after that position, verified; damage raises before a wrong one is given."""
+        ...
+
+    def records(self, after: int = 0) -> Sequence[bytes]:
+        """The records after that position, byte for byte, for a copy elsewhere; no secrets."""
         ...
 
 
@@ -53,7 +60,18 @@ class Brief(Struct, frozen=True, kw_only=True):
     n: int
     role: Literal["player", "coach"]
     prompt: str
+    """All that the agent is told, in words. The fields below it say parts of it as values, for an
+    agent that needs no words: a fake, or a program of yours."""
     model: str
+    turn: int = 1
+    criteria: tuple[str, ...] = ()
+    """The acceptance criteria, in their order; a review counts them from 1."""
+    checks: tuple[str, ...] = ()
+    """The commands that prove the task."""
+    names: tuple[str, ...] = ()
+    """What an approval must say something about, by name: files and checks. For a Coach."""
+    feedback: str = ""
+    """Why the work was sent back to this Player; empty where it was not."""
     answer: type[Struct] | None = None
     """What it is to answer with, by schema; None where prose will do."""
     traceparent: str = ""
@@ -80,8 +98,43 @@ class Agent(Protocol):
         ...
 
 
-MAX_LISTED = 100
-"""How many of its changed paths a snapshot tells."""
+class Ask(Struct, frozen=True, kw_only=True):
+    """What a request of an agent can cost, before it is sent."""
+
+    task: str
+    role: str
+    model: str
+    most: Amount
+    least: Amount
+    """The most it can cost once its answer is bounded as tightly as it may be."""
+
+
+class Held(Struct, frozen=True):
+    """What is set aside for a request."""
+
+    id: str
+    granted: Amount
+    """All that the request may come to: its most, or less where less was left."""
+
+
+class Ledger(Protocol):
+    """Where requests of agents are booked. Each call is quick and may come at any moment."""
+
+    def reserve(self, ask: Ask) -> Held | No:
+        """Set money aside for a request, or say why it may not be sent now."""
+        ...
+
+    def stream(self, id_: str, usage: Usage) -> None:
+        """Record what the request has come to so far."""
+        ...
+
+    def settle(self, id_: str, usage: Usage, *, broke_off: bool = False) -> None:
+        """Record what it came to; `broke_off` where its answer was not seen to the end."""
+        ...
+
+    def refuse(self, ask: Ask) -> None:
+        """Record that too little is left for what was asked, also where a part of it was sent."""
+        ...
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -115,31 +168,6 @@ class Conflict(Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Authorship(Struct, frozen=True, kw_only=True):
-    """What a commit of Windlass says about itself."""
-
-    task: str
-    """Empty where it is about the whole run."""
-    title: str
-    n: int
-    turn: int
-    by_person: bool = False
-    """A person worked there: commits of their own are kept, with whoever they name as author."""
-    text: str = ""
-    """A digest of what the task asks for; its merge says for which text it was made."""
-
-
-class Expected(Struct, frozen=True, kw_only=True):
-    """What a stage that is done should have left in git."""
-
-    merges: Mapping[str, tuple[str, str]]
-    """For each merged task its merge, and the commit that was approved."""
-    files: Mapping[str, str]
-    """Files that must be there, each with the task it is from."""
-    kept: Mapping[str, str]
-    """Tasks that were given up, each with the newest commit of its work."""
-
-
 class Seen(Struct, frozen=True, kw_only=True):
     """Where a branch stands."""
 
@@ -171,10 +199,6 @@ class Patch(Struct, frozen=True, kw_only=True):
     opaque: bool = False
     """Whether the diff does not tell what is in it: it is binary, or a submodule."""
 
-
-ChangedPaths: TypeAlias = Mapping[tuple[str, str], Mapping[str, bool]]
-"""Every path that differs between pairs of commits, as far as git has both, and whether it is new.
-"""
 
 Changes: TypeAlias = Mapping[tuple[str, str], tuple[Change, ...]]
 """What differs between pairs of commits, as far as git has both."""
@@ -312,20 +336,6 @@ class Clock(Protocol):
     async def sleep_until(self, moment: datetime) -> None:
         """Return at that moment, at once when it is past."""
         ...
-
-
-class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a person says to a live run."""
-
-    command: Annotated[str, Meta(min_length=1)]
-    task: str = ""
-    text: str = ""
-    run: str = ""
-    """Which run it was said to; empty where it is for whoever hauls the plan at that moment."""
-    meaning: str = ""
-    """The digest of the task's text that the person saw; empty where any text is meant."""
-    at: datetime | None = None
-    """When it was said, where that is known."""
 
 
 class Inbox(Protocol):

@@ -12,12 +12,19 @@ from pathlib import Path
 import anyio
 import pytest
 
-from windlass.adapters import cgroups
-from windlass.adapters.cgroups import Group, Place, find_place, grouped, remove_leftovers, where
-from windlass.adapters.limits import Limits
-from windlass.adapters.processes import Finished, run
+from windlass.adapters.processes import cgroups
+from windlass.adapters.processes.cgroups import (
+    Group,
+    Place,
+    find_place,
+    grouped,
+    remove_leftovers,
+    where,
+)
+from windlass.adapters.processes.limits import Limits
+from windlass.adapters.sandbox.box import Box, Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.model import Box, Sandbox
+from windlass.adapters.sandbox.commands import Finished, run
 from windlass.adapters.sandbox.plain import Plain
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -118,21 +125,48 @@ def finished(sandbox: Sandbox, checkout: Path, script: str) -> Finished:
     return anyio.run(partial(run, sandbox, box, ["sh", "-c", script], timeout=50, tail=1000))
 
 
-@pytest.mark.usefixtures("place")
-def test_files_in_memory_count(tmp_path: Path):
-    """Each folder in memory has its bound, and so has each process; together they have more."""
+def walled(tmp_path: Path, limits: Limits) -> Bubblewrap:
     (tmp_path / "home").mkdir()
     box = Bubblewrap(
         home=tmp_path / "home",
         repository=tmp_path / "repository",
-        objects=(),
         path=PATH,
         environment={},
         marker="files",
-        limits=Limits(memory=200_000_000),
+        limits=limits,
     )
     if reason := box.probe():
         pytest.skip(f"bubblewrap does not work here: {reason}")
+    return box
+
+
+def test_a_box_is_in_its_group_from_the_first_instruction(tmp_path: Path, place: Place):
+    """The group is joined while the box is built, and the command waits for that."""
+    box = walled(tmp_path, BOUNDS)
+    done = finished(box, tmp_path, "cat /proc/self/cgroup")
+    assert done.output.count(f"/{cgroups.NAME}{os.getpid()}-") == len(place.folders)
+    assert ours(place) == set()
+
+
+def test_a_command_never_begins_outside_of_its_group(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    box = walled(tmp_path, BOUNDS)
+
+    def refuse(group: Group, process: int) -> None:
+        raise OSError("the group is full")
+
+    monkeypatch.setattr(Group, "join", refuse)
+    done = finished(box, tmp_path, "touch begun")
+    assert (done.started, "the group is full" in done.output) == (False, True)
+    assert not (tmp_path / "begun").exists()
+    assert ours(place) == set()
+
+
+@pytest.mark.usefixtures("place")
+def test_files_in_memory_count(tmp_path: Path):
+    """Each folder in memory has its bound, and so has each process; together they have more."""
+    box = walled(tmp_path, Limits(memory=200_000_000))
     fill = "for at in /tmp /var/tmp /dev/shm; do head -c 45000000 /dev/zero > $at/x; done"
     hog = "import signal; kept = bytes([1]) * 130_000_000; signal.pause()"
     done = finished(box, tmp_path, f'{fill}; {sys.base_prefix}/bin/python3 -c "{hog}"')

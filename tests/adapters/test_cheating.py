@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from desk import Desk
 from quick import quick_run
-from windlass.events import model as e
-from windlass.events.review import Review
+from windlass.core.events import model as e
+from windlass.core.events.review import Review
+from windlass.core.settings import PolicySettings, SandboxSettings, Settings
 from windlass.ports import Brief
-from windlass.settings import PolicySettings, SandboxSettings, Settings
 from windlass.testing.agents import Play, ScriptedAgent, approval
 
 PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider"
@@ -168,7 +168,7 @@ def run(
 
 
 def sent_back(brief: Brief) -> Review:
-    return replace(approval(brief.prompt), decision="feedback", feedback="Explain yourself.")
+    return replace(approval(brief), decision="feedback", feedback="Explain yourself.")
 
 
 def flagged(agent: ScriptedAgent) -> str:
@@ -332,7 +332,7 @@ def test_what_was_sent_back_is_looked_at_again(desk: Desk):  # B2
 
     def review(brief: Brief, _checkout: Path) -> Play:
         asked.append(brief.prompt)
-        return Play(answer=sent_back(brief) if len(asked) == 1 else approval(brief.prompt))
+        return Play(answer=sent_back(brief) if len(asked) == 1 else approval(brief))
 
     first = {**TESTED, "conftest.py": STUB}
     agent = ScriptedAgent({"1.1": (first, {"notes.txt": "It is well.\n"}), "coach 1.1": review})

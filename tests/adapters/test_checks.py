@@ -12,15 +12,15 @@ import anyio.to_thread
 import pytest
 
 from repositories import Run, User, held, write
-from windlass.adapters.checks import CommandChecks
-from windlass.adapters.furnish import MOST_TREES
+from windlass.adapters.checks.runner import CommandChecks
+from windlass.adapters.checks.setup_cache import MOST_TREES
 from windlass.adapters.sandbox import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
+from windlass.adapters.sandbox.network import WaysOut
 from windlass.adapters.sandbox.plain import Plain
-from windlass.adapters.sandbox.ways_out import WaysOut
+from windlass.core.events.model import Absence, CheckResult, Outcome
+from windlass.core.settings import WorkspaceSettings
 from windlass.errors import ConfigError, SetupFailed
-from windlass.events.model import Absence, CheckResult, Outcome
-from windlass.settings import WorkspaceSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -355,7 +355,7 @@ class TestCache:
         )
         await boxed.open(setup=setup, inputs=("needs.txt",))
         workspace = await boxed.run.repository.prepare("1.1", 1, boxed.run.base, None)
-        kept = list(boxed.run.folders.furnished.glob("*/.venv"))
+        kept = list(boxed.run.folders.setup_results.glob("*/.venv"))
         assert len(kept) == 1
         command = ".venv/bin/tool; .venv/bin/python -c 'import sys; print(sys.prefix)'; pwd"
         tool, prefix, here = (await boxed.said(command)).split()
@@ -404,7 +404,7 @@ class TestCache:
         await bench.open(**settings)
         await bench.said("cat made/token")
         workspace = await bench.run.repository.prepare("1.1", 1, bench.run.base, None)
-        shutil.rmtree(bench.run.folders.furnished, ignore_errors=True)
+        shutil.rmtree(bench.run.folders.setup_results, ignore_errors=True)
         await bench.open(**settings)
         assert (workspace / "made/token").exists()
         assert not (await bench.run.save("1.1")).changed
@@ -416,7 +416,7 @@ class TestCache:
         first, *_ = await self.tokens(boxed, *commits[:MOST_TREES])
         assert await self.tokens(boxed, commits[0]) == [first]
         await self.tokens(boxed, *commits[MOST_TREES:])
-        kept = [path for path in boxed.run.folders.furnished.iterdir() if path.is_dir()]
+        kept = [path for path in boxed.run.folders.setup_results.iterdir() if path.is_dir()]
         assert len(kept) == MOST_TREES
         assert await self.tokens(boxed, commits[0]) == [first]
 
@@ -435,7 +435,7 @@ class TestCache:
     async def test_an_interrupted_copy_is_never_used(self, boxed: Bench):
         await boxed.open(setup=("mkdir made", TOKEN))
         [token] = await self.tokens(boxed, boxed.run.base)
-        [kept] = [path for path in boxed.run.folders.furnished.iterdir() if path.is_dir()]
+        [kept] = [path for path in boxed.run.folders.setup_results.iterdir() if path.is_dir()]
         kept.rename(kept.with_suffix(".building"))
         (kept.with_suffix(".building") / "made/token").write_text("half")
         fresh, again = await self.tokens(boxed, boxed.run.base, boxed.run.base)

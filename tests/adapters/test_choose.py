@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from windlass.adapters.sandbox.choose import choose
-from windlass.adapters.sandbox.model import Sandbox
+from windlass.adapters.sandbox.box import Sandbox, choose
 from windlass.adapters.sandbox.plain import Plain
+from windlass.core.settings import Level
 from windlass.errors import ConfigError, NoWalls
-from windlass.settings import Level
 
 
 class Walls(Plain):

@@ -14,12 +14,12 @@ from claude_agent_sdk import (
 )
 from msgspec import Struct
 
-from windlass.adapters.agents import claude_reading as reading
-from windlass.events.model import Failure
-from windlass.events.review import PlayerAnswer
+from windlass.adapters.agents.claude import reading
+from windlass.core.events.model import Failure
+from windlass.core.events.review import PlayerAnswer
+from windlass.core.secrets import Redactor
+from windlass.core.settings import AgentSettings
 from windlass.ports import Activity, Brief
-from windlass.secrets import Redactor
-from windlass.settings import AgentSettings
 
 
 def one_told(tool: str, given: dict[str, Any], redact: Callable[[str], str] = str) -> Activity:

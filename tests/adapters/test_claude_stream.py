@@ -16,12 +16,14 @@ import anyio
 import msgspec
 import pytest
 
-from windlass.adapters.agents import claude, claude_reading
+from windlass.adapters.agents import program
+from windlass.adapters.agents.claude import agent as claude
+from windlass.adapters.agents.claude import reading as claude_reading
 from windlass.adapters.sandbox.plain import Plain
-from windlass.events.model import Failure, Usage
-from windlass.events.review import PlayerAnswer, Review
+from windlass.core.events.model import Failure, Usage
+from windlass.core.events.review import PlayerAnswer, Review
+from windlass.core.settings import AgentSettings
 from windlass.ports import Activity, Brief, Report
-from windlass.settings import AgentSettings
 
 PROGRAM = f"""#!{sys.executable} -IS
 import json, sys, time
@@ -277,6 +279,6 @@ class TestTooMuch:
                 await anyio.sleep(1)
             return "it took too much"
 
-        monkeypatch.setattr(claude, "overrun", late)
+        monkeypatch.setattr(program, "overrun", late)
         report = world.hear(result())
         assert report.message == "the agent was ended: it took too much"

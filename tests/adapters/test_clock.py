@@ -39,7 +39,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from quick import quick_run
 from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.state.stretches import run_seconds, task_seconds
+from windlass.core.state.stretches import run_seconds, task_seconds
 from windlass.testing.agents import ScriptedAgent
 
 one, two = datetime.now(UTC), datetime.now(UTC)

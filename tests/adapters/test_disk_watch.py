@@ -9,16 +9,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from windlass.adapters import disk_watch
-from windlass.adapters.agents.claude import ClaudeAgent
-from windlass.adapters.disk_watch import BLOCK, DiskWatch, walked
-from windlass.adapters.limits import Limits
-from windlass.adapters.processes import Finished, run
+from windlass.adapters.agents.claude.agent import ClaudeAgent
+from windlass.adapters.processes import limits as disk_watch
+from windlass.adapters.processes.limits import BLOCK, DiskWatch, Limits, walked
+from windlass.adapters.sandbox.box import Box, Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.model import Box, Sandbox
+from windlass.adapters.sandbox.commands import Finished, run
 from windlass.adapters.sandbox.plain import Plain
-from windlass.events.model import Failure
-from windlass.settings import AgentSettings
+from windlass.core.events.model import Failure
+from windlass.core.settings import AgentSettings
 from windlass.testing.conformance.agent import brief, unseen
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -37,7 +36,6 @@ def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
     made = Bubblewrap(
         home=tmp_path / "home",
         repository=tmp_path / "repository",
-        objects=(),
         path=PATH,
         environment=environment,
         marker=marker,

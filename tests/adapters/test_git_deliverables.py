@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from repositories import Run, User, write
-from windlass.ports import Expected
-from windlass.settings import WorkspaceSettings
+from windlass.core.exchange import Expected
+from windlass.core.settings import WorkspaceSettings
 
 ODD = os.fsdecode(b"src/caf\xe9 \xff.py")
 TOLD = "src/caf\ufffd \ufffd.py"

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from repositories import Run, User, author, write
+from windlass.core.settings import WorkspaceSettings
 from windlass.ports import Refused, Snapshot
-from windlass.settings import WorkspaceSettings
 
 BASE = {"README": "hello\n", "src/main": "one\n", ".gitignore": "*.log\n"}
 FORMAT = "%an <%ae> %at | %cn <%ce> %ct | %B"

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from repositories import Run, User, author, inside_walls, write
-from windlass.adapters.checks import CommandChecks
+from windlass.adapters.checks.runner import CommandChecks
 from windlass.adapters.git.layout import history
-from windlass.cli.wiring import Project
+from windlass.app.wiring import Project
+from windlass.core.events.model import CheckResult, Outcome
+from windlass.core.settings import Settings, WorkspaceSettings
 from windlass.errors import GitFailed
-from windlass.events.model import CheckResult, Outcome
 from windlass.ports import Refused
-from windlass.settings import Settings, WorkspaceSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -155,7 +155,7 @@ async def test_a_coach_sees_the_reviewed_snapshot_and_nothing_else(secrets: Secr
 
 
 async def test_checks_and_setup_see_no_more_either(secrets: Secrets, tmp_path: Path):  # K0
-    sandbox = Project(secrets.user.repo, secrets.user.environment).sandbox(Settings(), "test")
+    sandbox = Project(secrets.user.repo, secrets.user.environment).walls.sandbox(Settings(), "test")
     if sandbox.level != "bwrap":
         pytest.skip("bubblewrap does not work here")
     every = (

@@ -16,9 +16,9 @@ import pytest
 
 from repositories import Run, User, author, write
 from windlass.adapters.git.git import Git
+from windlass.core.settings import WorkspaceSettings
 from windlass.errors import GitFailed
 from windlass.ports import Conflict, Snapshot
-from windlass.settings import WorkspaceSettings
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,7 @@ import pytest
 
 from repositories import Run, User
 from windlass.adapters.git.landing import Move
-from windlass.adapters.git.landing_intent import Home, Intent
-from windlass.adapters.git.landing_rollback import is_part
+from windlass.adapters.git.landing_record import Intent, LandingFolder, is_part
 from windlass.errors import RepositoryError
 
 BASE: dict[str, str | bytes | None] = {
@@ -66,9 +65,9 @@ def merged(user: User) -> tuple[Run, str]:
     return run, anyio.run(go)
 
 
-def die(run: Run, tip: str, *, after: str) -> Home:
+def die(run: Run, tip: str, *, after: str) -> LandingFolder:
     """Begin a landing as a process that dies before, or after, git has written the files."""
-    home = Home(run.origin.git_dir, run.origin.git_dir)
+    home = LandingFolder(run.origin.git_dir, run.origin.git_dir)
 
     async def go() -> None:
         move = Move(run.store, run.user.environment, home, run.user.repo, os.open("/dev/null", 0))
@@ -249,7 +248,7 @@ def test_a_linked_worktree_is_settled_too(user: User, tmp_path: Path) -> None:
     linked = tmp_path / "linked"
     user.git("worktree", "add", "-q", str(linked), "main")
     own = Path(user.git("rev-parse", "--absolute-git-dir", cwd=linked))
-    home = Home(own, run.origin.git_dir)
+    home = LandingFolder(own, run.origin.git_dir)
 
     async def go() -> None:
         move = Move(run.store, user.environment, home, linked, os.open("/dev/null", 0))

@@ -8,8 +8,8 @@ import pytest
 from repositories import Run, User, held, inside_walls, write
 from windlass.adapters.git.cleaning import Cleaning
 from windlass.adapters.git.inspect import refuse_unlinkable
+from windlass.core.settings import WorkspaceSettings
 from windlass.errors import RepositoryError
-from windlass.settings import WorkspaceSettings
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from repositories import Run, User, held, write
-from windlass.adapters.git.pool import MOST, Pool, Shelf
-from windlass.adapters.git.pristine import has_moved_on, tells_of_changes
-from windlass.settings import WorkspaceSettings
+from windlass.adapters.git.pool import MOST, Pool, Shelf, has_moved_on, tells_of_changes
+from windlass.core.settings import WorkspaceSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +43,7 @@ def user(tmp_path: Path) -> User:
 
 async def lent(run: Run, commit: str, mischief: Callable[[Path], object], then: Shelf) -> Which:
     """Let somebody have a checkout; which file "a" was there."""
-    async with run.repository.throwaways.lend(commit, "x", then=then) as place:
+    async with run.repository.throwaways.checkout(commit, "x", then=then) as place:
         which = which_file(place.path / "a")
         mischief(place.path)
     return which
@@ -200,7 +199,7 @@ async def test_what_was_edited_in_the_very_moment_is_noticed(user: User):
     run = await Run(user).open()
     for _ in range(20):
         await lent(run, run.base, lambda w: edit_and_restore_times(w / "a"), "judges")
-        async with run.repository.throwaways.lend(run.base, "x", then="judges") as place:
+        async with run.repository.throwaways.checkout(run.base, "x", then="judges") as place:
             assert (place.path / "a").read_text() == "aaaa\n"
 
 
@@ -374,7 +373,7 @@ async def test_what_setup_made_is_not_in_the_way(user: User):
     run = await Run(user, settings=settings).open()
     times: set[str] = set()
     for _ in range(3):
-        async with run.repository.throwaways.lend(run.base, "x", then="judges") as place:
+        async with run.repository.throwaways.checkout(run.base, "x", then="judges") as place:
             times.add((place.path / "made/when").read_text())
             assert (place.path / "a").read_text() == "aaaa\n"
             assert await place.touched() == ()

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from repositories import Run, User
 from windlass.adapters.git.reconcile import reconcile
+from windlass.core.events import model as e
+from windlass.core.plan import Plan, Task, validated
+from windlass.core.settings import Settings
+from windlass.core.state import Phase, RunState, fold
 from windlass.errors import JournalDamaged, RepositoryError
-from windlass.events import model as e
-from windlass.plan import Plan, Task, validated
-from windlass.runner import Ports, Runner
-from windlass.settings import Settings
-from windlass.state import Phase, RunState, fold
+from windlass.runner import Ports, Runner, Session
 from windlass.testing.agents import ScriptedAgent
 from windlass.testing.journal import MemoryJournal
 from windlass.testing.memory import MemoryInbox, VirtualClock, no_signals
@@ -45,7 +45,6 @@ class Story:
         clock = VirtualClock()
         agent = ScriptedAgent({"1.1": ({"one": "1\n"},), "1.2": ({"two": "2\n"},)})
         ports = Ports(
-            journal=self.journal,
             agent=agent,
             repository=run.repository,
             checks=Passing(),
@@ -66,7 +65,7 @@ class Story:
             sandbox="checkout",
             version="0",
         )
-        await Runner(ports, seq=0, state=None, observer=lambda _entry, _state: None).run(first)
+        await Runner(ports, Session(self.journal)).run(first)
         return self
 
     def state(self, events: int | None = None) -> RunState:
@@ -78,7 +77,7 @@ class Story:
     async def reconcile(self, state: RunState | None = None) -> tuple[str, ...]:
         """As wiring does it at the start of a process."""
         run = Run(self.user)
-        run.store.open(run.furnisher.exclude_text())
+        run.store.open(run.setup_cache.exclude_text())
         found = await reconcile(run.store, run.refs, state or self.state())
         await run.repository.open(run.base)
         return found
@@ -141,7 +140,7 @@ async def test_texts_that_a_power_loss_took_are_written_again_or_let_go(story: S
     await story.reconcile()
     now = user.refs()
     assert {ref: now.get(ref) for ref in reviews} == reviews
-    assert f"{PINS}/began" not in now, "it is written by whoever pins what was told"
+    assert f"{PINS}/began" not in now, "only versions before the mirror wrote it"
     assert user.git("fsck", "--connectivity-only", "--no-dangling") == ""
 
 

@@ -14,9 +14,8 @@ import pytest
 
 from repositories import Run, User, author, write
 from waiting import eventually
-from windlass.adapters.git.git import Git
-from windlass.adapters.git.objects import Objects
-from windlass.adapters.git.sessions import Session, Staying
+from windlass.adapters.git.git import Git, PersistentGit, Session
+from windlass.adapters.git.store import Objects
 from windlass.errors import GitFailed
 from windlass.ports import Merged
 
@@ -270,7 +269,7 @@ async def test_more_is_proven_than_pipes_hold(user: User):
 
 async def test_one_that_does_not_answer_is_ended_and_said(user: User):
     git = Git(user.repo / ".git", ceiling=user.repo.parent, timeout=2)
-    waiting = Staying(git, "cat-file", "--batch-command")
+    waiting = PersistentGit(git, "cat-file", "--batch-command")
 
     def ask(session: Session) -> str:
         session.tell(b"info HEAD\n")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from repositories import NOBODY, Run, User, author, held, write
-from windlass.adapters.git.snares import MOST_RULES
+from windlass.adapters.git.paths import MOST_RULES
+from windlass.core.settings import WorkspaceSettings
 from windlass.errors import GitFailed
 from windlass.ports import Refused
-from windlass.settings import WorkspaceSettings
 
 GITS = (
     ".g\u200cit",

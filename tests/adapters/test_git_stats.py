@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from repositories import User
-from windlass.adapters.git.inspect import UserGit
-from windlass.adapters.git.stats import changes
+from windlass.adapters.git.inspect import UserGit, changes
 from windlass.ports import Change
 
 

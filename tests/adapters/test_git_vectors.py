@@ -20,15 +20,16 @@ from repositories import Run, User
 from windlass.adapters.git import inspect
 from windlass.adapters.git.cleaning import Cleaning
 from windlass.adapters.git.landing import Branches, Move
-from windlass.adapters.git.landing_intent import Home, Intent
+from windlass.adapters.git.landing_record import Intent, LandingFolder
 from windlass.adapters.git.layout import Refs
-from windlass.adapters.git.publishing import Publisher
+from windlass.adapters.git.pull_requests import Publisher
 from windlass.adapters.git.remains import remains_of
-from windlass.adapters.guard import Guard
-from windlass.cli.wiring import Project
-from windlass.cli.wiring.recovering import plans_in_git, why_lost
-from windlass.ports import Authorship, Brief, Expected, Snapshot
-from windlass.settings import SandboxSettings, Settings, WorkspaceSettings
+from windlass.adapters.sandbox.guard import Guard
+from windlass.app.wiring import Project
+from windlass.app.wiring.recovering import plans_in_git, why_lost
+from windlass.core.exchange import Expected
+from windlass.core.settings import SandboxSettings, Settings, WorkspaceSettings
+from windlass.ports import Authorship, Brief, Snapshot
 from windlass.testing.agents import Play, ScriptedAgent, approval
 
 SOURCE = Path(inspect.__file__).parents[2]
@@ -112,7 +113,7 @@ class Story:
             if brief.role == "coach":
                 self.planter.plant(workspace, *names)
                 (workspace / "README").write_text("the Coach's\n")
-                return Play(answer=approval(brief.prompt))
+                return Play(answer=approval(brief))
             (workspace / "README").write_text(f"by {brief.task} at {brief.n}\n")
             (workspace / "node_modules/x/.git").mkdir(parents=True, exist_ok=True)
             self.planter.plant(workspace, *names)
@@ -139,23 +140,25 @@ class Story:
         """Whatever else Windlass asks git, each as its source does."""
         environment = {**self.user.environment, "PATH": self.path}
         project = Project(self.user.repo, environment)
-        project.base(None, "plan")
-        base = project.base("main", "plan")
-        assert project.why_not_in(base, tip)
-        project.full_name(tip)
-        project.listed()
-        project.git("diff", "--no-ext-diff", "--no-textconv", base.commit, tip, "--")
-        project.git("diff", "--no-ext-diff", "--no-textconv", "--stat=120", base.commit, tip, "--")
-        assert project.changes([(base.commit, tip)])
+        project.git.base(None, "plan")
+        base = project.git.base("main", "plan")
+        assert project.git.why_not_in(base, tip)
+        project.git.full_name(tip)
+        project.files.listed()
+        project.git.ask("diff", "--no-ext-diff", "--no-textconv", base.commit, tip, "--")
+        project.git.ask(
+            "diff", "--no-ext-diff", "--no-textconv", "--stat=120", base.commit, tip, "--"
+        )
+        assert project.git.changes([(base.commit, tip)])
         # As landing asks whether the plan's file is of another branch, and status for an older git.
         project.user_git.ask("merge-base", "--is-ancestor", base.commit, "HEAD", ok=(0, 1))
-        project.git("status", "--porcelain", "--", "plan.md")
+        project.git.ask("status", "--porcelain", "--", "plan.md")
         project.user_git.ask("cat-file", "--batch-check", stdin=f"{tip}\n")
         assert why_lost(project, "plan", plans_in_git(project)["plan"]) is None
         Project(self.linked, environment)
         self.git("config", "remote.there.promisor", "true")
-        project.base("main", "plan")
-        project.refuse_own_tracked()
+        project.git.base("main", "plan")
+        project.git.refuse_own_tracked()
         self.git("config", "--unset", "remote.there.promisor")
         self._publish(project, tip, names)
         anyio.run(self._rest, tip, names)
@@ -222,7 +225,7 @@ class Story:
 
     async def _die_landing(self, run: Run, tip: str) -> None:
         """A landing whose process dies when git has written the files: the next takes it back."""
-        home = Home(run.origin.git_dir, run.origin.git_dir)
+        home = LandingFolder(run.origin.git_dir, run.origin.git_dir)
         environment = {**self.user.environment, "PATH": self.path}
         with open(os.devnull) as held:  # noqa: ASYNC230, PTH123  (a descriptor that git inherits)
             move = Move(run.store, environment, home, self.user.repo, held.fileno())

@@ -6,11 +6,11 @@ from pathlib import Path, PurePath
 import pytest
 
 from repositories import Run, User, write
-from windlass.adapters.checks import CommandChecks
+from windlass.adapters.checks.runner import CommandChecks
 from windlass.adapters.files import write_durably
-from windlass.adapters.guard import Guard, GuardedAgent, GuardedChecks
+from windlass.adapters.sandbox.guard import Guard, GuardedAgent, GuardedChecks
+from windlass.core.events.model import CheckResult, Outcome
 from windlass.errors import Trespass
-from windlass.events.model import CheckResult, Outcome
 from windlass.ports import Brief, Report, Watch
 
 pytestmark = pytest.mark.anyio

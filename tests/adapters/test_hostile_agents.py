@@ -19,19 +19,19 @@ import pytest
 from claude_agent_sdk import AssistantMessage, TextBlock, ToolUseBlock
 
 from hostile import BATCHES, Script
-from windlass.adapters import processes
-from windlass.adapters.agents.claude_reading import Reader
-from windlass.adapters.leftovers import MARKER
+from windlass.adapters.agents.claude.reading import Reader
+from windlass.adapters.processes.leftovers import MARKER
 from windlass.adapters.sandbox import Box, Sandbox
-from windlass.cli.finding import read_plan
-from windlass.cli.wiring import Project, World, started
-from windlass.dialects import writes
+from windlass.adapters.sandbox import commands as processes
+from windlass.app.plans import read_plan
+from windlass.app.wiring import Project, World, started
+from windlass.core.events import model as e
+from windlass.core.plan import Plan
+from windlass.core.settings import AgentSettings, PolicySettings, SandboxSettings, Settings
+from windlass.core.state import RunState
 from windlass.errors import Trespass
-from windlass.events import model as e
-from windlass.plan import Plan
+from windlass.formats import writes
 from windlass.ports import Brief, Report, Watch
-from windlass.settings import AgentSettings, PolicySettings, SandboxSettings, Settings
-from windlass.state import RunState
 from windlass.testing.agents import approval
 from windlass.testing.stage import Stage
 
@@ -59,7 +59,7 @@ class ShellAgent:
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         if brief.role == "coach":
             self.prompts.append(brief.prompt)
-            return Report(answer=approval(brief.prompt))
+            return Report(answer=approval(brief))
         assert self.sandbox is not None
         script = self._scripts[brief.task]
         # It streams what it does as the real program does, and Windlass makes its record of that.
@@ -128,23 +128,22 @@ class Scene:
         sandbox = SandboxSettings(level=level, memory_mb=800, processes=200)  # pyright: ignore[reportArgumentType]
         settings = Settings(**{**_fields(SETTINGS), "sandbox": sandbox})
         self.agent = ShellAgent(scripts, dict.fromkeys(("sleeper", "hog"), TIMEOUT))
-        with self.project.holding(plan.id) as journal:
+        with self.project.journals.session(plan.id) as session:
             world = World(
                 self.project,
                 plan.id,
                 "r1",
                 settings,
-                journal,
+                session,
                 agent=self.agent,
                 writes=writes(plan),
             )
             self.agent.sandbox = world.sandbox
-            first = started("r1", plan, settings, self.project.base(None, plan.id), level)  # pyright: ignore[reportArgumentType]
+            first = started("r1", plan, settings, self.project.git.base(None, plan.id), level)  # pyright: ignore[reportArgumentType]
             return anyio.run(
                 partial(
-                    world.haul,
+                    world.run,
                     (first,),
-                    None,
                     observe=lambda _entry, _state: None,
                     watch=lambda _activity: None,
                 )
@@ -152,7 +151,7 @@ class Scene:
 
     def record(self) -> list[e.Event]:
         """What the journal holds; reading it proves that it is whole."""
-        return [entry.event for entry in self.project.entries("plan")]
+        return [entry.event for entry in self.project.journals.entries("plan")]
 
     def activity(self) -> list[dict[str, str]]:
         path = self.stage.repo / ".windlass/plans/plan/runs/r1/activity.jsonl"

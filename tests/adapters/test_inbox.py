@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from windlass.adapters import inbox as adapter
-from windlass.adapters.inbox import MAX_BYTES, FileInbox
+from windlass.adapters.journal import inbox as adapter
+from windlass.adapters.journal.inbox import MAX_BYTES, FileInbox
+from windlass.core.exchange import Message
 from windlass.errors import BadInput
-from windlass.ports import Message
 
 SENDER = """
 import sys
 from pathlib import Path
-from windlass.adapters.inbox import send
-from windlass.ports import Message
+from windlass.adapters.journal.inbox import send
+from windlass.core.exchange import Message
 send(Path(sys.argv[1]), Message(command=sys.argv[2]))
 """
 

@@ -9,7 +9,7 @@ import pytest
 from repositories import User
 from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Refs
-from windlass.adapters.git.snares import MOST_RULES
+from windlass.adapters.git.paths import MOST_RULES
 from windlass.errors import RepositoryError
 
 BASE = {"README": "hello\n", "src/a": "a\n"}

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from windlass.adapters.journal.sqlite import APPLICATION_ID, SqliteJournal
+from windlass.core.events import codec
+from windlass.core.events.model import Entry, Event, HelpNeeded
+from windlass.core.secrets import Redactor
 from windlass.errors import (
     JournalConflict,
     JournalDamaged,
@@ -20,9 +23,6 @@ from windlass.errors import (
     JournalGone,
     JournalTooNew,
 )
-from windlass.events import codec
-from windlass.events.model import Entry, Event, HelpNeeded
-from windlass.secrets import Redactor
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 NOTHING = Redactor({})
@@ -33,8 +33,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.events.model import HelpNeeded
-from windlass.secrets import Redactor
+from windlass.core.events.model import HelpNeeded
+from windlass.core.secrets import Redactor
 
 journal = SqliteJournal.open(Path(sys.argv[1]), Redactor({}))
 for n in range(int(sys.argv[2])):
@@ -164,8 +164,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.errors import JournalError
-from windlass.events.model import HelpNeeded
-from windlass.secrets import Redactor
+from windlass.core.events.model import HelpNeeded
+from windlass.core.secrets import Redactor
 
 path = Path(sys.argv[1])
 large = HelpNeeded(at=datetime(2026, 1, 2, tzinfo=UTC), task="a", question="?" * 100_000)

@@ -10,11 +10,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from windlass.adapters.processes import Finished, run
 from windlass.adapters.sandbox import landlock
+from windlass.adapters.sandbox.box import Box
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
+from windlass.adapters.sandbox.commands import Finished, run
 from windlass.adapters.sandbox.landlock import QUIET, confined
-from windlass.adapters.sandbox.model import Box
 from windlass.adapters.sandbox.seccomp import filter_for
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -34,7 +34,6 @@ def sandbox(tmp_path: Path) -> Bubblewrap:
     made = Bubblewrap(
         home=tmp_path / "home",
         repository=tmp_path / "repo",
-        objects=(),
         path=PATH,
         environment={"LC_ALL": "xx_XX.UTF-8"},
         marker="test",

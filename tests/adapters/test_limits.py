@@ -9,17 +9,17 @@ from pathlib import Path
 import anyio
 import pytest
 
-from windlass.adapters import cgroups, limits
-from windlass.adapters.agents.claude import ClaudeAgent
-from windlass.adapters.checks import TAIL, _judged
-from windlass.adapters.leftovers import MARKER, end_leftovers
-from windlass.adapters.limits import Limits
-from windlass.adapters.processes import Finished, run
+from windlass.adapters.agents.claude.agent import ClaudeAgent
+from windlass.adapters.checks.runner import TAIL, _judged
+from windlass.adapters.processes import cgroups, limits
+from windlass.adapters.processes.leftovers import MARKER, end_leftovers
+from windlass.adapters.processes.limits import Limits
+from windlass.adapters.sandbox.box import Box, Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.model import Box, Sandbox
+from windlass.adapters.sandbox.commands import Finished, run
 from windlass.adapters.sandbox.plain import Plain
-from windlass.events.model import Failure, Outcome
-from windlass.settings import AgentSettings
+from windlass.core.events.model import Failure, Outcome
+from windlass.core.settings import AgentSettings
 from windlass.testing.conformance.agent import brief, unseen
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -56,7 +56,6 @@ def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
     made = Bubblewrap(
         home=tmp_path / "home",
         repository=tmp_path / "repository",
-        objects=(),
         path=PATH,
         environment={},
         marker=marker,

@@ -16,13 +16,13 @@ from threading import Event
 import pytest
 
 from waiting import eventually
-from windlass.adapters.lock import UNKNOWN, PlanLock, holder
+from windlass.adapters.locks import UNKNOWN, PlanLock, holder
 from windlass.errors import Busy
 
 HOLDER = """
 import sys
 from pathlib import Path
-from windlass.adapters.lock import PlanLock
+from windlass.adapters.locks import PlanLock
 from windlass.errors import Busy
 
 try:
@@ -36,7 +36,7 @@ except Busy as busy:
 PARENT = """
 import subprocess, sys
 from pathlib import Path
-from windlass.adapters.lock import PlanLock
+from windlass.adapters.locks import PlanLock
 
 with PlanLock(Path(sys.argv[1])):
     # Everything that can be inherited is: the child waits for the same input.
@@ -192,7 +192,7 @@ def test_asking_keeps_no_run_from_beginning(path: Path):
 RACER = """
 import sys
 from pathlib import Path
-from windlass.adapters import lock
+from windlass.adapters import locks as lock
 from windlass.errors import Busy
 
 lock.PATIENCE = 0.0  # who comes second is told at once, or no two would ever meet

@@ -20,19 +20,23 @@ import msgspec
 import pytest
 
 from waiting import eventually
-from windlass.adapters.agents.claude import ClaudeAgent, find_program
-from windlass.adapters.agents.metered import MeteredAgent
+from windlass.adapters.agents.claude import VENDOR, find_program
+from windlass.adapters.agents.claude.agent import ClaudeAgent
+from windlass.adapters.agents.metered import MeteredAgent, informed
 from windlass.adapters.clock import SystemClock
-from windlass.adapters.meter import web
-from windlass.adapters.meter.comeback import Refusal
-from windlass.adapters.meter.prices import cost
+from windlass.adapters.meter import proxy, web
 from windlass.adapters.meter.proxy import MOST_BYTES, Admission, Meter
-from windlass.adapters.meter.tally import bound
+from windlass.adapters.meter.rate_limits import Refusal
 from windlass.adapters.meter.web import HOST
+from windlass.adapters.meter.wire.anthropic import ANTHROPIC
+from windlass.adapters.meter.wire.anthropic.prices import cost
+from windlass.adapters.meter.wire.anthropic.tally import bound
 from windlass.adapters.sandbox.plain import Plain
-from windlass.events.model import Failure, Usage
-from windlass.ports import Report
-from windlass.settings import AgentSettings
+from windlass.core.events.model import Failure, Usage
+from windlass.core.events.values import Amount
+from windlass.core.settings import AgentSettings
+from windlass.core.state.budget import No
+from windlass.ports import Ask, Held, Report
 from windlass.testing.conformance.agent import brief
 from windlass.testing.model import (
     Answer,
@@ -62,6 +66,7 @@ TOKENS = Tokens(
 )
 USED = Usage(input_tokens=7, output_tokens=50, cache_write_tokens=30, cache_read_tokens=400)
 SAID = Answer((Say("word " * 40), Call("Write", {"text": "x"})), usage=TOKENS)
+KEYS = {"ANTHROPIC_API_KEY": KEY}
 PATH = "/v1/messages?beta=true"
 BETA = "effort-2025-11-24"
 
@@ -71,22 +76,35 @@ class Recording:
 
     def __init__(self) -> None:
         self.reserved: list[tuple[str, str, str, float]] = []
+        self.streamed: list[tuple[str, Usage]] = []
+        self.broken_off: list[str] = []
+        self.cut: list[Ask] = []
+        self.left = Amount(usd=float("inf"), tokens=2**63)
         self.settled: list[tuple[str, Usage]] = []
         self.refuses = False
         self.fails = False
         self.changed = anyio.Event()
 
-    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
-        if self.refuses:
-            return None
-        self.reserved.append((task, role, model, usd))
-        return f"r{len(self.reserved)}"
+    def reserve(self, ask: Ask) -> Held | No:
+        left = self.left
+        if self.refuses or ask.least.usd > left.usd or ask.least.tokens > left.tokens:
+            return No.REFUSED
+        usd, tokens = min(ask.most.usd, left.usd), min(ask.most.tokens, left.tokens)
+        self.reserved.append((ask.task, ask.role, ask.model, usd))
+        return Held(f"r{len(self.reserved)}", Amount(usd=usd, tokens=tokens))
 
-    def settle(self, reservation: str, usage: Usage) -> None:
+    def settle(self, id_: str, usage: Usage, *, broke_off: bool = False) -> None:
         if self.fails:
             raise OSError("no space left")
-        self.settled.append((reservation, usage))
+        self.settled.append((id_, usage))
+        self.broken_off += [id_] if broke_off else []
         self.changed.set()
+
+    def stream(self, id_: str, usage: Usage) -> None:
+        self.streamed.append((id_, usage))
+
+    def refuse(self, ask: Ask) -> None:
+        self.cut.append(ask)
 
     @property
     def only(self) -> Usage:
@@ -131,7 +149,9 @@ async def world(
     ledger = Recording()
     async with (
         ModelServer.serving(Book(default=Script(steps))) as server,
-        Meter.serving(server.url, credentials or {"ANTHROPIC_API_KEY": KEY}, ledger) as meter,
+        Meter.serving(
+            ANTHROPIC, server.url, credentials or {"ANTHROPIC_API_KEY": KEY}, ledger
+        ) as meter,
     ):
         with anyio.fail_after(100):
             made = World(meter, ledger)
@@ -154,7 +174,9 @@ async def echo(credentials: Mapping[str, str]) -> AsyncGenerator[tuple[World, li
     ledger = Recording()
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, handle)
-        async with Meter.serving(f"http://{HOST}:{port}/base/", credentials, ledger) as meter:
+        async with Meter.serving(
+            ANTHROPIC, f"http://{HOST}:{port}/base/", credentials, ledger
+        ) as meter:
             yield World(meter, ledger), got
         tasks.cancel_scope.cancel()
 
@@ -466,7 +488,7 @@ class TestFailing:
         with socket.create_server((HOST, 0)) as taken:
             nobody = f"http://{HOST}:{taken.getsockname()[1]}"
         ledger = Recording()
-        async with Meter.serving(nobody, {"ANTHROPIC_API_KEY": KEY}, ledger) as meter:
+        async with Meter.serving(ANTHROPIC, nobody, KEYS, ledger) as meter:
             answer = await World(meter, ledger).ask()
         assert answer.status_code == 503
         assert answer.json()["error"]["type"] == "overloaded_error"
@@ -526,7 +548,9 @@ class TestFailing:
             httpx.AsyncClient() as agent,
         ):
             with anyio.CancelScope() as scope:
-                async with Meter.serving(server.url, {"ANTHROPIC_API_KEY": KEY}, ledger) as meter:
+                async with Meter.serving(
+                    ANTHROPIC, server.url, {"ANTHROPIC_API_KEY": KEY}, ledger
+                ) as meter:
                     w = World(meter, ledger)
                     headers = {"x-api-key": w.admission.token}
                     url = f"{meter.url}{PATH}"
@@ -669,8 +693,8 @@ class TestClaude:
         self, tmp_path: Path, step: Step, failure: Failure
     ):
         async with world(step) as w:
-            agent = MeteredAgent(w.meter, lambda given: _agent(tmp_path, given, retries=1))
-            report = await agent.work(brief(), tmp_path / "w", lambda _: None)
+            agent = MeteredAgent(w.meter, VENDOR, lambda given: _agent(tmp_path, given, retries=1))
+            report = await agent.work(brief(VENDOR.model), tmp_path / "w", lambda _: None)
         assert report.failure is failure
         assert report.retry_at is not None
         assert report.retry_at - SystemClock().now() > timedelta(hours=1)
@@ -685,8 +709,8 @@ class TestClaude:
     async def test_whose_budget_it_was_is_said(self, tmp_path: Path):
         async with world() as w:
             w.ledger.refuses = True
-            agent = MeteredAgent(w.meter, lambda given: _agent(tmp_path, given))
-            report = await agent.work(brief(), tmp_path / "w", lambda _: None)
+            agent = MeteredAgent(w.meter, VENDOR, lambda given: _agent(tmp_path, given))
+            report = await agent.work(brief(VENDOR.model), tmp_path / "w", lambda _: None)
         assert (report.failure, report.message) == (
             Failure.BUDGET,
             "the run's own budget is used up",
@@ -705,7 +729,7 @@ async def _claude(w: World, tmp_path: Path) -> Report:
     admission = w.admission
     credentials = {"ANTHROPIC_API_KEY": admission.token, "ANTHROPIC_BASE_URL": admission.url}
     agent = _agent(tmp_path, credentials)
-    return await agent.work(brief(), tmp_path / "w", lambda _: None)
+    return await agent.work(brief(VENDOR.model), tmp_path / "w", lambda _: None)
 
 
 async def _raw(w: World, first: str, header: str, content: bytes, later: bytes = b"") -> bytes:
@@ -743,3 +767,102 @@ def _assert_estimated(w: World, *, started: bool) -> None:
 
 async def _ended(server: ModelServer) -> None:
     await anyio.to_thread.run_sync(eventually, lambda: not server._connections)
+
+
+LONG = Answer((Say("word " * 40),), usage=Tokens(input_tokens=7, output_tokens=30_000))
+
+
+class TestTooLittleIsLeft:
+    """`max_tokens` is lowered to what is left, never too far, or the request is refused."""  # B6
+
+    async def test_a_request_that_fits_is_sent_as_it_is(self):
+        async with world(SAID) as w:
+            w.ledger.left = Amount(usd=1.0, tokens=200_000)
+            assert (await w.ask(max_tokens=32_000)).status_code == 200
+            assert w.server.log[0].max_tokens == 32_000
+            assert w.ledger.cut == []
+
+    @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "in one piece"])
+    async def test_an_answer_that_is_cut_to_what_is_left_is_the_agents_last(self, stream):
+        async with world(LONG) as w:
+            w.ledger.left = Amount(usd=0.2, tokens=10**9)
+            await w.ask(max_tokens=32_000, stream=stream)
+            sent = w.server.log[0].max_tokens or 0
+            assert 4096 < sent < 32_000
+            asked = body(max_tokens=sent, stream=stream)
+            more = body(max_tokens=sent + 20, stream=stream)
+            assert bound(MODEL, asked) <= 0.2 < bound(MODEL, more), "as much as fits"
+            assert w.ledger.only.cost_usd <= 0.2
+            [cut] = w.ledger.cut
+            assert cut.most.usd == pytest.approx(bound(MODEL, body(max_tokens=32_000)), rel=0.01)
+            w.ledger.left = Amount(usd=100.0, tokens=10**9)
+            assert (await w.ask()).status_code == 402, "half an answer is nothing to go on from"
+            refusal = w.meter.dismiss(w.admission.token)
+            assert refusal is not None
+            assert refusal.is_cut
+            done = Report(summary="done", usage=Usage(cost_usd=1.0))
+            report = informed(done, refusal)
+            assert (report.failure, report.answer) == (Failure.BUDGET, None)
+            assert "cut short" in report.message
+
+    async def test_an_answer_that_is_shorter_than_its_bound_is_an_answer(self):
+        async with world(SAID, SAID) as w:
+            w.ledger.left = Amount(usd=0.2, tokens=10**9)
+            assert (await w.ask(max_tokens=32_000)).status_code == 200
+            assert w.ledger.cut == []
+            assert (await w.ask(max_tokens=32_000)).status_code == 200
+
+    async def test_an_answer_as_long_as_the_agent_itself_allows_is_no_matter_of_money(self):
+        async with world(LONG) as w:
+            assert (await w.ask(max_tokens=500)).status_code == 200
+            assert w.ledger.cut == []
+            assert w.meter.dismiss(w.admission.token) is None
+
+    @pytest.mark.parametrize(
+        ("more", "least"),
+        [
+            ({}, 4096),
+            ({"thinking": {"type": "enabled", "budget_tokens": 9000}}, 9001),
+            ({"max_tokens": 300}, 300),
+        ],
+        ids=["an answer", "thoughts and an answer", "already short"],
+    )
+    async def test_it_is_never_lowered_too_far(self, more: dict[str, Any], least: int):
+        asked = {"max_tokens": 32_000, **more}
+        async with world(SAID, SAID) as w:
+            enough = bound(MODEL, body(**{**asked, "max_tokens": least})) + 2e-6
+            w.ledger.left = Amount(usd=enough - 4e-5, tokens=10**9)
+            assert (await w.ask(**asked)).status_code == 402
+            assert w.server.log == []
+            w.ledger.left = Amount(usd=enough, tokens=10**9)
+            assert (await w.ask(**asked)).status_code == 200
+            assert least <= (w.server.log[0].max_tokens or 0) <= least + 2
+
+    async def test_tokens_bound_it_as_well(self):
+        async with world(SAID) as w:
+            w.ledger.left = Amount(usd=100.0, tokens=6000)
+            assert (await w.ask(max_tokens=32_000)).status_code == 200
+            assert 4096 < (w.server.log[0].max_tokens or 0) < 6000
+
+
+async def test_what_a_long_answer_has_come_to_is_recorded_while_it_streams(
+    monkeypatch: pytest.MonkeyPatch,
+):  # B6
+    monkeypatch.setattr(proxy, "STREAMED_EVERY", 0.0)
+    async with world(SAID) as w:
+        assert (await w.ask(stream=True)).status_code == 200
+        costs = [usage.cost_usd for _, usage in w.ledger.streamed]
+        assert costs
+        assert costs == sorted(costs)
+        assert {id_ for id_, _ in w.ledger.streamed} == {"r1"}
+        assert not any(usage.known for _, usage in w.ledger.streamed)
+        assert w.ledger.broken_off == []
+
+
+async def test_an_answer_that_breaks_off_is_said_to():  # B6
+    async with world(DropMid()) as w:
+        with suppress(httpx.RemoteProtocolError):
+            await w.ask(stream=True)
+        await w.ledger.changed.wait()
+        assert w.ledger.broken_off == ["r1"]
+        assert w.ledger.only.known is False

@@ -18,10 +18,13 @@ import pytest
 
 from waiting import eventually
 from windlass.adapters.meter.proxy import Meter
-from windlass.adapters.meter.tally import bound
 from windlass.adapters.meter.web import HOST
-from windlass.events.model import Usage
-from windlass.testing.model import wire
+from windlass.adapters.meter.wire.anthropic import ANTHROPIC
+from windlass.adapters.meter.wire.anthropic.tally import bound
+from windlass.core.events.model import Usage
+from windlass.core.state.budget import No
+from windlass.ports import Ask, Held
+from windlass.testing.model import anthropic_wire as wire
 
 pytestmark = pytest.mark.anyio
 
@@ -45,17 +48,23 @@ class Books:
         self.settled: list[Usage] = []
         self.reserved: list[float] = []
 
-    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
+    def reserve(self, ask: Ask) -> Held | No:
         spent = sum(self.held.values()) + sum(usage.cost_usd for usage in self.settled)
         if spent >= self.budget:
-            return None
-        self.reserved.append(usd)
-        self.held[f"r{len(self.reserved)}"] = usd
-        return f"r{len(self.reserved)}"
+            return No.WAIT if self.held else No.REFUSED
+        self.reserved.append(ask.most.usd)
+        self.held[f"r{len(self.reserved)}"] = ask.most.usd
+        return Held(f"r{len(self.reserved)}", ask.most)
 
-    def settle(self, reservation: str, usage: Usage) -> None:
-        del self.held[reservation]
+    def settle(self, id_: str, usage: Usage, *, broke_off: bool = False) -> None:
+        del self.held[id_]
         self.settled.append(usage)
+
+    def stream(self, id_: str, usage: Usage) -> None:
+        """Nothing here lasts long enough."""
+
+    def refuse(self, ask: Ask) -> None:
+        """Nothing here is cut."""
 
 
 class Place:
@@ -120,7 +129,9 @@ async def place() -> AsyncGenerator[Place]:
     key = {"ANTHROPIC_API_KEY": KEY}
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, made.serve)
-        async with Meter.serving(f"http://{HOST}:{port}/base", key, made.books) as made.meter:
+        async with Meter.serving(
+            ANTHROPIC, f"http://{HOST}:{port}/base", key, made.books
+        ) as made.meter:
             made.token = made.meter.admit("1.1", "player").token
             yield made
         tasks.cancel_scope.cancel()

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.adapters.meter.headers import BETAS, answered_headers, asked_headers
-from windlass.adapters.meter.requests import (
+from windlass.adapters.meter.wire import UnpricedError
+from windlass.adapters.meter.wire.anthropic.headers import BETAS, answered_headers, asked_headers
+from windlass.adapters.meter.wire.anthropic.requests import (
     MOST_SEARCHES,
-    UnpricedError,
     read_request,
     write_request,
 )

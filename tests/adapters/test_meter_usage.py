@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.adapters.meter.prices import cost
-from windlass.adapters.meter.tally import Tally
-from windlass.adapters.meter.usage import MOST_COUNTED
-from windlass.events.model import Usage
-from windlass.testing.model import wire
+from windlass.adapters.meter.wire.anthropic.prices import cost
+from windlass.adapters.meter.wire.anthropic.tally import Tally
+from windlass.adapters.meter.wire.anthropic.usage import MOST_COUNTED
+from windlass.core.events.model import Usage
+from windlass.testing.model import anthropic_wire as wire
 
 OPUS = "claude-opus-4-5"
 BODY: dict[str, Any] = {"model": OPUS, "max_tokens": 100_000, "stream": True, "messages": []}

@@ -31,7 +31,9 @@ from windlass.testing.model import (
     SseError,
     Status,
     Tokens,
-    wire,
+)
+from windlass.testing.model import (
+    anthropic_wire as wire,
 )
 from windlass.testing.model.server import ModelServer
 

@@ -23,24 +23,25 @@ import pytest
 from msgspec.structs import replace
 
 from receiver import receiving
-from windlass.adapters import processes
 from windlass.adapters.sandbox import Box, Sandbox
+from windlass.adapters.sandbox import commands as processes
 from windlass.adapters.sandbox.plain import Plain
-from windlass.cli.finding import read_plan
-from windlass.cli.wiring import Outside, Project, World, started
-from windlass.cli.wiring.metering import Books
-from windlass.dialects import writes
-from windlass.events.model import Failure, Usage
-from windlass.events.review import Issue, PlayerAnswer
-from windlass.ports import Activity, Brief, Report, Watch
-from windlass.secrets import Redactor
-from windlass.settings import (
+from windlass.app.plans import read_plan
+from windlass.app.wiring import Outside, Project, World, started
+from windlass.app.wiring.metering import Books
+from windlass.core.events.model import Failure, Usage
+from windlass.core.events.review import Issue, PlayerAnswer
+from windlass.core.events.values import Amount
+from windlass.core.secrets import Redactor
+from windlass.core.settings import (
     NotifySettings,
     PolicySettings,
     SandboxSettings,
     Settings,
     TelemetrySettings,
 )
+from windlass.formats import writes
+from windlass.ports import Activity, Ask, Brief, Held, Report, Watch
 from windlass.testing.agents import approval
 from windlass.testing.stage import Stage
 
@@ -163,14 +164,18 @@ class Leaky:
         self.books = Books()
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
-        self.prompts.append(brief.prompt)
-        held = self.books.reserve(brief.task, brief.role, f"claude {SAID}", 0.01)
-        assert held is not None
-        self.books.settle(held, Usage())
+        told = (*brief.criteria, *brief.checks, *brief.names, brief.feedback)
+        self.prompts.append("\n".join((brief.prompt, *told)))
+        cent = Amount(usd=0.01)
+        model = f"claude {SAID}"
+        ask = Ask(task=brief.task, role=brief.role, model=model, most=cent, least=cent)
+        held = self.books.reserve(ask)
+        assert isinstance(held, Held)
+        self.books.settle(held.id, Usage())
         for line in (*SAID.splitlines(), SAID):
             watch(Activity(task=brief.task, kind="text", text=line))
         if brief.role == "coach":
-            review = approval(brief.prompt)
+            review = approval(brief)
             said = tuple(replace(each, evidence=SAID) for each in review.evidence)
             issue = Issue(severity="nice_to_have", category=SAID, description=SAID, file=SAID)
             answer = replace(review, summary=SAID, evidence=said, issues=(issue,))
@@ -213,16 +218,15 @@ def test_none_of_twenty_secrets_is_in_what_windlass_writes(tmp_path: Path):  # S
         policy=PolicySettings(red_base="go"),
         sandbox=SandboxSettings(level="bwrap"),
     )
-    with project.holding(plan.id) as journal:
-        world = World(project, plan.id, "r1", settings, journal, agent=agent, writes=writes(plan))
+    with project.journals.session(plan.id) as session:
+        world = World(project, plan.id, "r1", settings, session, agent=agent, writes=writes(plan))
         agent.sandbox = world.sandbox
-        first = started("r1", plan, settings, project.base(None, plan.id), "bwrap")
+        first = started("r1", plan, settings, project.git.base(None, plan.id), "bwrap")
         shown: list[str] = []
         anyio.run(
             partial(
-                world.haul,
+                world.run,
                 (first,),
-                None,
                 observe=lambda entry, _state: shown.append(repr(entry)),
                 watch=lambda activity: shown.append(activity.text),
             )
@@ -291,7 +295,7 @@ class Talker:
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         if brief.role == "coach":
-            return Report(answer=replace(approval(brief.prompt), summary=SAID))
+            return Report(answer=replace(approval(brief), summary=SAID))
         if brief.n == 1:
             return Report(failure=Failure.STALLED, message=f"{SAID} ")
         if brief.task == "1.2":
@@ -328,12 +332,14 @@ def test_nor_in_what_leaves_by_telemetry_or_notices(tmp_path: Path):  # B5 K9 K1
             model=f"model-{told}",
         )
         outside = Outside(project, plan.id, settings, notify=None, say=said.append)
-        with project.holding(plan.id) as journal:
-            world = World(project, plan.id, "r1", settings, journal, agent=Talker())
-            first = started("r1", plan, settings, project.base(None, plan.id), world.sandbox.level)
+        with project.journals.session(plan.id) as session:
+            world = World(project, plan.id, "r1", settings, session, agent=Talker())
+            first = started(
+                "r1", plan, settings, project.git.base(None, plan.id), world.sandbox.level
+            )
             outside.open(tuple)
             observed = partial(
-                world.haul, (first,), None, observe=outside.follow, watch=lambda _activity: None
+                world.run, (first,), observe=outside.follow, watch=lambda _activity: None
             )
             anyio.run(observed)
         page = said[0].split()[-1]

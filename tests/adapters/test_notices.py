@@ -215,7 +215,7 @@ def test_a_run_tells_its_end_and_what_needs_a_person(place: Stage, tmp_path: Pat
         assert process.returncode == 0, err
         assert [each["kind"] for each in receiver.documents] == ["human", "done"]
         assert len(calls(told)) == 1, "the desktop only where that was asked for"
-    assert "setting 'notify'" in err, "it was --notify before"
+    assert "SETTING" not in err, "who watches a run is no setting of the run"
     assert "secret" not in err
     journal = (place.repo / ".windlass/plans/plan/journal.db").read_bytes()
     assert b"T00/B00" not in journal

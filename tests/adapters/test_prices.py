@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.adapters.meter.prices import Price, cost, price
-from windlass.adapters.meter.reach import CONTEXT, IMAGE, MOST_OBJECTS, WORST, reach
-from windlass.adapters.meter.tally import MOST_OUTPUT, Tally, bound
-from windlass.events.model import Usage
-from windlass.testing.model import Answer, Say, Tokens, wire
+from windlass.adapters.meter.wire.anthropic.input_size import (
+    CONTEXT,
+    IMAGE,
+    MOST_OBJECTS,
+    WORST,
+    reach,
+)
+from windlass.adapters.meter.wire.anthropic.prices import Price, cost, price
+from windlass.adapters.meter.wire.anthropic.tally import MOST_OUTPUT, Tally, bound
+from windlass.core.events.model import Usage
+from windlass.testing.model import Answer, Say, Tokens
+from windlass.testing.model import anthropic_wire as wire
 
 OPUS = "claude-opus-4-5-20251101"
 BODY: dict[str, Any] = {"model": OPUS, "max_tokens": 1000, "stream": True, "messages": []}

@@ -11,10 +11,10 @@ import anyio
 import pytest
 
 from waiting import eventually
-from windlass.adapters.leftovers import MARKER, end_leftovers, is_gone, mark
-from windlass.adapters.processes import Finished, run
+from windlass.adapters.processes.leftovers import MARKER, end_leftovers, is_gone, mark
+from windlass.adapters.sandbox.box import Box, Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.model import Box, Sandbox
+from windlass.adapters.sandbox.commands import Finished, run
 from windlass.adapters.sandbox.plain import Plain
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -39,7 +39,6 @@ def sandbox(request: pytest.FixtureRequest, tmp_path: Path, plain: Plain, marker
     bubblewrap = Bubblewrap(
         home=tmp_path / "home",
         repository=tmp_path / "repository",
-        objects=(),
         path=PATH,
         environment={},
         marker=marker,
@@ -222,9 +221,9 @@ def test_asked_to_go_a_process_may_tidy_up(plain: Plain, box: Box):
 ORPHANS = """
 import sys, anyio
 from pathlib import Path
-from windlass.adapters import cgroups
-from windlass.adapters.processes import run
-from windlass.adapters.sandbox.model import Box
+from windlass.adapters.processes import cgroups
+from windlass.adapters.sandbox.commands import run
+from windlass.adapters.sandbox.box import Box
 from windlass.adapters.sandbox.plain import Plain
 
 # As on a machine without control groups: else any Windlass that starts meanwhile ends them first.
@@ -272,7 +271,8 @@ def test_only_the_named_run_is_ended(orphans: Callable[[], None], marker: str):
 
 
 def test_the_process_that_asks_is_never_ended(marker: str):
-    script = f"from windlass.adapters.leftovers import end_leftovers as e; print(e({marker!r}))"
+    leftovers = "windlass.adapters.processes.leftovers"
+    script = f"from {leftovers} import end_leftovers as e; print(e({marker!r}))"
     environment = {**os.environ, MARKER: mark(marker)}
 
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True)  # noqa: PLW1510

@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from windlass.adapters.projections import Projections, Shown
-from windlass.plan import Task
-from windlass.state import RunState
+from windlass.core.plan import Task
+from windlass.core.state import RunState
 from worlds import World, plan_of, writes
 
 pytestmark = pytest.mark.anyio

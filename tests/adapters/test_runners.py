@@ -2,7 +2,7 @@
 
 import pytest
 
-from windlass.adapters.runners import collected_nothing
+from windlass.adapters.checks.test_output import collected_nothing
 
 CARGO = "running 0 tests\n\ntest result: ok. 0 passed\n"
 

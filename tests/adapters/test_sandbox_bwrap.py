@@ -19,14 +19,14 @@ import anyio
 import pytest
 
 from waiting import eventually
-from windlass.adapters.leftovers import MARKER, end_leftovers
-from windlass.adapters.limits import Limits
-from windlass.adapters.processes import run
+from windlass.adapters.processes.leftovers import MARKER, end_leftovers
+from windlass.adapters.processes.limits import Limits
 from windlass.adapters.sandbox import landlock
+from windlass.adapters.sandbox.box import Box
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.commands import run
+from windlass.adapters.sandbox.host import private_paths
 from windlass.adapters.sandbox.plain import Plain
-from windlass.adapters.sandbox.private import private
 from windlass.errors import ConfigError
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -70,11 +70,11 @@ class World:
         given: dict[str, object] = {
             "home": self.home,
             "repository": self.repository,
-            "objects": (self.repository / ".git/objects",),
             "path": os.pathsep.join((*(str(entry) for entry in path), PATH)),
             "environment": {**SECRETS, "LANG": "C.UTF-8", "HOME": str(self.home)},
             "marker": self.marker,
             **more,
+            "read": (self.repository / ".git/objects", *more.get("read", ())),
         }
         return Bubblewrap(**given)  # pyright: ignore[reportArgumentType]
 
@@ -319,7 +319,7 @@ def test_what_is_closed_to_others_is_found_but_for_what_is_named(tmp_path: Path)
     (tmp_path / "closed").chmod(0o700)
     (tmp_path / "objects/ab").chmod(0o700)
 
-    found = private({tmp_path / "objects"}, [tmp_path, tmp_path / "open/read"])
+    found = private_paths({tmp_path / "objects"}, [tmp_path, tmp_path / "open/read"])
 
     told = {str(path.relative_to(tmp_path)) for path in found}
     assert told == {"key", "open/key", "closed", "deep/er/than/key"}
@@ -369,13 +369,13 @@ def test_processes_of_the_host_are_not_seen(world: World):  # B5
 PARENT = """
 import os, sys, anyio
 from pathlib import Path
-from windlass.adapters.limits import Limits
-from windlass.adapters.processes import run
+from windlass.adapters.processes.limits import Limits
+from windlass.adapters.sandbox.commands import run
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.box import Box
 
 home, repository, checkout, marker, script = sys.argv[1:]
-sandbox = Bubblewrap(home=Path(home), repository=Path(repository), objects=(), marker=marker,
+sandbox = Bubblewrap(home=Path(home), repository=Path(repository), marker=marker,
                      path="/usr/bin:/bin", environment={})
 box = Box(checkout=Path(checkout), network=False)
 anyio.run(lambda: run(sandbox, box, ["sh", "-c", script], timeout=60, tail=10))
@@ -420,12 +420,12 @@ def as_nobody() -> list[str]:
 BOXED = """
 import sys, anyio
 from pathlib import Path
-from windlass.adapters.processes import run
+from windlass.adapters.sandbox.commands import run
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.box import Box
 
 home, repository, checkout, marker, runs, script = sys.argv[1:]
-sandbox = Bubblewrap(home=Path(home), repository=Path(repository), objects=(), marker=marker,
+sandbox = Bubblewrap(home=Path(home), repository=Path(repository), marker=marker,
                      path="/usr/bin:/bin", environment={})
 box = Box(checkout=Path(checkout), network=runs != "itself", runs=runs)
 script = script.replace("LAUNCH", " ".join(sandbox.launcher))

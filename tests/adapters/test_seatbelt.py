@@ -13,8 +13,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from windlass.adapters.processes import run
-from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.box import Box
+from windlass.adapters.sandbox.commands import run
 from windlass.adapters.sandbox.seatbelt import Seatbelt
 from windlass.errors import ConfigError
 
@@ -41,12 +41,12 @@ class Mac:
         given: dict[str, object] = {
             "home": self.home,
             "repository": self.repo,
-            "objects": (self.repo / ".git/objects",),
             "path": f"{self.home}/.pyenv/shims:/opt/homebrew/bin:/usr/bin:/bin:.",
             "environment": {"HOME": str(self.home), "GITHUB_TOKEN": "ghp-secret", "LANG": "C"},
             "marker": "run",
             "places": self.repo / ".windlass/boxes",
             **more,
+            "read": (self.repo / ".git/objects", *more.get("read", ())),
         }
         return Seatbelt(**given)  # pyright: ignore[reportArgumentType]
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from windlass.adapters.processes import Finished, run
 from windlass.adapters.sandbox import seccomp
+from windlass.adapters.sandbox.box import Box
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.handing import Handed
-from windlass.adapters.sandbox.model import Box
+from windlass.adapters.sandbox.commands import Finished, run
+from windlass.adapters.sandbox.mounts import InheritedFiles
 from windlass.adapters.sandbox.seccomp import AUDIT, MACHINES, Abi, filter_for, refused
 
 ALLOWED = "allowed"
@@ -145,13 +145,13 @@ def test_the_numbers_are_those_of_the_kernels_headers(abi: Abi):
 
 def test_a_machine_that_is_not_listed_has_no_filter():
     assert filter_for("vax", nests=False) == b""
-    with Handed() as handed:
+    with InheritedFiles() as handed:
         assert (handed.filter(b""), handed.numbers) == ((), ())
 
 
 def test_every_start_has_a_filter_of_its_own_and_leaves_nothing_open():
     before = os.listdir("/proc/self/fd")  # noqa: PTH208
-    with Handed() as one, Handed() as other:
+    with InheritedFiles() as one, InheritedFiles() as other:
         one.filter(b"one")
         other.filter(b"two")
         [first], [second] = one.numbers, other.numbers
@@ -169,7 +169,6 @@ def sandbox(tmp_path: Path) -> Bubblewrap:
     made = Bubblewrap(
         home=tmp_path / "home",
         repository=tmp_path / "repo",
-        objects=(),
         path=PATH,
         environment={},
         marker="test",

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.adapters.summaries import MOST_BYTES, MOST_SUITES, Tally, suites_in
-from windlass.adapters.summary_shapes import SHAPES, literal
+from windlass.adapters.checks.summaries import MOST_BYTES, MOST_SUITES, Tally, suites_in
+from windlass.adapters.checks.test_output import SHAPES, literal
 
 UNITTEST = "..\n----------------------------------------------------------------------\n"
 NODE = "ok 1 - a\n1..1\n# tests 4\n# suites 0\n# pass 3\n# fail 1\n# cancelled 0\n# skipped 0\n"

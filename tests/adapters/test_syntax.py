@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from repositories import Run, User
-from windlass.adapters import syntax
-from windlass.adapters.checks import CommandChecks
+from windlass.adapters.checks import syntax
+from windlass.adapters.checks.runner import CommandChecks
 from windlass.adapters.sandbox import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.plain import Plain
@@ -118,7 +118,7 @@ def test_a_newer_parser_is_asked_what_an_older_does_not_know(tmp_path: Path) -> 
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, check=True, text=True
         )
-        assert len(syntax.told(done.stdout)) == errors, script
+        assert len(syntax.syntax_errors(done.stdout)) == errors, script
 
 
 def test_a_thousand_long_paths_fit_on_command_lines() -> None:
@@ -133,6 +133,6 @@ def test_a_thousand_long_paths_fit_on_command_lines() -> None:
 
 def test_many_broken_files_are_counted() -> None:
     lines = "".join(f"windlass: ./{n}.py:1: bad\n" for n in range(50))
-    said = syntax.told(f"Traceback\n{lines}")
+    said = syntax.syntax_errors(f"Traceback\n{lines}")
     assert said[0] == "0.py:1: bad"
     assert said[-1] == "30 more files cannot be parsed"

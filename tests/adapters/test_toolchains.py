@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from windlass.adapters.sandbox.toolchains import LOGINS, toolchains
+from windlass.adapters.sandbox.host import LOGINS, toolchains
 
 
 @pytest.fixture

@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 import anyio
 import pytest
 
-from windlass.adapters.processes import Finished, run
+from windlass.adapters.sandbox.box import Asked, Box
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.forwarding import ForwardingProxy
-from windlass.adapters.sandbox.model import Asked, Box
-from windlass.adapters.sandbox.ways_out import PROXY_PORT, WaysOut
+from windlass.adapters.sandbox.commands import Finished, run
+from windlass.adapters.sandbox.network import PROXY_PORT, ForwardingProxy, WaysOut
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 ASK = "curl -sS --max-time 20 -o /dev/null -w '%{http_code}'"
@@ -74,7 +73,6 @@ class World:
         sandbox = Bubblewrap(
             home=self.home,
             repository=self.root / "repository",
-            objects=(),
             path=PATH,
             environment={},
             marker=f"test-{os.getpid()}",

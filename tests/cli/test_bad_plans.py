@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from desk import Desk
-from windlass.plan import Task
+from windlass.core.plan import Task
 from worlds import World, plan_of, writes
 
 MEMORY_KB = 500_000

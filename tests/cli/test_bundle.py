@@ -9,7 +9,7 @@ import pytest
 
 from desk import Desk
 from handover import Near, finished
-from windlass.cli.doctor import diagnose
+from windlass.app.doctor import doctor
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_it_holds_journal_configuration_versions_and_findings(done: Near):
     versions = json.loads(inside["versions.json"])
     assert {"windlass", "python", "system", "git", "claude", "sandbox"} <= set(versions)
     settings = {each["key"]: each["value"] for each in json.loads(inside["configuration.json"])}
-    usual = diagnose(done.repo, done.environment).settings
+    usual = doctor(done.repo, done.environment).settings
     assert settings == {each.key: json.loads(json.dumps(each.value)) for each in usual}
     assert "RunEnded" in inside["plans/plan/log.txt"].splitlines()[-1]
 

@@ -7,7 +7,7 @@ import pytest
 import plans
 from desk import Desk
 from quick import quick_run
-from windlass.settings import Settings
+from windlass.core.settings import Settings
 from windlass.testing.agents import ScriptedAgent
 
 HARD = """

@@ -12,7 +12,7 @@ import pytest
 from desk import NOBODY, Desk
 from handover import Near
 from windlass import __version__
-from windlass.cli.wiring import machine
+from windlass.app.wiring import machine
 from windlass.testing.model import Book, Say, Script
 from windlass.testing.stage import scripted_model
 
@@ -162,7 +162,7 @@ class TestInit:
         assert "mine" not in theirs.read_text()
 
     def test_one_of_an_older_version_is_replaced(self, project):
-        from windlass.cli.skills import _stamp
+        from windlass.app.skills import _stamp
 
         project.call("init", "--claude")
         path = skill(project, "windlass-status")

@@ -4,10 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from windlass.cli.config import Configuration, configure, variable
+from windlass.app.wiring.configuration import Configuration, configure, variable
+from windlass.core.settings import AgentSettings, Settings
 from windlass.errors import ConfigError
-from windlass.settings import Settings
+
+DEFAULTS = Settings(agent=AgentSettings(name="claude"), model="claude-sonnet-4-5")
+"""Without anything set; the agent and its model by name."""
 
 
 def told(
@@ -37,7 +41,7 @@ def refusal(root: Path, toml: str | None = None, **more: Any) -> str:
 class TestSources:
     def test_without_anything_all_is_default(self, tmp_path: Path):
         configuration = told(tmp_path)
-        assert configuration.settings == Settings()
+        assert configuration.settings == DEFAULTS
         assert {value.source for value in configuration.values} == {"default"}
 
     def test_option_over_variable_over_file_over_default(self, tmp_path: Path):
@@ -78,12 +82,12 @@ class TestSources:
 
     def test_a_file_of_its_own_hides_that_section(self, tmp_path: Path):
         (tmp_path / "pyproject.toml").write_text("[tool.windlass]\nagents = 9\n")
-        assert told(tmp_path, "max_turns = 2\n").settings == Settings(max_turns=2)
+        assert told(tmp_path, "max_turns = 2\n").settings == replace(DEFAULTS, max_turns=2)
 
     @pytest.mark.parametrize("text", ["", "[tool]\n", "[project]\nname = 'x'\n", "tool = 3\n"])
     def test_a_pyproject_without_that_section_says_nothing(self, tmp_path: Path, text: str):
         (tmp_path / "pyproject.toml").write_text(text)
-        assert told(tmp_path).settings == Settings()
+        assert told(tmp_path).settings == DEFAULTS
 
     def test_a_variable_for_a_list_has_one_item_a_line(self, tmp_path: Path):
         configuration = told(tmp_path, environment={"WINDLASS_CHECKS": "make test\n\nmake lint\n"})
@@ -139,7 +143,7 @@ class TestRefusals:
         (tmp_path / "pyproject.toml").write_text(
             '[project]\nname = "x"\n\n[tool.windlass.agent]\nname = "y"\n'
         )
-        assert refusal(tmp_path) == "pyproject.toml:5: agent.name: invalid enum value 'y'"
+        assert refusal(tmp_path) == "pyproject.toml:5: agent.name: no agent 'y', only claude"
 
     def test_a_section_that_is_no_table(self, tmp_path: Path):
         (tmp_path / "pyproject.toml").write_text("[tool]\nwindlass = 3\n")
@@ -175,5 +179,5 @@ def test_bounds_are_those_that_are_enforced(tmp_path: Path):
     assert bounds["checks"] == "a list of texts"
     assert bounds["base"] == "text, or not set"
     assert bounds["max_tokens"] == "≥ 1, or not set"
-    assert bounds["model"] == "text"
+    assert bounds["model"] == "text, or not set"
     assert bounds["agent.name"] == "claude"

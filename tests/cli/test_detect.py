@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windlass.cli.detect import Command, Proposal, detect
+from windlass.app.detect import Command, Proposal, detect
 
 LOCK = "# yarn lockfile v1\n"
 TESTED = '{"scripts": {"test": "vitest"}, "devDependencies": {"vitest": "3"}}'

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from desk import Desk
-from windlass.adapters.lock import PlanLock
-from windlass.events.model import RunEnd, RunEnded
-from windlass.plan import Task
-from windlass.settings import Settings
+from windlass.adapters.locks import PlanLock
+from windlass.core.events.model import RunEnd, RunEnded
+from windlass.core.plan import Task
 from worlds import NOON, World, plan_of, writes
 
 INSTALL = "install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, …"
@@ -254,7 +253,7 @@ class TestSettings:
             "bounds": "≥ 1, ≤ 64",
         }
         assert by_key["max_turns"]["source"] == "WINDLASS_MAX_TURNS"
-        assert by_key["model"]["value"] == Settings().model
+        assert by_key["model"]["value"] == "claude-sonnet-4-5"
         assert by_key["model"]["source"] == "default"
 
     def test_a_file_that_cannot_be_used(self, desk: Desk):

@@ -8,9 +8,9 @@ import pytest
 import plans
 from desk import Desk
 from quick import quick_run
+from windlass.core.settings import E2ESettings, Settings
+from windlass.core.state import RunState
 from windlass.errors import PlanError
-from windlass.settings import E2ESettings, Settings
-from windlass.state import RunState
 from windlass.testing.agents import ScriptedAgent
 
 TASKS = {"1.1": (), "1.2": ("1.1",)}

@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from desk import Desk
-from windlass.adapters.lock import PlanLock
-from windlass.events.model import RunEnd
-from windlass.plan import Task
-from windlass.settings import Settings
+from windlass.adapters.locks import PlanLock
+from windlass.core.events.model import RunEnd
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
 from worlds import World, plan_of, writes
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
@@ -87,7 +87,7 @@ class TestPlans:
         desk.write("bad.md", "# Plan\n\n```\n## Task 1.1: Title\n```\n")
         assert refused(desk, "run", "bad.md") == (
             "bad.md:4: no tasks found;"
-            " this line looks like a task, but stands in the code block that begins on line 3"
+            " this line looks like a task, but is in the code block that begins on line 3"
         )
 
     def test_an_empty_file_is_refused(self, desk: Desk):
@@ -444,7 +444,7 @@ class TestRuns:
         told = refused(desk, "resume", "p.md")
         # The plan was written anew, so its one task says something else than what was merged.
         assert told.startswith("there is nothing to resume: plan 'p' is completed, and a says")
-        assert told.endswith("; or start a new one: windlass run p.md")
+        assert told.endswith("; or run it all again: windlass run p.md --restart")
         assert refused(desk, "resume") == (
             "there is no unfinished run here: p (completed); start one: windlass run PLAN"
         )
@@ -469,7 +469,7 @@ class TestRuns:
         desk.record("p", spent.events)
         answer = desk.call("run", "p.md")
         assert answer.code == 3
-        assert "go on with `windlass resume p.md --max-cost 0.002`; " in answer.err
+        assert "go on with `windlass resume p.md --max-cost 0.01`; " in answer.err
 
     def test_several_unfinished_runs_are_listed(self, desk: Desk):
         for name in ("p", "q"):

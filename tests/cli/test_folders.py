@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from desk import Desk
-from windlass import dialects
-from windlass.cli.finding import plan_to_resume, read_plan
-from windlass.cli.wiring import Project
-from windlass.dialects.dialect import Dialect, Source
+from windlass.app.plans import plan_to_resume, read_plan
+from windlass.app.wiring import Project
+from windlass.core.plan import Plan, Task
 from windlass.errors import PlanError
-from windlass.plan import Plan, Task
+from windlass.formats import registry
+from windlass.formats.dialect import Dialect, Source
 
 
 def parse(source: Source) -> Plan:
@@ -37,7 +37,7 @@ FOLDER = Dialect(
 
 @pytest.fixture
 def project(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Project:
-    monkeypatch.setattr(dialects, "DIALECTS", (FOLDER, *dialects.DIALECTS))
+    monkeypatch.setattr(registry, "DIALECTS", (FOLDER, *registry.DIALECTS))
     desk.write("plans/v1.2/b.md", "second")
     desk.write("plans/v1.2/a.md", "first")
     desk.write("plans/v1.2/logo.json", b"\xff\xd8")
@@ -68,13 +68,13 @@ def test_one_outside_of_the_repository(project: Project, tmp_path: Path):
 
 
 def test_its_run_goes_on_by_path_and_by_id(project: Project):
-    from windlass.cli.wiring import started
-    from windlass.settings import Settings
+    from windlass.app.wiring import started
+    from windlass.core.settings import Settings
 
     plan = read_plan(project, "plans/v1.2")
-    base = project.base(None, plan.id)
-    with project.holding(plan.id) as journal:
-        journal.append([started("r1", plan, Settings(), base, "checkout")], expected=0)
+    base = project.git.base(None, plan.id)
+    with project.journals.session(plan.id) as session:
+        session.note(started("r1", plan, Settings(), base, "checkout"))
     for typed in ("plans/v1.2", "v1.2"):
         assert plan_to_resume(project, typed) == plan
     (project.root / "plans").rename(project.root / "moved")

@@ -8,7 +8,7 @@ import pytest
 from desk import Desk
 from formats import FEATURE, SPEC, SPECKIT, STATE_MD, TASK, XML
 from quick import quick_run
-from windlass.state import RunState
+from windlass.core.state import RunState
 from windlass.testing.agents import ScriptedAgent
 
 

@@ -12,9 +12,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from desk import Desk
-from windlass.cli.config import configure
-from windlass.cli.detect import Proposal, detect
-from windlass.cli.init import rendered
+from windlass.app.detect import Proposal, detect
+from windlass.app.init import settings_text
+from windlass.app.wiring.configuration import configure
 
 TESTED = '{"scripts": {"test": "vitest"}, "devDependencies": {"vitest": "3"}}'
 
@@ -22,7 +22,7 @@ TESTED = '{"scripts": {"test": "vitest"}, "devDependencies": {"vitest": "3"}}'
 class TestText:
     def test_it_says_why(self):
         proposal = detect({"requirements.txt": "pytest\n", "package.json": TESTED})
-        assert rendered(proposal) == snapshot("""\
+        assert settings_text(proposal) == snapshot("""\
 # How Windlass works here. `windlass doctor` lists every key, its value and bounds.
 
 # Note: package.json has no lock file, so [workspace] setup has to say what to install.
@@ -48,7 +48,7 @@ keep = [".venv"]
 """)
 
     def test_without_any_check_it_says_so(self):
-        assert rendered(Proposal()) == snapshot("""\
+        assert settings_text(Proposal()) == snapshot("""\
 # How Windlass works here. `windlass doctor` lists every key, its value and bounds.
 
 # Commands that prove the project. None was found: until there is one, nothing but
@@ -70,7 +70,7 @@ checks = []
     )
     def test_it_is_read_back_as_it_was_meant(self, files: dict[str, str], tmp_path: Path):
         proposal = detect(files)
-        (tmp_path / "windlass.toml").write_text(rendered(proposal))
+        (tmp_path / "windlass.toml").write_text(settings_text(proposal))
         settings = configure(tmp_path, {}, {}).settings
         lines = (check.line.replace("\n", "") for check in proposal.checks)
         assert settings.checks == tuple(lines)

@@ -8,7 +8,7 @@ import pytest
 
 import plans
 from quick import quick_run
-from windlass.settings import Settings
+from windlass.core.settings import Settings
 from windlass.testing.agents import ScriptedAgent
 from windlass.testing.stage import Stage
 
@@ -96,6 +96,12 @@ def test_a_journal_behind_its_state_file_has_lost_its_end(stage):
     assert "ends at 20" in err
     state = next(stage.repo.glob(".windlass/plans/plan/runs/*/state.json"))
     state.unlink()
+    code, _, err = stage.tell("resume", "plan", "--yes")
+    assert code == 3
+    assert "it ends at 20, its mirror in git at " in err
+    assert "`windlass recover`" in err
+    # The other pins remember better, too, where the mirror is gone as well.
+    stage.git("update-ref", "-d", "refs/windlass/plan/r1/journal")
     code, _, err = stage.tell("resume", "plan", "--yes")
     assert code == 3
     assert "the journal is behind git" in err

@@ -223,7 +223,7 @@ def test_windlass_own_folder_is_no_link(tmp_path: Path):
 
 
 def test_guidance_is_read_through_a_link_of_the_repository_and_no_other(tmp_path: Path):
-    from windlass.cli.wiring.guidance import said_to_agents
+    from windlass.app.wiring.instructions import said_to_agents
 
     root = tmp_path / "repo"
     root.mkdir()

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from desk import Desk
 from quick import quick_run
-from windlass.plan import Task
-from windlass.settings import SandboxSettings, Settings
+from windlass.core.plan import Task
+from windlass.core.settings import SandboxSettings, Settings
 from windlass.testing.agents import Play, ScriptedAgent, approval
 from windlass.views.cost import run_cost
 from worlds import World, plan_of, writes
@@ -63,7 +63,7 @@ class TestDiff:
     def merged(self, desk: Desk) -> Desk:
         def play(brief, workspace):
             if brief.role == "coach":
-                return Play(answer=approval(brief.prompt))
+                return Play(answer=approval(brief))
             (workspace / "odd").write_bytes(self.HOSTILE)
             return Play()
 
@@ -158,9 +158,9 @@ class TestCosts:
     def test_by_plan_task_role_and_model(self, desk: Desk, world: World):
         told = json.loads(desk.call("costs", "--json").out)
         cost = run_cost(world.state)
-        assert told["total"]["cost_usd"] == cost.usd
+        assert told["total"]["cost_usd"] == cost.cost_usd
         for by in ("plan", "task", "role", "model"):
-            assert round(sum(each["cost_usd"] for each in told[by].values()), 6) == cost.usd
+            assert round(sum(each["cost_usd"] for each in told[by].values()), 6) == cost.cost_usd
         assert set(told["task"]) == {"p:a", "p:b"}
         out = desk.call("costs", "p", "--by", "role").out
         assert out.startswith("role")

@@ -14,11 +14,11 @@ from mcp import Client, StdioServerParameters
 
 from desk import Desk
 from handover import Near, finished
-from windlass.adapters.inbox import FileInbox
-from windlass.adapters.lock import PlanLock
-from windlass.events import model as e
-from windlass.events.review import PlayerAnswer
-from windlass.plan import Task
+from windlass.adapters.journal.inbox import FileInbox
+from windlass.adapters.locks import PlanLock
+from windlass.core.events import model as e
+from windlass.core.events.review import PlayerAnswer
+from windlass.core.plan import Task
 from windlass.ports import Report
 from worlds import NOON, World, plan_of, writes
 
@@ -211,7 +211,7 @@ async def test_without_the_extra_it_says_what_to_install(done: Near, tmp_path: P
 class Asked(Near):
     def go_on(self, plan_id: str, events: list[e.Event]) -> None:
         from windlass.adapters.journal.sqlite import SqliteJournal
-        from windlass.secrets import Redactor
+        from windlass.core.secrets import Redactor
 
         path = self.repo / ".windlass" / "plans" / plan_id / "journal.db"
         with SqliteJournal.open(path, Redactor({})) as journal:

@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from desk import Desk
-from windlass.cli.wiring import Outside, Project
-from windlass.settings import NotifySettings, Settings
+from windlass.app.wiring import Outside, Project
+from windlass.core.settings import NotifySettings, Settings
 
 OTLP = "http://127.0.0.1:9"
 HIDES = """\

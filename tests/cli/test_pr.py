@@ -12,12 +12,12 @@ import pytest
 
 from desk import Desk
 from handover import BRANCH, PLAN, TITLE, Forge, Near, finished
-from windlass.adapters.git.publishing import Place, place_of
-from windlass.cli.finding import read_plan
-from windlass.cli.hauling import Request, start_or_resume
+from windlass.adapters.git.pull_requests import Place, place_of
+from windlass.app.plans import read_plan
+from windlass.app.wiring import Project
 from windlass.cli.pr import offer
-from windlass.cli.wiring import Project
-from windlass.events import model as e
+from windlass.cli.running import request_of, run_plan
+from windlass.core.events import model as e
 from windlass.testing.agents import Play, ScriptedAgent
 from windlass.testing.model import Book, Call, Script
 from windlass.testing.stage import scripted_model
@@ -332,7 +332,7 @@ class TestByAgent:
         assert answer.code == 0, answer
         [created] = forge.calls("create")
         assert option(created, "--title") == "Answer health checks, fixes #\u200b9"
-        assert "\nAdds it.\n\n@\u200bbob\\: look at \\$\\(x\\).\n" in created["body"]
+        assert "\nAdds it.\n\n@\u200bbob: look at \\$(x).\n" in created["body"]
         assert "| 1\\.1 Add the endpoint |" in created["body"]
         after = json.loads(done.call("status", "plan", "--json").out)["metrics"]
         assert after["cost_usd"] > before["cost_usd"]
@@ -345,11 +345,11 @@ class TestByAgent:
 
     def test_where_nothing_comes_of_it_the_pull_request_goes_without(self, done, forge):
         forge.remote()
-        state = Project(done.repo, done.environment).last_run("plan")
+        state = Project(done.repo, done.environment).journals.last_run("plan")
         assert state is not None
         spent = e.SpendSettled(at=state.at, id="x", task="1.1", usage=e.Usage(cost_usd=1e6))
-        with Project(done.repo, done.environment).holding("plan") as journal:
-            journal.append([spent], expected=journal.last)
+        with Project(done.repo, done.environment).journals.session("plan") as session:
+            session.note(spent)
         answer = done.call("pr", "--by-agent", **forge.environment)
         assert answer.code == 0, answer
         assert "the pull request goes without it" in answer.err
@@ -368,9 +368,9 @@ class TestAtTheEndOfARun:
         forge.remote()
         script = (
             "import os, sys; from pathlib import Path; from windlass.cli.pr import offer;"
-            "from windlass.cli.wiring import Project;"
+            "from windlass.app.wiring import Project;"
             "project = Project(Path('.').resolve(), dict(os.environ));"
-            "sys.exit(offer(project, project.last_run('plan'), wish=None))"
+            "sys.exit(offer(project, project.journals.last_run('plan'), wish=None))"
         )
         ours, theirs = pty.openpty()
         try:
@@ -405,14 +405,14 @@ class TestAtTheEndOfARun:
         environment = {**fresh.environment, **forge.environment}
         with patch.dict(os.environ, environment, clear=True):
             project = Project(fresh.repo, environment)
-            request = Request(typed="plan.md", options=options, choice=None, agent=agent)
-            code = start_or_resume(project, read_plan(project, "plan.md"), request)
+            request = request_of("plan.md", options, None, agent=agent)
+            code = run_plan(project, read_plan(project, "plan.md"), request, options)
         assert code == 0
         assert len(forge.prs) == (1 if wish else 0)
 
     def test_one_that_cannot_be_opened_needs_a_person(self, done, forge, capsys):
         project = Project(done.repo, done.environment)
-        state = project.last_run("plan")
+        state = project.journals.last_run("plan")
         assert state is not None
         assert offer(project, state, wish=True) == 3
         assert "no remote to push to" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The journal is gone, or cannot be trusted: `windlass recover` makes it anew from git alone."""
+"""The journal is gone, or cannot be trusted: `windlass recover` restores it from git alone."""
 # X10
 
 import json
@@ -13,13 +13,15 @@ import pytest
 import plans
 from quick import ENVIRONMENT, quick_run
 from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.adapters.lock import PlanLock
-from windlass.cli.wiring import Project, ended
-from windlass.cli.wiring.bundling import found
-from windlass.events import model as e
+from windlass.adapters.locks import PlanLock
+from windlass.app.wiring import Project, ended
+from windlass.app.wiring.bundling import records_of
+from windlass.core.events import codec
+from windlass.core.events import model as e
+from windlass.core.events.segments import Mark
+from windlass.core.settings import Settings
+from windlass.core.state import fold
 from windlass.ports import Brief
-from windlass.settings import Settings
-from windlass.state import fold
 from windlass.testing.agents import ScriptedAgent
 from windlass.testing.stage import Stage
 
@@ -58,6 +60,22 @@ class Lost(Stage):
         with SqliteJournal.read_only(self.journal) as journal:
             return [entry.event for entry in journal.read()]
 
+    def records(self) -> list[bytes]:
+        with SqliteJournal.read_only(self.journal) as journal:
+            return journal.records()
+
+    def became_older(self) -> None:
+        """The repository as the version before the mirror left it."""
+        [began] = [event for event in self.events() if isinstance(event, e.RunStarted)]
+        blob = subprocess.run(
+            ["git", "-C", self.repo, "hash-object", "-w", "--stdin"],
+            input=codec.encode(began),
+            capture_output=True,
+            check=True,
+        )
+        self.git("update-ref", "refs/windlass/plan/r1/began", blob.stdout.decode().strip())
+        self.git("update-ref", "-d", "refs/windlass/plan/r1/journal")
+
     def pins(self) -> list[str]:
         return self.git("for-each-ref", "--format=%(refname)", "refs/windlass").split()
 
@@ -77,22 +95,21 @@ def stage(tmp_path: Path) -> Lost:
 
 
 def test_a_deleted_journal_is_rebuilt_and_the_run_goes_on(stage: Lost):
-    before, told, pins = stage.status(), stage.events(), stage.pins()
+    before, records, pins = stage.status(), stage.records(), stage.pins()
+    costs = stage.tell("costs", "plan", "--json")[1]
     stage.lose()
     code, out, err = stage.tell("recover")
     assert code == 0, err
     assert "2 of 3 tasks merged onto main" in out
     assert "the journal: there is none" in out
-    assert "what was spent before" in out
+    assert f"its mirror: {len(records)} records" in out
+    assert "note:" not in out
     assert "windlass resume plan" in out
-    after = stage.status()
-    assert [task["merged"] for task in after["tasks"].values()] == [
-        task["merged"] for task in before["tasks"].values()
-    ]
-    assert after["tip"] == before["tip"]
-    assert after["metrics"]["cost_known"] is False
-    assert told[0] == stage.events()[0], "how it began is as it was"
+    assert stage.records() == records, "byte for byte"
+    assert stage.status() == before, "money included"
+    assert stage.tell("costs", "plan", "--json")[1] == costs
     assert stage.pins() == pins
+    assert stage.tell("retry", "1.3")[0] == 0, "it was abandoned, and still is"
     agent = Counting(DONE)
     state = quick_run(stage.repo, agent)
     assert state.ended is e.RunEnd.COMPLETED, state.reason
@@ -319,8 +336,8 @@ def test_an_edited_plan_is_recovered_with_its_edits(stage: Lost):  # B7
 
 
 def test_of_several_runs_the_newest_is_taken_and_others_are_named(stage: Lost):
-    with Project(stage.repo, ENVIRONMENT).holding("plan") as journal:
-        journal.append([ended(e.RunEnd.ABANDONED, "restarted")], expected=journal.last)
+    with Project(stage.repo, ENVIRONMENT).journals.session("plan") as session:
+        session.note(ended(e.RunEnd.ABANDONED, "restarted"))
     agent = ScriptedAgent(DONE)
     state = quick_run(stage.repo, agent, run="r2", anew=True)
     assert state.run == "r2"
@@ -337,8 +354,8 @@ def test_of_several_runs_the_newest_is_taken_and_others_are_named(stage: Lost):
 
 
 def two_runs(stage: Lost) -> None:
-    with Project(stage.repo, ENVIRONMENT).holding("plan") as journal:
-        journal.append([ended(e.RunEnd.ABANDONED, "restarted")], expected=journal.last)
+    with Project(stage.repo, ENVIRONMENT).journals.session("plan") as session:
+        session.note(ended(e.RunEnd.ABANDONED, "restarted"))
     assert quick_run(stage.repo, ScriptedAgent(DONE), run="r2", anew=True).run == "r2"
 
 
@@ -396,15 +413,72 @@ def test_a_journal_that_cannot_be_read_shows_the_state_of_the_newest_run(stage: 
     for path in (older, older.parent):
         os.utime(path, (2e9, 2e9))  # touched later than the newer run's
     project = Project(stage.repo, ENVIRONMENT)
-    told = project.state_file("plan")
+    told = project.journals.state_file("plan")
     assert told is not None
     assert told.run == "r2"
-    assert found(project, "plan").run == "r2"
+    assert records_of(project, "plan").run == "r2"
+
+
+def test_a_run_of_the_version_before_the_mirror_is_recovered_from_its_pins(stage: Lost):
+    before = stage.status()
+    stage.became_older()
+    stage.lose()
+    code, out, err = stage.tell("recover", "plan")
+    assert code == 0, err
+    assert "an older Windlass made this run" in out
+    assert "what was spent" in out
+    after = stage.status()
+    assert after["tip"] == before["tip"]
+    assert [task["merged"] for task in after["tasks"].values()] == [
+        task["merged"] for task in before["tasks"].values()
+    ]
+    assert after["metrics"]["cost_known"] is False
+    agent = Counting(DONE)
+    state = quick_run(stage.repo, agent)
+    assert state.ended is e.RunEnd.COMPLETED, state.reason
+    assert {task for _, task, _ in agent.worked} == {"1.3"}
+    assert min(n for _, _, n in agent.worked) == 3, "numbers go on after the highest pin"
+
+
+def test_a_mirror_that_was_put_back_is_enough_with_the_pins(stage: Lost):
+    records = stage.records()
+    ref = "refs/windlass/plan/r1/journal"
+    tail = b"".join(each + b"\n" for each in records[:9])
+    end = Mark().after(records[:9])
+    proof = f"# 9 {end.hash.hex()}\n"
+    tree = stage.git("hash-object", "-t", "tree", "-w", "/dev/null").strip()
+    shorter = stage.git("commit-tree", tree, "-m", f"Journal\n\n{tail.decode()}{proof}".rstrip())
+    stage.git("update-ref", ref, shorter.strip())
+    stage.lose()
+    code, out, err = stage.tell("recover", "plan")
+    assert code == 0, err
+    assert "its mirror: 9 records" in out
+    assert "2 of 3 tasks merged" in out
+    assert "what was spent" in out
+    assert stage.records()[:9] == records[:9]
+    agent = Counting(DONE)
+    assert quick_run(stage.repo, agent).ended is e.RunEnd.COMPLETED
+    assert {task for _, task, _ in agent.worked} == {"1.3"}
+
+
+def test_a_journal_behind_its_mirror_is_refused_by_all_who_would_use_it(stage: Lost):
+    db = sqlite3.connect(stage.journal)
+    db.execute("DELETE FROM entries WHERE seq > 30")
+    db.commit()
+    db.close()
+    records = stage.records()
+    next(stage.repo.glob(".windlass/plans/plan/runs/*/state.json")).unlink()
+    for args in (("status", "plan"), ("resume", "plan", "--yes"), ("run", "plan.md", "--yes")):
+        code, _, err = stage.tell(*args)
+        assert code == 3, (args, err)
+        assert "the journal of 'plan' is behind" in err
+        assert "windlass recover" in err
+    assert stage.records() == records
 
 
 def test_a_run_that_pinned_no_beginning_is_recovered_by_the_plan_as_it_is(stage: Lost):
     stage.lose()
-    stage.git("update-ref", "-d", "refs/windlass/plan/r1/began")
+    stage.git("update-ref", "-d", "refs/windlass/plan/r1/journal")
     code, _, err = stage.tell("recover", "plan")
     assert code == 2
     assert "name the plan's file: windlass recover FILE" in err

@@ -14,13 +14,14 @@ import plans
 from desk import Desk
 from quick import quick_run
 from waiting import eventually
-from windlass.adapters.inbox import send
+from windlass.adapters.journal.inbox import send
 from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.adapters.lock import PlanLock
-from windlass.events import model as e
-from windlass.ports import Message, Report
-from windlass.settings import Settings
-from windlass.state import fold
+from windlass.adapters.locks import PlanLock
+from windlass.core.events import model as e
+from windlass.core.exchange import Message
+from windlass.core.settings import Settings
+from windlass.core.state import fold
+from windlass.ports import Report
 from windlass.testing.agents import ScriptedAgent
 
 SPEC = """\
@@ -188,7 +189,7 @@ def _died(desk: Desk) -> None:
 
 
 def _redactor():
-    from windlass.secrets import Redactor
+    from windlass.core.secrets import Redactor
 
     return Redactor({})
 

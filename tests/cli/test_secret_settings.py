@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from desk import Desk
 from handover import Near, finished
 from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.cli.config import configure, secret_values
-from windlass.cli.wiring.redacting import redactor_for
-from windlass.events import codec
-from windlass.events.model import RunStarted
-from windlass.settings import MASK, NotifySettings
-from windlass.state import fold
+from windlass.app.wiring.configuration import configure, secret_values
+from windlass.app.wiring.redaction import redactor_for
+from windlass.core.events import codec
+from windlass.core.events.model import RunStarted
+from windlass.core.settings import MASK, NotifySettings
+from windlass.core.state import fold
 
 HOOK = "https://hooks.example/services/T00/B00/canary-hook"
 TOKEN = "--token=canary-command-0123"

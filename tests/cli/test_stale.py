@@ -8,11 +8,11 @@ import pytest
 import plans
 from desk import Desk
 from quick import quick_run
-from windlass.cli.tools.acting import Acting
-from windlass.cli.tools.looking import Looking
-from windlass.cli.wiring import Project
+from windlass.app.wiring import Project
+from windlass.core.settings import Settings
 from windlass.errors import BadInput
-from windlass.settings import Settings
+from windlass.mcp.acting import Acting
+from windlass.mcp.looking import Looking
 from windlass.testing.agents import ScriptedAgent
 
 TASKS = {"1.1": (), "1.2": ("1.1",)}

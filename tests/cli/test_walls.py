@@ -11,12 +11,12 @@ import time
 import pytest
 
 from desk import Answer, Desk
-from windlass.cli.config import configure
-from windlass.cli.finding import read_plan
-from windlass.cli.wiring import Project
-from windlass.cli.wiring.facts import ended, started
-from windlass.events import model as e
-from windlass.settings import Level
+from windlass.app.plans import read_plan
+from windlass.app.wiring import Project
+from windlass.app.wiring.configuration import configure
+from windlass.app.wiring.facts import ended, started
+from windlass.core.events import model as e
+from windlass.core.settings import Level
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 
@@ -38,9 +38,9 @@ def unfinished(desk: Desk, level: Level) -> None:
     """Record a run that was stopped, at that level."""
     project = Project(desk.repo, desk.environment)
     plan = read_plan(project, "plan.md")
-    settings = configure(project.root, project.environment, {}).settings
-    base = project.base(None, plan.id)
-    first = started("r1", plan, settings, base, level)
+    found = configure(project.root, project.environment, {})
+    base = project.git.base(None, plan.id)
+    first = started("r1", plan, found.settings, base, level, configured=found.configured)
     desk.record(plan.id, [first, ended(e.RunEnd.STOPPED, "stopped")])
 
 
@@ -107,7 +107,7 @@ class TestNoWalls:
         desk.without_bubblewrap()
         answer = on_terminal(desk, "y\n", "run", "plan.md")
         assert "level checkout: agents are not walled in" in answer.err
-        state = Project(desk.repo, desk.environment).last_run("plan")
+        state = Project(desk.repo, desk.environment).journals.last_run("plan")
         assert state is not None
         assert (state.sandbox, state.settings.sandbox.level) == ("checkout", "checkout")
 
@@ -122,7 +122,7 @@ class TestNoWalls:
         more = {"WINDLASS_SANDBOX_LEVEL": "checkout"} if how == "variable" else {}
         answer = desk.call("run", "plan.md", *options, **more)
         assert "level checkout: agents are not walled in" in answer.err
-        state = Project(desk.repo, desk.environment).last_run("plan")
+        state = Project(desk.repo, desk.environment).journals.last_run("plan")
         assert state is not None
         assert state.sandbox == "checkout"
 
@@ -175,6 +175,6 @@ class TestLowerLevels:
         unfinished(desk, "checkout")
         answer = desk.call("resume", "plan.md")
         assert "not walled in" not in answer.err
-        state = Project(desk.repo, desk.environment).last_run("plan")
+        state = Project(desk.repo, desk.environment).journals.last_run("plan")
         assert state is not None
         assert state.sandbox == "bwrap"

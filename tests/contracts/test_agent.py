@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from windlass.events.model import Failure
+from windlass.core.events.model import Failure
 from windlass.ports import Agent, Brief
 from windlass.testing.agents import Play, ScriptedAgent
 from windlass.testing.conformance.agent import AgentContract, brief, unseen

@@ -7,8 +7,8 @@ from pathlib import Path, PurePath
 import pytest
 
 from repositories import Run, User, held, inside_walls, write
+from windlass.core.settings import WorkspaceSettings
 from windlass.ports import Repository
-from windlass.settings import WorkspaceSettings
 from windlass.testing.conformance.repository import Edits, Files
 from windlass.testing.conformance.workspaces import WorkspaceContract
 from windlass.testing.memory import MemoryRepository

@@ -1,15 +1,18 @@
 """What was paid for what, from the facts alone."""  # K13
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 
-from windlass.events import model as e
-from windlass.plan import Task
-from windlass.settings import Settings
-from windlass.state import fold, runs
+from windlass.core.events import model as e
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.core.state import fold, runs
+from windlass.core.state.budget import written_off
 from windlass.views.bills import NOT_RECORDED, bills, totals, whole
-from windlass.views.cost import run_cost
-from windlass.views.past import past
+from windlass.views.cost import run_cost, task_cost
+from windlass.views.progress import past
 from worlds import NOON, World, plan_of, writes
 
 A, B = Task(id="a", title="First"), Task(id="b", title="Second")
@@ -43,30 +46,63 @@ def test_the_bills_come_to_what_the_run_has_cost():
     world = ran()
     first = bills("p", world.events)
     cost = run_cost(world.state)
-    assert cost.usd > 0
-    assert whole(first).cost_usd == cost.usd
+    assert cost.cost_usd > 0
+    assert whole(first).cost_usd == cost.cost_usd
     assert set(totals(first, "task")) == {"p:a", "p:b"}
     assert list(totals(first, "plan")) == ["p"]
     assert list(totals(first, "run")) == ["r1"]
     assert set(totals(first, "role")) <= {"player", "coach"}
 
 
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 9), st.booleans()), max_size=8))
-def test_metered_requests_are_counted_once_and_open_ones_at_their_worst(
-    asked: list[tuple[str, float, bool]],
+ENDS = st.sampled_from(["answered", "broken off", "streamed", "lost"])
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 9), ENDS), max_size=8))
+def test_every_request_is_billed_once_and_the_bills_come_to_what_the_state_says(
+    asked: list[tuple[str, float, str]],
 ):
     started = next(event for event in EVENTS if isinstance(event, e.RunStarted))
     facts: list[e.Event] = [started]
-    for n, (task, usd, done) in enumerate(asked):
+    for n, (task, usd, end) in enumerate(asked):
         facts.append(reserved(str(n), task))
-        facts += [settled(str(n), usd, task)] if done else []
+        match end:
+            case "answered":
+                facts.append(settled(str(n), usd, task))
+            case "broken off":
+                facts.append(replace(settled(str(n), usd, task), broke_off=True))
+            case "streamed":
+                usage = e.Usage(cost_usd=usd, known=False)
+                facts.append(e.SpendStreamed(at=NOON, id=str(n), task=task, usage=usage))
+            case _:
+                pass
     state = fold(facts)
     assert state is not None
-    found = bills("p", facts)
-    assert len(found) == len(asked)
-    assert abs(whole(found).cost_usd - state.spent_usd) < 1e-4
-    assert whole(found).known == all(done for _, _, done in asked)
-    assert set(totals(found, "model")) <= {"m-2"}
+    for live, seen in ((True, state), (False, written_off(state))):
+        found = bills("p", facts, live=live)
+        assert len(found) == len(asked)
+        told, cost = asdict(whole(found)), asdict(run_cost(seen))
+        assert told == pytest.approx(cost, abs=1e-5)
+        assert set(totals(found, "model")) <= {"m-2"}
+    assert not whole(bills("p", facts)).reserved_most_usd, "nothing is in flight in a dead run"
+
+
+def test_a_run_that_another_takes_the_place_of_leaves_nothing_in_flight():
+    started = next(event for event in EVENTS if isinstance(event, e.RunStarted))
+    stray = e.SpendStreamed(at=NOON, id="gone", task="a", usage=e.Usage(cost_usd=1.0))
+    first = [started, reserved("1"), settled("1", 0.125), reserved("2"), stray]
+    later = replace(started, run="r2")
+    found = bills("p", [*first, later, reserved("3")], live=True)
+    assert [(bill.run, bill.request, bill.cost.cost_usd) for bill in found] == [
+        ("r1", "1", 0.125),
+        ("r1", "2", 0.125),
+        ("r2", "3", 0.0),
+    ]
+    assert found[-1].cost.reserved_usd == 0.05, "a tenth of the most, while the run knows no better"
+    ended = e.RunEnded(at=NOON, status=e.RunEnd.STOPPED)
+    state = fold([*first, ended, reserved("9")])
+    assert state is not None
+    assert run_cost(state).estimated_usd == 0.25, "after the end no request is in flight"
+    assert task_cost(state, state.tasks["a"]).estimated_usd == 0.25
 
 
 def test_what_failed_or_lost_its_intent_is_paid_for_too():

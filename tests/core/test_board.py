@@ -9,14 +9,14 @@ from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from tellings import MINUTE, Told, tasks
-from windlass.events import model as e
-from windlass.events.review import Issue
-from windlass.plan import Task
-from windlass.state import apply
-from windlass.state.transitions import HELPLESS, Phase
+from windlass.core.events import model as e
+from windlass.core.events.review import Issue
+from windlass.core.plan import Task
+from windlass.core.state import apply
+from windlass.core.state.transitions import HELPLESS, Phase
+from windlass.views.activity import WHOLE, after_event
 from windlass.views.board import Screen, board, bracketed, heartbeat
 from windlass.views.columns import ascii_only, columns, cut, folded, hanging, padded
-from windlass.views.sights import WHOLE, seen
 from windlass.views.words import clock
 from worlds import NOON, World, plan_of, writes
 
@@ -70,7 +70,7 @@ def busy() -> Told:
 class TestBoard:
     def test_a_busy_run_in_80_columns(self):
         assert busy().shown() == snapshot("""\
-─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─ 8.4k tokens ──────────────
+─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ spent of $20.00 ─ 8.4k tokens ────────
  ? T-10 Part 10 of the w…  2/5 asks you 12m04s   $0.00  Which database?
  ● T-05 Part 5 of the wh…  1/5 Player   12m04s   $0.00  Editing src/auth/token…
  ● T-06 Part 6 of the wh…  1/5 checks   12m04s   $0.92  pytest -q +1
@@ -85,7 +85,7 @@ class TestBoard:
 
     def test_a_busy_run_in_140_columns(self):
         assert busy().shown(140) == snapshot("""\
-─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─ 8.4k tokens ──────────────────────────────────────────────────────────────────────────
+─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ spent of $20.00 ─ 8.4k tokens ────────────────────────────────────────────────────────────────────
  ? T-10 Part 10 of the whole  2/5 asks you 12m04s     1.2k   $0.00  Which database?
  ● T-05 Part 5 of the whole   1/5 Player   12m04s        0   $0.00  Editing src/auth/token.py
  ● T-06 Part 6 of the whole   1/5 checks   12m04s     1.2k   $0.92  pytest -q +1
@@ -102,7 +102,7 @@ class TestBoard:
         shown = busy().shown(plain=True)
         assert shown.isascii()
         assert shown == snapshot("""\
-- p - 7f3a - 1/14 done - 12m04s - $1.29+ of $20.00 - 8.4k tokens --------------
+- p - 7f3a - 1/14 done - 12m04s - $1.29+ spent of $20.00 - 8.4k tokens --------
  ? T-10 Part 10 of the w~  2/5 asks you 12m04s   $0.00  Which database?
  * T-05 Part 5 of the wh~  1/5 Player   12m04s   $0.00  Editing src/auth/token~
  * T-06 Part 6 of the wh~  1/5 checks   12m04s   $0.92  pytest -q +1
@@ -117,7 +117,7 @@ class TestBoard:
 
     def test_what_does_not_fit_is_counted(self):
         assert busy().shown(80, 12) == snapshot("""\
-─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─ 8.4k tokens ──────────────
+─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ spent of $20.00 ─ 8.4k tokens ────────
  ? T-10 Part 10 of the w…  2/5 asks you 12m04s   $0.00  Which database?
  ● T-05 Part 5 of the wh…  1/5 Player   12m04s   $0.00  Editing src/auth/token…
  ● T-06 Part 6 of the wh…  1/5 checks   12m04s   $0.92  pytest -q +1
@@ -127,7 +127,7 @@ class TestBoard:
  Ctrl-C stops it, and `windlass resume` goes on
 """)
         assert busy().shown(80, 7) == snapshot("""\
-─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─ 8.4k tokens ──────────────
+─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ spent of $20.00 ─ 8.4k tokens ────────
  ? T-10 Part 10 of the whole  2/5 asks you 12m04s   $0.00  Which database?
    +7 more
 """)
@@ -137,7 +137,7 @@ class TestBoard:
 
     def test_a_narrow_terminal_leaves_out_what_matters_least(self):
         assert busy().shown(50) == snapshot("""\
-─ p ─ 1/14 done ─ 12m04s ─ $1.29+ of $20.00 ─────
+─ p ─ 1/14 done ─ 12m04s ─ $1.29+ spent ─────────
  ? T-10 Part…   2/5 asks you 12m04s  Which datab…
  ● T-05 Part…   1/5 Player   12m04s  Editing src…
  ● T-06 Part…   1/5 checks   12m04s  pytest -q +1
@@ -178,11 +178,11 @@ class TestBoard:
         )
         assert " ● base" in told.shown()
         assert "pytest -q" in told.shown()
-        assert "base 0m00s" in heartbeat(told.now, told.sights, told.at)
+        assert "base 0m00s" in heartbeat(told.now, told.views, told.at)
         told.tell(e.StopRequested(at=NOON, by="you"))
-        assert WHOLE in told.sights
+        assert WHOLE in told.views
         told.tell(e.BaselineFinished(at=NOON, commit="b", results=()))
-        assert WHOLE not in told.sights
+        assert WHOLE not in told.views
         again = Told(*tasks(1)).opened().approve("T-01").merged("T-01", 1)
         again.tell(e.VerificationStarted(at=NOON, commit="m1", tree="m1", checks=()))
         assert " ● the tip" in again.shown()
@@ -191,7 +191,7 @@ class TestBoard:
         told = Told(*tasks(1)).opened().play("T-01")
         assert "Ctrl-C stops it" in told.shown()
         watching = Screen(columns=80, rows=24, watching=True)
-        assert "Ctrl-C leaves" in board(told.now, told.sights, told.at, watching)[-1].text
+        assert "Ctrl-C leaves" in board(told.now, told.views, told.at, watching)[-1].text
         told.tell(e.StopRequested(at=NOON, by="you", how="pause"))
         assert "pausing" in told.shown()
         told.tell(e.StopRequested(at=NOON, by="you", how="stop"))
@@ -272,12 +272,12 @@ class TestBoard:
 
     def test_a_heartbeat_says_all_of_it_in_a_line(self):
         told = busy()
-        said = heartbeat(told.now, told.sights, told.at)
+        said = heartbeat(told.now, told.views, told.at)
         assert said.split(" · ") == snapshot(
             [
                 "1/14 done",
                 "12m04s",
-                "$1.29+ of $20.00",
+                "$1.29+ spent of $20.00",
                 "T-10 asks you 12m04s",
                 "T-05 Player 12m04s",
                 "T-06 checks 12m04s",
@@ -297,7 +297,7 @@ class TestBoard:
             changed = replace(task, phase=phase, attempts=(coached,))
             queue = ("T-05",) if phase is Phase.APPROVED else ()
             state = replace(told.now, tasks={**told.now.tasks, "T-05": changed}, queue=queue)
-            rows = board(state, told.sights, told.at, Screen(columns=80, rows=24))
+            rows = board(state, told.views, told.at, Screen(columns=80, rows=24))
             assert any(" T-05 " in row.text for row in rows)
             assert phase not in HELPLESS or " ? T-05" in "".join(row.text for row in rows)
 
@@ -355,12 +355,12 @@ def test_a_whole_run_can_be_watched_at_every_moment():
     # Whatever a run comes through, its footer can be drawn.
     world = World(plan_of(*tasks(4)), {f"T-{n:02d}": writes(f"{n}", "x") for n in range(1, 5)})
     world.go()
-    state, sights = None, {}
+    state, views = None, {}
     for event in world.events:
         state = apply(state, event)
-        sights = seen(sights, event, state)
-        assert board(state, sights, datetime(2026, 1, 2, tzinfo=UTC), Screen(columns=80, rows=24))
-    assert WHOLE not in sights
+        views = after_event(views, event, state)
+        assert board(state, views, datetime(2026, 1, 2, tzinfo=UTC), Screen(columns=80, rows=24))
+    assert WHOLE not in views
 
 
 class TestIdle:
@@ -375,7 +375,7 @@ class TestIdle:
         told.play("T-03").hear("T-03", "Reading a.py")
         told.play("T-04").limited("T-04", self.UNTIL)
         assert told.shown() == snapshot("""\
-─ p ─ 7f3a ─ 0/5 done ─ 0m00s ─ $0.00+ of $20.00 ─ 2.4k tokens ────────────────
+─ p ─ 7f3a ─ 0/5 done ─ 0m00s ─ $0.00+ spent of $20.00 ─ 2.4k tokens ──────────
  ● T-03 Part 3 of the wh…  1/5 Player    0m00s   $0.00  Reading a.py
  ◷ T-01 Part 1 of the wh…  1/5 limit     0m00s   $0.00  until 14:20Z
  ◷ T-02 Part 2 of the wh…  2/5 limit     0m00s   $0.00  until 14:20Z · The tes…
@@ -397,7 +397,7 @@ class TestIdle:
         told.play("T-03").limited("T-03", self.UNTIL - MINUTE)
         told.play("T-04").finish("T-04").checked("T-04")
         assert told.shown(140) == snapshot("""\
-─ p ─ 7f3a ─ 0/4 done ─ 0m00s ─ $0.00+ of $20.00 ─ 2.4k tokens ────────────────────────────────────────────────────────────────────────────
+─ p ─ 7f3a ─ 0/4 done ─ 0m00s ─ $0.00+ spent of $20.00 ─ 2.4k tokens ──────────────────────────────────────────────────────────────────────
  ◷ T-01 Part 1 of the whole  2/5 limit     0m00s     1.2k   $0.00  until 14:20Z · The tests are red.
  ◷ T-02 Part 2 of the whole  1/5 limit     0m00s        0  $0.00+  until 14:20Z, in 2h20m (usage limit)
  ◷ T-03 Part 3 of the whole  1/5 limit     0m00s        0  $0.00+  until 14:19Z, in 2h19m (usage limit)
@@ -413,7 +413,7 @@ class TestIdle:
         told.play("T-04").finish("T-04").back("T-04")
         told.play("T-05")
         assert told.shown(100) == snapshot("""\
-─ p ─ 7f3a ─ 0/5 done ─ 0m00s ─ $0.00 of $20.00 ─ 4.8k tokens ─────────────────────────────────────
+─ p ─ 7f3a ─ 0/5 done ─ 0m00s ─ $0.00 spent of $20.00 ─ 4.8k tokens ───────────────────────────────
  ● T-03 Part 3 of the whole  1/5 checks    0m00s   $0.00  pytest -q
  ● T-05 Part 5 of the whole  1/5 Player    0m00s   $0.00  starting
  ◷ T-01 Part 1 of the whole  1/5 waits     0m00s   $0.00  for an agent

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.dialects import claims
-from windlass.dialects.claims import Claim, json_object
-from windlass.events import model as e
-from windlass.plan import Task
-from windlass.state import Phase, apply
+from windlass.core.events import model as e
+from windlass.core.plan import Task
+from windlass.core.state import Phase, apply
+from windlass.formats import claims
+from windlass.formats.state_files import Claim, json_object
 from windlass.views.story import line_of
 from worlds import World, plan_of, writes
 

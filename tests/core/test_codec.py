@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import EVENT_TYPES, instances
-from windlass.errors import JournalError, JournalTooNew
-from windlass.events import codec
-from windlass.events.model import (
+from windlass.core.events import codec
+from windlass.core.events.model import (
     CheckResult,
     ChecksFinished,
     HelpNeeded,
@@ -22,6 +21,7 @@ from windlass.events.model import (
     TaskMerged,
     Usage,
 )
+from windlass.errors import JournalError, JournalTooNew
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from corpus import CORPUS, needs_corpus
-from windlass.dialects import load
 from windlass.errors import PlanError
+from windlass.formats import load
 
 pytestmark = needs_corpus
 

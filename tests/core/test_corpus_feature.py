@@ -7,9 +7,9 @@ WINDLASS_CORPUS points. None of their tasks' own files lies there.
 import pytest
 
 from corpus import CORPUS, needs_corpus
-from windlass.dialects import DIALECTS, load, refers_to
-from windlass.dialects.dialect import Source
-from windlass.plan import Plan
+from windlass.core.plan import Plan
+from windlass.formats import DIALECTS, load, refers_to
+from windlass.formats.dialect import Source
 
 pytestmark = needs_corpus
 
@@ -52,7 +52,7 @@ def test_the_tasks_are_the_documents_own(stem: str):
     for task in plan.tasks:
         assert lines[task.line - 1] == f"- id: {task.id}"
         assert task.text.startswith(task.title)
-    gone = [note for note in plan.notes if "is not there" in note.text]
+    gone = [note for note in plan.notes if "does not exist" in note.text]
     assert len(gone) == len(plan.tasks)
 
 

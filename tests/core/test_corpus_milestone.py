@@ -7,8 +7,8 @@ comment says so. The documents are not ours, so they are read where WINDLASS_COR
 import pytest
 
 from corpus import CORPUS, needs_corpus
-from windlass.dialects import load
-from windlass.plan import Plan
+from windlass.core.plan import Plan
+from windlass.formats import load
 
 pytestmark = needs_corpus
 
@@ -146,7 +146,7 @@ def test_the_edge_case_has_two_tasks_and_two_look_alikes():
 
 @pytest.mark.parametrize("kind", ["not-a-plan", "spec", "taskfile"])
 def test_documents_of_other_kinds_are_not_taken_for_milestones(kind: str):
-    from windlass.dialects import milestone
+    from windlass.formats import milestone
 
     for path in (CORPUS / kind).glob("*.md"):
         assert not milestone.has_task(path.read_text(encoding="utf-8")), path

@@ -7,8 +7,8 @@ WINDLASS_CORPUS points.
 import pytest
 
 from corpus import CORPUS, needs_corpus
-from windlass.dialects import load, spec
-from windlass.dialects.dialect import Source
+from windlass.formats import load, spec
+from windlass.formats.dialect import Source
 
 pytestmark = needs_corpus
 
@@ -49,4 +49,4 @@ def test_the_spec_is_one_task(stem: str):
 def test_documents_of_other_kinds_are_not_taken_for_specs(kind: str):
     for path in (CORPUS / kind).iterdir():
         text = path.read_text(encoding="utf-8")
-        assert not spec.recognises(Source(path=path.name, texts={path.name: text})), path
+        assert not spec.SPEC.recognises(Source(path=path.name, texts={path.name: text})), path

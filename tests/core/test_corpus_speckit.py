@@ -6,8 +6,8 @@ The documents are not ours, so they are read where WINDLASS_CORPUS points.
 import pytest
 
 from corpus import CORPUS, needs_corpus
-from windlass.dialects import speckit
-from windlass.dialects.dialect import Source
+from windlass.formats import speckit
+from windlass.formats.dialect import Source
 
 pytestmark = needs_corpus
 
@@ -19,7 +19,7 @@ def test_others_are_not_recognised(folder: str):
     }
     assert texts
     for path, text in texts.items():
-        assert not speckit.recognises(Source(path=path, texts=texts)), path
+        assert not speckit.SPECKIT.recognises(Source(path=path, texts=texts)), path
         renamed = Source(path="tasks.md", texts={"tasks.md": text})
-        assert not speckit.recognises(renamed), path
-    assert not speckit.recognises(Source(path=folder, texts=texts))
+        assert not speckit.SPECKIT.recognises(renamed), path
+    assert not speckit.SPECKIT.recognises(Source(path=folder, texts=texts))

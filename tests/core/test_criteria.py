@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.dialects import criteria, markdown
+from windlass.formats import criteria, markdown
 
 AC = "## Acceptance Criteria\n"
 

@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from windlass.dialects import load
-from windlass.dialects.deliverables import certain
-from windlass.plan import Task
-from windlass.scheduler.deliverables import expected_after
-from windlass.state import Phase, TaskState, apply
-from windlass.state.model import Attempt
+from windlass.core.plan import Task
+from windlass.core.scheduler.deliverables import expected_after, work_of
+from windlass.core.state import Phase, TaskState, apply
+from windlass.core.state.model import Attempt
+from windlass.formats import load
+from windlass.formats.words import certain_paths
 from worlds import NOON, World, plan_of
 
 XML = """<task>
@@ -100,12 +100,12 @@ def test_a_task_file_holds_its_task_to_what_its_frontmatter_names():
 @pytest.mark.parametrize(
     "path", ["/etc/x", "~/x", "$HOME/x", "../x", "a/../b", "src/*", "{x}.py", "<x>", "a…b", "a://b"]
 )
-def test_what_may_be_a_pattern_or_lie_elsewhere_is_not_certain(path):
-    assert certain([path]) == ()
+def test_what_may_be_a_pattern_or_lie_elsewhere_is_not_certain_paths(path):
+    assert certain_paths([path]) == ()
 
 
 def test_what_is_certain_is_named_once_and_as_git_has_it():
-    assert certain(["./a.py", "a.py", "app/[id]/page.tsx", "", "src/"]) == (
+    assert certain_paths(["./a.py", "a.py", "app/[id]/page.tsx", "", "src/"]) == (
         "a.py",
         "app/[id]/page.tsx",
         "src/",
@@ -142,4 +142,4 @@ def test_a_merge_is_held_to_the_commit_that_was_approved(task: TaskState, approv
     world = World(plan_of(Task(id="a", title="a", stage="1")), {})
     started = apply(None, world.first(None, None))
     state = replace(started, tasks={"a": task})
-    assert expected_after(state, "1").merges == {"a": ("merge", approved)}
+    assert expected_after(work_of(state, "1")).merges == {"a": ("merge", approved)}

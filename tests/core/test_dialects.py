@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from windlass.dialects import continue_here_path, load, project, refers_to, shares, writes
+from windlass.core.plan import Task
 from windlass.errors import PlanError
-from windlass.plan import Task
+from windlass.formats import continue_here_path, load, project, refers_to, shares, writes
 from worlds import World, plan_of
 
 

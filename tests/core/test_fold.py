@@ -2,11 +2,10 @@
 
 import pytest
 
-from windlass.errors import GitFailed, IllegalEvent, JournalDamaged, PlanError, WindlassError
-from windlass.events import model as e
-from windlass.plan import Task
-from windlass.state import Phase, apply, fold, runs
-from windlass.state.transitions import (
+from windlass.core.events import model as e
+from windlass.core.plan import Task
+from windlass.core.state import Phase, apply, fold, runs
+from windlass.core.state.transitions import (
     EDITED,
     IN_TIP,
     RUN_TRANSITIONS,
@@ -15,6 +14,7 @@ from windlass.state.transitions import (
     UNDER_WAY,
     RunPhase,
 )
+from windlass.errors import GitFailed, IllegalEvent, JournalDamaged, PlanError, WindlassError
 from worlds import NOON, World, plan_of, writes
 
 

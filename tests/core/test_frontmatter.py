@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from windlass.dialects.frontmatter import body, read, spliced
 from windlass.errors import PlanError
+from windlass.formats.frontmatter import body, read, spliced
 
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OWNED = {
@@ -184,11 +184,11 @@ def test_values_are_text_and_lines_are_the_files():
         ("b: *x", 2, "an anchor or an alias"),
         ("a: " + "[" * 25 + "]" * 25, 2, "nested more than"),
         ("a: " + "[" * 100_000, 2, "nested more than"),
-        ("- a", 2, "no list of keys"),
-        ("{a: 1}", 2, "no list of keys"),
+        ("- a", 2, "not a list of keys"),
+        ("{a: 1}", 2, "not a list of keys"),
         ("just words", 2, "has no keys"),
-        ("? a\n: b", 2, "in an odd place"),
-        ("id: x\n? [a]\n: b", 3, "a key that is no text"),
+        ("? a\n: b", 2, "in an unexpected place"),
+        ("id: x\n? [a]\n: b", 3, "a key that is not text"),
         ("a: 1\n...", 3, "more than one YAML document"),
         ("a: 1\n--- b", 3, "more than one YAML document"),
         ("a: 'x", 2, "is not YAML"),

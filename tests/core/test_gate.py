@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.events.model import Absence, CheckResult, Outcome
-from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
-from windlass.scheduler.gate import MOST_ANSWERS, Judgement, Rules, judge_checks, judge_review
+from windlass.core.events.model import Absence, CheckResult, Outcome
+from windlass.core.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.core.scheduler.gate import MOST_ANSWERS, Judgement, Rules, judge_checks, judge_review
 
 
 def result(command: str, outcome: Outcome, absence: Absence | None = None) -> CheckResult:

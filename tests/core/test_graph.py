@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.errors import PlanError
-from windlass.plan import (
+from windlass.core.plan import (
     Plan,
     Stage,
     Task,
@@ -16,7 +15,8 @@ from windlass.plan import (
     transitive_dependents,
     validated,
 )
-from windlass.plan.graph import MAX_TASKS
+from windlass.core.plan.graph import MAX_TASKS
+from windlass.errors import PlanError
 
 
 def plan(**depends_on: str) -> Plan:

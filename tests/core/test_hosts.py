@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.hosts import BadHost, HostEntry, is_public, parse, why_refused
+from windlass.core.hosts import BadHost, HostEntry, is_public, parse, why_refused
 
 PUBLIC = "93.184.216.34"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from windlass.plan.judges import judges
+from windlass.core.plan.judges import judges
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.state.layered import having
+from windlass.core.state.layered import having
 
 CHANGES = st.lists(st.tuples(st.integers(0, 60), st.integers()), max_size=200)
 

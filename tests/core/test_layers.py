@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import CORPUS, needs_corpus
-from windlass.dialects import layers, load, writes
-from windlass.dialects.dialect import Source
+from windlass.core.plan import Plan
 from windlass.errors import PlanError
-from windlass.plan import Plan
+from windlass.formats import layers, load, writes
+from windlass.formats.dialect import Source
 
 FOLDER = "docs/tasks/slack"
 
@@ -174,7 +174,7 @@ def test_the_whole_of_an_xml_task():
     assert [(note.line, note.text) for note in plan.notes] == [
         (
             1 + API[: API.index("Run: ls")].count("\n"),
-            "of 'ls -la - shows files' only 'ls -la' is run; backticks would make it certain",
+            "of 'ls -la - shows files' only 'ls -la' is run; put the command in backticks",
         ),
         (
             1 + API[: API.index("Run: make dev")].count("\n"),
@@ -202,9 +202,9 @@ def test_the_whole_of_a_markdown_task():
     assert task.files == ("src/page.ts", "src/other.ts")
     assert task.checks == ("npm test", "npm run lint", "npm run build", "make all")
     told = {(note.path.rsplit("/", 1)[-1], note.line): note.text for note in plan.notes}
-    assert told["page.md", 4] == "'the weather' names no task, so nothing waits for it"
+    assert told["page.md", 4] == "'the weather' names no task, so it is no dependency"
     assert "not run" in told["page.md", 31]
-    assert "is no task" in told["SUMMARY.md", 1]
+    assert "is not a task" in told["SUMMARY.md", 1]
 
 
 def test_markdown_by_frontmatter_and_labels():
@@ -247,7 +247,7 @@ c.py (new)
     assert task.checks == ("make a", "make b", "make c")
     assert [each.id for each in plan.tasks[-2:]] == ["L4-001", "L4-002"]
     assert plan.task("L4-001").title == "L4-001"
-    assert "priority 'high' is no number" in plan.notes[-1].text
+    assert "priority 'high' is not a number" in plan.notes[-1].text
 
 
 def test_layers_come_by_number_and_tasks_by_priority_then_name():
@@ -369,11 +369,11 @@ def test_where_manifest_and_files_differ_the_files_win_and_it_is_noted():
     ]
     assert told == [
         ("L2-002.md", 1, "'L2-002' is not in the manifest; it is a task all the same"),
-        ("manifest.json", 1, "lists 'L1-001' in layer '1-base'; it lies in '1-foundation'"),
+        ("manifest.json", 1, "lists 'L1-001' in layer '1-base'; it is in '1-foundation'"),
         ("manifest.json", 1, f"lists 'L1-001' as 'gone/x.xml'; it is '{plan.tasks[0].path}'"),
-        ("manifest.json", 2, "lists 'L9-009', which no file is; it is no task"),
-        ("manifest.json", 3, "says 'L1-001' depends on 'L0-004', which no file is: left out"),
-        ("manifest.json", 4, "says 'L2-001' depends on nothing; what is used is L1-001"),
+        ("manifest.json", 2, "lists 'L9-009', which has no file, so it is not a task"),
+        ("manifest.json", 3, "says 'L1-001' depends on 'L0-004', which has no file: ignored"),
+        ("manifest.json", 4, "says 'L2-001' depends on nothing; L1-001 is used"),
     ]
 
 
@@ -416,8 +416,8 @@ def test_layers_that_a_file_says_otherwise():
         ("L1-001", "1-foundation"), ("L1-002", "1-foundation"), ("L5-001", "5"),
     ]  # fmt: skip
     assert [note.text for note in plan.notes] == [
-        "says layer '3-frontend', but lies in '1-foundation'",
-        "has no <id>, so it goes by its file's name: 'L5-001'",
+        "says layer '3-frontend', but is in '1-foundation'",
+        "has no <id>, so its id is the file's name: 'L5-001'",
     ]
 
 
@@ -425,7 +425,7 @@ def test_folders_without_numbers_are_layers_where_none_has_one():
     plan = read({f"{FOLDER}/setup/a.xml": USER.replace("<layer>1<", "<layer>Setup<")})
     assert [task.stage for task in plan.tasks] == ["setup"]
     beside = read(folder(**{"archive__L1-001.xml": USER}))
-    assert "lies in no layer's folder" in beside.notes[-1].text
+    assert "is in no layer's folder" in beside.notes[-1].text
     assert len(beside.tasks) == 2
 
 
@@ -433,7 +433,7 @@ def test_folders_without_numbers_are_layers_where_none_has_one():
     ("files", "why"),
     [
         ({"1-a/L1-001.xml": "<!DOCTYPE t [<!ENTITY a 'b'>]><task/>"}, ":1: the XML has a declar"),
-        ({"1-a/L1-001.xml": "<note>x</note>"}, ":1: <note> is no <task>"),
+        ({"1-a/L1-001.xml": "<note>x</note>"}, ":1: <note> is not a <task>"),
         ({"1-a/x.xml": "<task><name>x</name></task>"}, "x.xml:1: the task has no id"),
         ({"x.xml": "<task id='x'/>"}, "x.xml:1: the task has no layer"),
         ({"1-a/x.xml": "<task id='../../x'/>"}, "'../../x' cannot name a ref"),
@@ -443,9 +443,9 @@ def test_folders_without_numbers_are_layers_where_none_has_one():
         ({"1-a/x.xml": "<task id='L1-1' depends-on='L1-9'/>"}, "depends on 'L1-9', which is not"),
         ({"1-a/x.xml": "<task id='L1-1' depends-on='L2-1'/>", "2-b/y.xml": "<task id='L2-1'/>"},
          "'L1-1' depends on 'L2-1' of the later layer '2-b'"),
-        ({"slack/1-a/x.xml": USER}, "lie deeper, in 'docs/tasks/slack/slack'; name that folder"),
+        ({"slack/1-a/x.xml": USER}, "are deeper, in 'docs/tasks/slack/slack'; name that folder"),
         ({"1-a/x.xml": USER, "manifest.json": "{"}, "manifest.json:1: the file is not JSON"),
-        ({"1-a/x.xml": USER, "manifest.json": "[]"}, "manifest.json:1: the file is no JSON object"),
+        ({"1-a/x.xml": USER, "manifest.json": "[]"}, "manifest.json:1: the file is not a JSON"),
         ({"1-a/x.xml": USER, "manifest.json": '{"a": 1, "b": 2, "a": 1}'}, "the key 'a' twice"),
         ({"1-a/x.xml": USER, "manifest.json": "[" * 100_000}, "is nested too deep"),
         ({"1-a/x.xml": USER, "manifest.json": '{"a": ' + "9" * 5000 + "}"}, "limit (4300 digits)"),
@@ -477,11 +477,11 @@ def test_what_cannot_be_used_says_where(files, why):
 )
 def test_it_is_known_by_what_it_contains(files, meant):
     texts = {f"{FOLDER}/{name}": text for name, text in files.items()}
-    assert layers.recognises(Source(path=FOLDER, texts=texts)) is meant
+    assert layers.LAYERS.recognises(Source(path=FOLDER, texts=texts)) is meant
 
 
 def test_a_file_is_never_meant_and_the_folder_may_be_here():
-    assert not layers.recognises(Source(path="x.xml", texts={"x.xml": USER}))
+    assert not layers.LAYERS.recognises(Source(path="x.xml", texts={"x.xml": USER}))
     with pytest.raises(PlanError, match="a file has no layers; name the folder"):
         load("x.xml", USER, dialect="layers")
     here = load(".", {"1-a/L1-001.xml": USER, "manifest.json": '{"slug": "s"}'})
@@ -569,4 +569,4 @@ def test_real_documents_of_other_kinds_are_not_taken():
             for path in kind.iterdir()
             for name in ("x", "x/1-foundation")
         }
-        assert not layers.recognises(Source(path="x", texts=texts)), kind
+        assert not layers.LAYERS.recognises(Source(path="x", texts=texts)), kind

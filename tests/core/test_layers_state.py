@@ -7,15 +7,16 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from windlass.adapters.git.dress import BRANCH
-from windlass.dialects import layers_state, project, writes
-from windlass.events.review import Issue, Review, TestResults
-from windlass.events.values import RunEnd
-from windlass.plan import Plan, Stage, Task, validated
+from windlass.adapters.git.checkout_git_dir import BRANCH
+from windlass.core.events.review import Issue, Review, TestResults
+from windlass.core.events.values import RunEnd
+from windlass.core.plan import Plan, Stage, Task, validated
+from windlass.core.settings import Settings
+from windlass.core.state import RunState, fold
+from windlass.core.state.transitions import STATUS
+from windlass.formats import project, writes
+from windlass.formats.layers import state as layers_state
 from windlass.ports import Report
-from windlass.settings import Settings
-from windlass.state import RunState, fold
-from windlass.state.transitions import STATUS
 from worlds import World
 from worlds import writes as writing
 

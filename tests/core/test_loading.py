@@ -2,11 +2,10 @@
 
 import pytest
 
-from windlass import dialects
-from windlass.dialects import load, refers_to
-from windlass.dialects.dialect import Dialect, Source
+from windlass.core.plan import Plan, Task
 from windlass.errors import PlanError
-from windlass.plan import Plan, Task
+from windlass.formats import load, refers_to, registry
+from windlass.formats.dialect import Dialect, Source
 
 TASK = "## Task 1: One\n"
 
@@ -32,7 +31,7 @@ FOLDER = Dialect(
 
 @pytest.fixture
 def folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dialects, "DIALECTS", (FOLDER, *dialects.DIALECTS))
+    monkeypatch.setattr(registry, "DIALECTS", (FOLDER, *registry.DIALECTS))
 
 
 class TestTooLong:

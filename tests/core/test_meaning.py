@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from strategies import instances
-from windlass.plan import Task, digest_of, same_meaning, with_meaning
+from windlass.core.plan import Task, digest_of, same_meaning, with_meaning
 
 TASK = Task(
     id="a",

@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from windlass.dialects import DIALECTS, load, markdown, milestone, plan_id
+from windlass.core.plan import Plan, Task
 from windlass.errors import PlanError
-from windlass.plan import Plan, Task
+from windlass.formats import DIALECTS, load, markdown, milestone, plan_id
 
 FRAGMENTS = [
     "# [x] Task 4 (d): e",
@@ -172,7 +172,7 @@ class TestNotTasks:
 
         assert [each.id for each in found.tasks] == ["1.1"]
         (note,) = found.notes
-        assert note.text.startswith(f"looks like a task, but stands in the {where} that begins on")
+        assert note.text.startswith(f"looks like a task, but is in the {where} that begins on")
         assert "Task 2.1" in around.format("## Task 2.1: Example").split("\n")[note.line - 3]
 
     def test_an_unclosed_code_block_hides_all_that_follows(self):
@@ -582,7 +582,7 @@ class TestScalars:
             ("Model:** the best one", "a model's name"),
             ("Stage:**", "a name, such as '2'"),
             ("Absent checks:** maybe", "'skip'"),
-            ("Removes tests:**", "'yes', or which tests go away, or 'no'"),
+            ("Removes tests:**", "'yes', or the tests to remove, or 'no'"),
         ],
     )
     def test_a_bad_value_is_refused_with_its_line_and_the_cure(self, field: str, cure: str):
@@ -830,7 +830,7 @@ class TestLoad:
 
         assert said == (
             "plans/m1.md:3: no tasks found; this line looks like a task, "
-            "but stands in the code block that begins on line 2"
+            "but is in the code block that begins on line 2"
         )
 
     @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import json
 
-from windlass.dialects import project
-from windlass.plan import Task
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.formats import project
 from windlass.ports import Report
-from windlass.settings import Settings
 from worlds import World, plan_of, writes
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from windlass.dialects import DIALECTS, load, refers_to
+from windlass.core.plan import validated
 from windlass.errors import PlanError
-from windlass.plan import validated
+from windlass.formats import DIALECTS, load, refers_to
 from windlass.views.understanding import understanding
 
 CORPUS = os.environ.get("WINDLASS_CORPUS", "")

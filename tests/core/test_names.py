@@ -5,10 +5,9 @@ import unicodedata
 
 import pytest
 
+from windlass.core.plan.names import some, told
 from windlass.errors import RepositoryError, UnsafePath
-from windlass.plan.names import some, told
-from windlass.views.report.markup import harmless
-from windlass.views.words import one_line
+from windlass.views.words import harmless, one_line
 
 SEEN = {"\u06dd", "\u070f", "\u08e2", "\U000110bd", "\U000110cd"}
 SEEN |= {chr(code) for code in (*range(0x600, 0x606), 0x890, 0x891)}

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from windlass.events import model as e
-from windlass.plan import Task
+from windlass.core.events import model as e
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.core.state import apply
 from windlass.ports import Notice, Report
-from windlass.settings import Settings
-from windlass.state import apply
 from windlass.views.notices import notice_of
 from worlds import NOON, World, plan_of, writes
 
@@ -32,7 +32,7 @@ def test_one_word_when_it_is_done():
     assert (notice.kind, notice.title) == ("done", "Done: P")
     assert (notice.plan, notice.run, notice.task) == ("p", "r1", "")
     assert notice.text.startswith("2 tasks: 2 completed · ")
-    assert notice.text.endswith(" · $0.03")
+    assert notice.text.endswith(" · $0.03 spent")
 
 
 def test_a_question_is_passed_on_once_and_as_it_is():

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.escapes import to_bytes, to_text
-from windlass.occurrences import FRAGMENT, WHOLE, Found, Needles, Occurrences
+from windlass.core.escapes import to_bytes, to_text
+from windlass.core.occurrences import FRAGMENT, WHOLE, Found, Needles, Occurrences
 
 NEEDLE = "pa\"ss\\wörd/+&<'1\n2"
 LONG = base64.b85encode(bytes(range(255)) * 2).decode()

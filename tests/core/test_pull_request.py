@@ -8,24 +8,26 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
-from windlass.plan import Task
-from windlass.settings import Settings
-from windlass.state import RunState, apply
-from windlass.views.forge_text import code, plain
-from windlass.views.forges import Wish, address, is_github
+from windlass.core.events import model as e
+from windlass.core.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.core.state import RunState, apply
 from windlass.views.pull_request import (
     BEGIN,
     END,
     LIMIT,
     TITLE,
     Draft,
+    Target,
     body_of,
     fitted_into,
+    is_github,
+    new_page,
     summary_of,
     title_of,
 )
+from windlass.views.words import code_span, markdown_text
 from worlds import NOON, World, plan_of, writes
 
 HOSTILE = [
@@ -67,7 +69,7 @@ def words_of(markdown: str) -> str:
 
 @given(st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1)))
 def test_what_is_quoted_reads_as_it_was_said_and_does_nothing(text: str):
-    shown = plain(text, 500)
+    shown = markdown_text(text, 500)
     if not shown:
         return
     read = words_of(f"word {shown}")
@@ -78,7 +80,7 @@ def test_what_is_quoted_reads_as_it_was_said_and_does_nothing(text: str):
 
 @given(st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1)))
 def test_code_holds_exactly_one_line(text: str):
-    tokens = MARKDOWN.parse(f"- {code(text, 200)} pass")
+    tokens = MARKDOWN.parse(f"- {code_span(text, 200)} pass")
     inline = next(token for token in tokens if token.type == "inline")
     assert [child.type for child in inline.children or []] == ["code_inline", "text"]
 
@@ -262,7 +264,7 @@ def test_an_agents_words_are_quoted_and_stay_until_there_are_others():
     ],
 )
 def test_each_forge_has_its_page(host: str, page: str):
-    assert address(Wish(host=host, path="a/b", base="main", head="u:x/y")) == page
+    assert new_page(Target(host=host, path="a/b", base="main", head="u:x/y")) == page
 
 
 def test_which_hosts_are_githubs_own():

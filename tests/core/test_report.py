@@ -11,24 +11,29 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
 from fates import worlds
 from reports import TASKS, hostile, story, told
 from tellings import MINUTE, Told, tasks
-from windlass.events import model as e
-from windlass.plan import Plan, Stage, Task
-from windlass.ports import Message
-from windlass.settings import Settings
-from windlass.state import Phase
+from windlass.core.events import model as e
+from windlass.core.exchange import Message
+from windlass.core.plan import Plan, Stage, Task
+from windlass.core.settings import Settings
+from windlass.core.state import Phase
+from windlass.core.state.model import STATUS
 from windlass.testing.memory import MemoryInbox
+from windlass.views import board
 from windlass.views.bills import whole
+from windlass.views.closing import _WORST
 from windlass.views.cost import run_cost
-from windlass.views.report import markdown, page, report_of
+from windlass.views.outcome import _RUN_STATUS
+from windlass.views.report import markdown, report_of, timeline
 from windlass.views.report import model as m
-from windlass.views.report.graph import TALL, WIDE, layout
-from windlass.views.report.markup import harmless, tag
-from windlass.views.report.scale import Scale
+from windlass.views.report.charts import TALL, WIDE, Scale, layout
+from windlass.views.report.page import _NEEDS, TONES, environment, page
 from windlass.views.steps import Ground
+from windlass.views.words import duration, harmless
 from worlds import NOON, World, plan_of, writes
 
 
@@ -144,13 +149,19 @@ class TestReport:
         assert told(world).gaps == ()
 
     def test_who_died_with_the_process_did_not_work_until_the_next(self, world: World):
-        assert "Player 9h" not in page(told(world))
-        assert "Player 14s" in page(told(world))
+        report = told(world)
+        task = by_id(report)["T-02"]
+        (lost,) = [each for each in task.rounds if each.fate == "interrupted"]
+        (bar,) = [each for each in task.bars if each.anchor == lost.anchor]
+        assert bar.end == report.gaps[0].start
+        assert 0 < task.seconds_of(lost) == bar.seconds < 60
+        assert "Player 9h" not in page(report)
+        assert f"Player {duration(bar.seconds)}" in page(report)
 
     def test_the_rounds_come_to_what_the_run_has_cost(self, world: World):
         report = told(world)
         spent = sum(r.usage.cost_usd for task in report.tasks for r in task.rounds)
-        assert spent == pytest.approx(run_cost(world.state).usd)
+        assert spent == pytest.approx(run_cost(world.state).cost_usd)
         assert report.cost.cost_usd == pytest.approx(spent)
         assert set(report.costs) == {"task", "role", "model"}
 
@@ -284,7 +295,7 @@ def task_without_deps(task: Task) -> Task:
 
 
 def whole_cost(world: World) -> float:
-    return run_cost(world.state).usd
+    return run_cost(world.state).cost_usd
 
 
 @settings(max_examples=20)
@@ -304,7 +315,7 @@ def test_any_run_killed_anywhere_can_be_told(make, crash_at: int):
         assert all(report.started_at <= b.start <= b.end <= report.at for b in task.bars)
         assert all(bar.anchor in {r.anchor for r in task.rounds} | {""} for bar in task.bars)
     spent = sum(r.usage.cost_usd for task in report.tasks for r in task.rounds)
-    assert spent == pytest.approx(run_cost(world.state).usd)
+    assert spent == pytest.approx(run_cost(world.state).cost_usd)
     assert set(report.critical) <= set(world.state.tasks)
     seen = Page(page(report))
     assert len(seen.ids) == len(set(seen.ids))
@@ -341,7 +352,7 @@ class TestPage:
         text = page(told(world))
         prompt = text[text.index('id="T-03/turn-1/prompt"') :].partition("</pre>")[0]
         for word in (
-            "Mend task T-03: Rate-limit login",
+            "Fix task T-03: Rate-limit login",
             "2. the window resets",
             "Mend the window.",
         ):
@@ -522,16 +533,40 @@ class TestScale:
         assert len(ticks) <= 7
 
 
-class TestMarkup:
-    def test_text_is_text_and_attributes_are_quoted(self):
-        made = tag("a", "<b>", None, [tag("i", "x")], title='"<', open=True, hidden=False, x=1.5)
-        assert made == '<a title="&quot;&lt;" open x="1.5">&lt;b&gt;<i>x</i></a>'
+def test_every_status_word_has_a_colour():
+    words = {*STATUS.values(), *_RUN_STATUS.values(), "interrupted", "blocked", "withdrawn"}
+    assert TONES.keys() == words
+    assert _NEEDS.keys() == set(_WORST) - {"BLOCKED"}
 
+
+def test_every_phase_has_its_word_and_its_bar():
+    assert board._WORDS.keys() == timeline._KINDS.keys() == set(Phase)
+
+
+class TestMarkup:
     @given(st.text())
     def test_whatever_is_shown_is_no_markup(self, text: str):
-        shown = tag("p", text)
-        assert Page(shown).tags == ["p"]
+        parts = "{{ t }}{{ t|line }}{{ t|prose }}{{ t|code }}{{ t|bounded(9) }}{{ t|one_line(9) }}"
+        template = environment().from_string(f'<p title="{{{{ t }}}}">{parts}</p>')
+        shown = template.render(t=text)
+        assert set(Page(shown).tags) <= {"p", "bdi", "div", "code"}
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069]", shown)
         shown.encode()
+
+    def test_a_template_that_names_what_is_not_there_fails(self):
+        with pytest.raises(UndefinedError):
+            environment().from_string("{{ nothing }}").render()
+
+    def test_no_template_turns_escaping_off(self):
+        names = environment().list_templates(extensions=["html"])
+        assert len(names) == 4
+        for name in names:
+            source = (
+                environment()
+                .get_template(name)
+                .environment.loader.get_source(environment(), name)[0]
+            )
+            assert not re.search(r"\|\s*safe|autoescape|<script>(?!{{ script }})", source)
 
     def test_the_middle_of_a_long_text_is_left_out(self):
         text = harmless("a" * 50 + "b" * 50, 30)
@@ -598,4 +633,4 @@ def test_what_nobody_knows_of_the_cost_is_said(world: World):
     assert "some is not known" in page(report)
     lost = [r for task in report.tasks for r in task.rounds if not r.usage.known]
     assert lost
-    assert "+ of $20.00" in markdown(report)
+    assert "+ spent of $20.00" in markdown(report)

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from windlass.events.model import Failure
-from windlass.scheduler.retry import RULES, Then, after
+from windlass.core.events.model import Failure
+from windlass.core.scheduler.retry import RULES, Then, after
 from worlds import NOON
 
 

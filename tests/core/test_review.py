@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from windlass.events import model as e
-from windlass.events.review import PlayerAnswer, Review, schema
-from windlass.plan import Task
+from windlass.core.events import model as e
+from windlass.core.events.review import PlayerAnswer, Review, schema
+from windlass.core.plan import Task
 from windlass.ports import Report
 from windlass.views.closing import closing
 from windlass.views.story import line_of

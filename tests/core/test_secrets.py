@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from msgspec import Struct, inspect, structs
 
 from strategies import EVENT_TYPES, events, instances
-from windlass.events import codec
-from windlass.events.model import (
+from windlass.core.events import codec
+from windlass.core.events.model import (
     CheckResult,
     ChecksFinished,
     Event,
@@ -25,9 +25,9 @@ from windlass.events.model import (
     RunStarted,
     SnapshotTaken,
 )
-from windlass.plan import Plan, Task
-from windlass.secrets import KEPT, MIN_LENGTH, MIN_LINE, PLAN, Redactor, without_secrets
-from windlass.settings import (
+from windlass.core.plan import Plan, Task
+from windlass.core.secrets import KEPT, MIN_LENGTH, MIN_LINE, PLAN, Redactor, without_secrets
+from windlass.core.settings import (
     MASK,
     NotifySettings,
     SandboxSettings,

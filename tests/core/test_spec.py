@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.dialects import DIALECTS, load, spec, writes
-from windlass.dialects.dialect import Source
+from windlass.core.plan import Plan
 from windlass.errors import PlanError
-from windlass.plan import Plan
+from windlass.formats import DIALECTS, load, spec, writes
+from windlass.formats.dialect import Source
 
 HEAD = "---\nid: SPEC-7\nstatus: draft\n---\n\n# SPEC-7: Partition handlers\n\n"
 BODY = """\
@@ -85,9 +85,7 @@ def test_each_group_is_a_task_and_each_wave_a_stage():
     assert [stage.name for stage in plan.stages] == ["1", "2", "3"]
     assert plan.task("G2").title == "Create partition-handler"
     assert plan.task("G1").files == ("src/types.ts",)
-    assert [note.text for note in plan.notes] == [
-        "'Audit History' tells what was, so it is not read"
-    ]
+    assert [note.text for note in plan.notes] == ["'Audit History' is a report: not read"]
 
 
 def test_a_group_is_told_its_row_and_the_spec_but_not_what_was():
@@ -317,10 +315,10 @@ def test_what_is_seen_and_not_used_is_noted():
     assert [task.id for task in plan.tasks] == ["G1", "G2", "G3"]
     assert plan.tasks[0].title == "Types"
     told = "\n".join(said(text))
-    assert "4: depends on SPEC-1, SPEC-2; a spec is a plan of its own" in told
+    assert "4: depends on SPEC-1, SPEC-2, which is ignored: a spec is a plan by itself" in told
     assert "3: says that the spec was split" in told
-    assert "13: depends on SPEC-3, no group of this spec" in told
-    assert "14: waits for G1 inside their wave 1" in told
+    assert "13: depends on SPEC-3, which is not a group of this spec" in told
+    assert "14: depends on G1 of the same wave 1" in told
     assert "14: of the dependencies 'the rest of it' nothing names a group" in told
     assert "15: has fewer cells" in told
     assert "16: 'Total' is a sum" in told
@@ -345,7 +343,7 @@ def test_an_execution_plan_that_disagrees_is_noted():
 def test_groups_are_the_tables_that_say_who_waits_for_whom():
     budget = "## Budget\n\n| Group | Wave | Tasks |\n|-|-|-|\n| G1 | 1 | a |\n"
     text = grouped("G1 | 1 | a | -", more=budget)
-    assert "16: a table of groups that says of none what it depends on: not read" in said(text)
+    assert "16: a table of groups without a column of dependencies: not read" in said(text)
     second = "## Pass 2\n\n| Group | Tasks | Deps |\n|-|-|-|\n| G2 | b | G1 |\n"
     assert [
         task.id
@@ -376,9 +374,9 @@ def test_without_groups_the_spec_is_one_task():
     assert "Audit" not in task.text
     assert writes(plan) == ()
     assert said(text) == [
-        "9: looks like a table of groups, but stands in the code block that begins on line 8",
+        "9: looks like a table of groups, but is in the code block that begins on line 8",
         "16: looks like a group, but only a table of Task Groups makes groups",
-        "20: 'Audit History' tells what was, so it is not read",
+        "20: 'Audit History' is a report: not read",
         "22: groups that an audit proposed are not read; the spec's own text has none",
     ]
 
@@ -434,13 +432,13 @@ def test_rows_may_be_marked_as_done():
 )
 def test_it_is_known_by_what_it_contains(text, meant):
     source = Source(path="any.md", texts={"any.md": text})
-    assert spec.recognises(source) is meant
+    assert spec.SPEC.recognises(source) is meant
     assert (
         not any(each.recognises(source) for each in DIALECTS if each.name != "spec")
         or not meant
         or "Task 1.1" in text
     )
-    assert not spec.recognises(Source(path="folder", texts={"folder/a.md": text}))
+    assert not spec.SPEC.recognises(Source(path="folder", texts={"folder/a.md": text}))
 
 
 @pytest.mark.parametrize(

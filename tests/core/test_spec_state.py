@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from windlass.dialects import load, project, spec_status, writes
-from windlass.events.review import CriterionEvidence, Review, TestResults
-from windlass.events.values import RunEnd
-from windlass.plan import Plan, with_scenario
-from windlass.settings import Settings
-from windlass.state import RunState, TaskState, fold
+from windlass.core.events.review import CriterionEvidence, Review, TestResults
+from windlass.core.events.values import RunEnd
+from windlass.core.plan import Plan, with_scenario
+from windlass.core.settings import Settings
+from windlass.core.state import RunState, TaskState, fold
+from windlass.formats import load, project, writes
+from windlass.formats.spec.state import with_row
 from worlds import World
 from worlds import writes as writing
 
@@ -244,30 +245,30 @@ LINE = "| SPEC-7 | orchestrated | Wave 2/3 (67%) | 2026-01-23 14:45 |"
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_the_row_is_added_and_then_changed(end):  # S12
     text = TABLE.replace("\n", end)
-    added = spec_status.with_row(text, ROW)
+    added = with_row(text, ROW)
     assert added == text.replace(f"| — |{end}", f"| — |{end}{LINE}{end}")
-    assert spec_status.with_row(added, ROW) == added
-    later = spec_status.with_row(added, (*ROW[:2], "Complete", "2026-01-24 01:02"))
+    assert with_row(added, ROW) == added
+    later = with_row(added, (*ROW[:2], "Complete", "2026-01-24 01:02"))
     assert later == added.replace("Wave 2/3 (67%)", "Complete").replace("23 14:45", "24 01:02")
 
 
 def test_a_row_keeps_what_is_not_its_business():
     head = "## Execution Status\n|Note|Spec|Mode|Progress|Last Updated|\n|-|-|-|-|-|\n"
     text = head + "|mine | **spec-7** |x|y|z|\nmore | SPEC-8 | a | b | c"
-    made = spec_status.with_row(text, ROW)
+    made = with_row(text, ROW)
     changed = "|mine | **spec-7** | orchestrated | Wave 2/3 (67%) | 2026-01-23 14:45 |\n"
     assert made == text.replace("|mine | **spec-7** |x|y|z|\n", changed)
-    assert spec_status.with_row(text, ("SPEC-9", *ROW[1:])) == (
+    assert with_row(text, ("SPEC-9", *ROW[1:])) == (
         f"{text}\n| — | SPEC-9 | orchestrated | Wave 2/3 (67%) | 2026-01-23 14:45 |"
     )
-    short = spec_status.with_row(head + "a | SPEC-7", ROW)
+    short = with_row(head + "a | SPEC-7", ROW)
     assert short == head + "a | SPEC-7| orchestrated | Wave 2/3 (67%) | 2026-01-23 14:45 "
 
 
 def test_an_empty_table_gets_its_first_row():
     text = "## Execution Status\n\n| Spec | Mode | Progress | Updated |\n|-|-|-|-|\n"
-    assert spec_status.with_row(text, ROW) == text + LINE + "\n"
-    assert spec_status.with_row(text[:-1], ROW) == text + LINE
+    assert with_row(text, ROW) == text + LINE + "\n"
+    assert with_row(text[:-1], ROW) == text + LINE
 
 
 @pytest.mark.parametrize(
@@ -281,7 +282,7 @@ def test_an_empty_table_gets_its_first_row():
     ],
 )
 def test_a_file_without_such_a_table_is_left_alone(text):
-    assert spec_status.with_row(text, ROW) == text
+    assert with_row(text, ROW) == text
 
 
 @given(
@@ -289,7 +290,7 @@ def test_a_file_without_such_a_table_is_left_alone(text):
 )
 def test_every_other_byte_is_as_it_was(lines):
     text = "\n".join(lines)
-    made = spec_status.with_row(text, ROW)
+    made = with_row(text, ROW)
     before, now = text.split("\n"), made.split("\n")
     if len(now) == len(before):
         assert sum(old != new for old, new in zip(before, now, strict=True)) <= 1
@@ -299,7 +300,7 @@ def test_every_other_byte_is_as_it_was(lines):
         at = next((i for i, (old, new) in pairs if old != new), len(before))
         assert now.pop(at) == LINE
         assert now == before
-    assert spec_status.with_row(made, ROW) == made
+    assert with_row(made, ROW) == made
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.dialects import DIALECTS, load, markdown, refers_to, speckit, writes
-from windlass.dialects.dialect import Source
+from windlass.core.plan import Plan
 from windlass.errors import PlanError
-from windlass.plan import Plan
+from windlass.formats import DIALECTS, load, markdown, refers_to, speckit, writes
+from windlass.formats.dialect import Source
 
 PATH = "specs/001-photo-albums/tasks.md"
 TASKS = """\
@@ -122,10 +122,10 @@ def test_the_whole_list():
         == TASKS.split("\n").index("- [ ] T005 [P] [US1] Album model in `src/models/album.py`") + 1
     )
     assert list(notes(plan).values()) == [
-        "looks like a task, but stands in HTML",
-        "speaks of an order in words that do not bind",
-        "names 'T005' once more and is no task of its own",
-        "looks like a task, but stands in a code block",
+        "looks like a task, but is in HTML",
+        "is about an order, but is not certain enough: ignored",
+        "names 'T005' again, so it is not a task of its own",
+        "looks like a task, but is in a code block",
     ]
     assert writes(plan) == (PATH,)
 
@@ -180,7 +180,7 @@ def test_the_documents_that_belong_to_it():
         )
     )  # fmt: skip
     assert "plan.md" not in refers_to("plan.md", {"plan.md": text})
-    assert speckit.refers_to(Source(path="x", texts={})) == ()
+    assert speckit.SPECKIT.refers_to(Source(path="x", texts={})) == ()
 
 
 def test_a_folder_with_one_list_at_its_top():
@@ -192,7 +192,7 @@ def test_a_folder_with_one_list_at_its_top():
     assert load(".", {"tasks.md": TASKS}).id == "plan"
     with pytest.raises(PlanError, match=r"specs: the folder as a whole is no plan; name a file"):
         load("specs", texts)
-    with pytest.raises(PlanError, match=r"has not one tasks\.md"):
+    with pytest.raises(PlanError, match=r"exactly one tasks\.md"):
         load("specs", texts, dialect="speckit")
 
 
@@ -283,7 +283,7 @@ def test_labelled_criteria():
                       "    - one", "    - two", "  - **Acceptance**: none",
                       "  ```", "  - [ ] T5 code", "  ```"))  # fmt: skip
     assert plan.tasks[0].acceptance_criteria == ("it works", "one", "two")
-    assert notes(plan)[12] == "looks like a task, but stands in a code block"
+    assert notes(plan)[12] == "looks like a task, but is in a code block"
 
 
 HEADINGS = """\
@@ -321,7 +321,7 @@ def test_headings_may_be_tasks():
     assert two.acceptance_criteria == ("it starts", "T002a also twice")
     assert (two.marked_done, two.depends_on) == (False, ("T001",))
     assert two.text.startswith("T002: Configure\n\n- [ ] it starts\n")
-    assert notes(plan)[19] == "looks like a task, but stands where tasks are only told of"
+    assert notes(plan)[19] == "looks like a task, but is in a section about tasks"
 
 
 def test_a_heading_with_the_id_of_a_box_says_more_of_it():
@@ -346,19 +346,19 @@ def test_what_was_dropped_is_no_task():
                       "- [ ] T004 (depends on T002)", "- [~] T004-T005 told"))  # fmt: skip
     assert [task.id for task in plan.tasks] == ["T003", "T004"]
     assert notes(plan) == {
-        5: "'T001' is struck out or dropped, so it is no task",
-        6: "'T002' is struck out or dropped, so it is no task",
-        7: "'T003': its box says '~', which is taken for 'not done'",
-        9: "speaks of several tasks and is none of its own",
+        5: "'T001' is struck out or dropped, so it is not a task",
+        6: "'T002' is struck out or dropped, so it is not a task",
+        7: "'T003': its box says '~', which counts as 'not done'",
+        9: "is about several tasks, so it is not a task of its own",
     }
 
 
 def test_boxes_without_an_id_are_noted_where_tasks_are():
     plan = read(phase("- [ ] T001 a", "- [ ] no id", "", "## Validation Checklist",
                       "- [ ] all done", "- [ ] TXXX b"))  # fmt: skip
-    assert notes(plan) == {6: "has a box but no id such as T012, so it is no task"}
+    assert notes(plan) == {6: "has a box but no id such as T012, so it is not a task"}
     plain = read(phase("- [ ] T001 a", "- T002 b", "- T001 c", "", "## Notes", "- T003 d"))
-    assert notes(plain) == {6: "names 'T002' but has no box, so it is no task"}
+    assert notes(plain) == {6: "names 'T002' but has no box, so it is not a task"}
 
 
 @pytest.mark.parametrize(
@@ -366,10 +366,10 @@ def test_boxes_without_an_id_are_noted_where_tasks_are():
     [
         (["- [ ] T001 a", "- [ ] TXXX [P] a"], ":6: a task has a placeholder for an id"),
         (["- [ ] T001 a", "", "## Phase 2", "    - [ ] T003 c"], ":8: looks like"),
-        (["- [ ] T001 a", "", "text", "-[ ] T002 b"], ":8: looks like a task, but Markdown"),
+        (["- [ ] T001 a", "", "text", "-[ ] T002 b"], ":8: looks like a task, but is code"),
         (["- [ ] T001 a", "- [ ] T002-T003 b"], ":6: a line stands for several tasks"),
         (["- [ ] T001 a", "- [ ] T001 b"], ":6: task id 'T001' is already used on line 5"),
-        (["- [ ] T001 a (depends on T009)"], ":5: 'T001' depends on 'T009', which is no task"),
+        (["- [ ] T001 a (depends on T009)"], ":5: 'T001' depends on 'T009', which is not a task"),
         (["- [ ] T001 (depends on T002)", "- [ ] T002 b"], ":5: 'T001' depends on 'T002', which"),
         (["- [ ] T" + "1" * 70 + " a"], "cannot name a ref"),
     ],
@@ -399,7 +399,7 @@ def test_what_would_be_lost_is_refused(lines: list[str], why: str):
     ],
 )
 def test_it_is_known_by_what_it_contains(path: str, text: str, *, meant: bool):
-    assert speckit.recognises(Source(path=path, texts={path: text})) is meant
+    assert speckit.SPECKIT.recognises(Source(path=path, texts={path: text})) is meant
     chosen = next(
         (each for each in DIALECTS if each.recognises(Source(path=path, texts={path: text}))), None
     )

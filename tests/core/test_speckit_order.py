@@ -2,10 +2,10 @@
 
 import pytest
 
-from windlass.dialects import load
-from windlass.dialects.speckit_order import declared, stated
+from windlass.core.plan import Plan
 from windlass.errors import PlanError
-from windlass.plan import Plan
+from windlass.formats import load
+from windlass.formats.speckit.order import declared, stated
 
 
 def read(*lines: str) -> Plan:
@@ -110,7 +110,7 @@ def test_declared_dependencies_bind():
         "T6": ("T1", "T2", "T3", "T5"),
         "T4": ("T3",),
     }
-    assert [note.text for note in plan.notes] == ["names 'T99', which is no task of this plan"]
+    assert [note.text for note in plan.notes] == ["names 'T99', which is not a task of this plan"]
 
 
 def test_a_section_about_order_binds_where_it_is_certain():
@@ -119,9 +119,9 @@ def test_a_section_about_order_binds_where_it_is_certain():
                 "- nothing about T1")  # fmt: skip
     assert waits(plan) == {"T1": (), "T2": ("T1",), "T3": (), "T4": ("T3",)}
     assert {note.line: note.text for note in plan.notes} == {
-        12: "speaks of an order in words that do not bind",
-        16: "contradicts the order of the list, which holds",
-        17: "names 'T9', which is no task of this plan",
+        12: "is about an order, but is not certain enough: ignored",
+        16: "contradicts the order of the list: ignored",
+        17: "names 'T9', which is not a task of this plan",
     }
 
 

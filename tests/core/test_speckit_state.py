@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from windlass.dialects import load, project
-from windlass.state import RunState, fold
+from windlass.core.state import RunState, fold
+from windlass.formats import load, project
 from worlds import World, writes
 
 PATH = "specs/001-x/tasks.md"

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 import plans
 from core import test_layers_state, test_spec_state, test_speckit_state, test_taskfile_state
-from windlass.dialects import claims, frontmatter, load, project
-from windlass.events import model as e
-from windlass.plan import Plan, compare
-from windlass.state import RunState, apply
+from windlass.core.events import model as e
+from windlass.core.plan import Plan, compare
+from windlass.core.state import RunState, apply
+from windlass.formats import claims, frontmatter, load, project
 from worlds import World, writes
 
 MILESTONE = load("plan.md", plans.plan_text({"1.1": (), "1.2": ("1.1",)}))

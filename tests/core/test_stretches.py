@@ -5,10 +5,10 @@ from datetime import timedelta
 import msgspec
 
 from tellings import MINUTE, SECOND, Told, tasks
-from windlass.dialects import project
-from windlass.events import model as e
-from windlass.scheduler.estimates import seconds
-from windlass.state.stretches import run_seconds, task_seconds, turn_seconds, worked
+from windlass.core.events import model as e
+from windlass.core.scheduler.estimates import seconds
+from windlass.core.state.stretches import run_seconds, task_seconds, turn_seconds, worked
+from windlass.formats import project
 from windlass.views.board import heartbeat
 from windlass.views.closing import closing
 from windlass.views.lines import Line
@@ -77,7 +77,7 @@ class TestStopped:
         told.at += 2 * SECOND
         assert "─ 0m09s ─" in told.shown()
         assert "0m02s" in told.shown().splitlines()[1]
-        assert "T-01 taken 0m02s" in heartbeat(told.now, told.sights, told.at)
+        assert "T-01 taken 0m02s" in heartbeat(told.now, told.views, told.at)
 
 
 class TestReturned:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from windlass.dialects import markdown
-from windlass.dialects.tables import Row, cells, table_of
+from windlass.formats import markdown
+from windlass.formats.tables import Row, cells, table_of
 
 
 def table(text: str):

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from windlass.events.model import Absence, CheckResult, Outcome, Suite
-from windlass.events.review import CriterionEvidence, Review, Sighting, TestResults
-from windlass.scheduler.gate import Judgement, Rules, judge_checks, judge_review, unnamed
-from windlass.scheduler.tallies import shortfall, shortfalls
+from windlass.core.events.model import Absence, CheckResult, Outcome, Suite
+from windlass.core.events.review import CriterionEvidence, Review, Sighting, TestResults
+from windlass.core.scheduler.gate import Judgement, Rules, judge_checks, judge_review, unnamed
+from windlass.core.scheduler.tallies import shortfall, shortfalls
 
 
 def said(*suites: tuple[str, int], skipped: int = 0) -> CheckResult:

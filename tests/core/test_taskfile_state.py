@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from windlass.dialects import frontmatter, project
-from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
-from windlass.events.values import RunEnd
-from windlass.plan import Task
+from windlass.core.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.core.events.values import RunEnd
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.core.state import RunState, fold
+from windlass.formats import frontmatter, project
 from windlass.ports import Report
-from windlass.settings import Settings
-from windlass.state import RunState, fold
 from worlds import World, plan_of, writes
 
 TEXT = """\

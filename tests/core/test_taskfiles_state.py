@@ -5,12 +5,12 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from windlass.dialects import frontmatter, project, writes
-from windlass.dialects.taskfile_state import unstamped
-from windlass.events.values import RunEnd
-from windlass.plan import Plan, Task, validated
-from windlass.settings import Settings
-from windlass.state import Phase, RunState, fold
+from windlass.core.events.values import RunEnd
+from windlass.core.plan import Plan, Task, validated
+from windlass.core.settings import Settings
+from windlass.core.state import Phase, RunState, fold
+from windlass.formats import frontmatter, project, writes
+from windlass.formats.taskfile.state import unstamped
 from worlds import World
 from worlds import writes as playing
 

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.dialects import load, taskfolder, writes
-from windlass.dialects.dialect import Source
+from windlass.core.plan import Plan
 from windlass.errors import PlanError
-from windlass.plan import Plan
+from windlass.formats import load, writes
+from windlass.formats.dialect import Source
+from windlass.formats.taskfile import TASKFOLDER
 
 
 def task(task_id: str, front: str = "", body: str = "# T\n") -> str:
@@ -45,17 +46,14 @@ def test_the_whole_folder():
     assert [stage.name for stage in plan.stages] == ["1", "2"]
     assert writes(plan) == ("d/TASK-2-first.md", "d/TASK-10-last.md", "d/sub/TASK-3.md")
     assert sorted(notes(plan)) == [
-        "d/FEAT-1.yaml:1: is no Markdown, so it is no task here",
-        "d/README.md:1: has no frontmatter, so it is no task here",
+        "d/FEAT-1.yaml:1: is not Markdown, so it is not a task here",
+        "d/README.md:1: has no frontmatter, so it is not a task here",
         (
             "d/TASK-2-completion-report.md:1: "
-            "is about task TASK-2, whose file is d/TASK-2-first.md, so it is no task here"
+            "is about task TASK-2, whose file is d/TASK-2-first.md, so it is not a task here"
         ),
-        (
-            "d/TASK-2-first.md:6: "
-            "depends on 'OTHER-1', which is not in this folder, so it binds nobody"
-        ),
-        "d/guide.md:1: has no task's frontmatter, so it is no task here",
+        ("d/TASK-2-first.md:6: depends on 'OTHER-1', which is not in this folder: ignored"),
+        "d/guide.md:1: has no task's frontmatter, so it is not a task here",
     ]
 
 
@@ -63,7 +61,7 @@ def test_without_waves_there_are_no_stages():
     plan = load("d", {"d/a.md": task("A", "wave: soon\n"), "d/b.md": task("B", "wave: N/A\n")})
     assert plan.stages == ()
     assert [task.stage for task in plan.tasks] == [None, None]
-    assert notes(plan) == ["d/a.md:5: 'wave' has no number, so it is no wave"]
+    assert notes(plan) == ["d/a.md:5: 'wave' has no number, so it is not a wave"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +105,7 @@ def test_a_dependency_may_be_spelt_as_the_file_is_or_have_an_aside():
         "plain": ("plain", ("001", "TASK-A-9")),
         "Z": ("Title of Z", ("plain", "002")),
     }
-    assert "d/001.md:1: has no id; its file's name makes it 001" in notes(plan)
+    assert "d/001.md:1: has no id; the name of the file makes it 001" in notes(plan)
     assert any("depends on '0'" in note for note in notes(plan))
 
 
@@ -147,7 +145,7 @@ def test_what_cannot_be_used_says_where(files, why):
 
 def test_a_broken_frontmatter_of_something_else_is_no_task():
     files = {"d/a.md": task("A"), "d/x.md": "---\nx: 'y\n---\n"}
-    assert notes(load("d", files)) == ["d/x.md:1: has no frontmatter, so it is no task here"]
+    assert notes(load("d", files)) == ["d/x.md:1: has no frontmatter, so it is not a task here"]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +161,7 @@ def test_a_broken_frontmatter_of_something_else_is_no_task():
     ],
 )
 def test_it_is_known_by_what_it_contains(texts, meant):
-    assert taskfolder.recognises(Source(path="d", texts=texts)) is meant
+    assert TASKFOLDER.recognises(Source(path="d", texts=texts)) is meant
 
 
 KEYS = st.sampled_from(

@@ -3,18 +3,17 @@
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.plan import Plan, Stage, Task
-from windlass.ports import Message, Report
-from windlass.scheduler.people import spoken
-from windlass.settings import Settings
-from windlass.state import Phase, RunState, apply, fold
+from windlass.core.events import model as e
+from windlass.core.exchange import Message
+from windlass.core.plan import Plan, Stage, Task
+from windlass.core.scheduler.people import spoken
+from windlass.core.settings import Settings
+from windlass.core.state import Phase, RunState, apply, fold
+from windlass.ports import Report
 from windlass.testing.memory import MemoryInbox, Play
-from windlass.views.choices import choices, how_to_go_on, unfinished
 from windlass.views.cleaning import last_commit, why_it_stays
-from windlass.views.closing import closing
-from windlass.views.continue_here import Pointer, continue_here, pointer
-from windlass.views.steps import Ground
+from windlass.views.closing import Pointer, closing, continue_here_text, pointer
+from windlass.views.steps import Ground, choices, how_to_go_on, unfinished
 from windlass.views.tree import (
     failed_stage,
     position,
@@ -169,7 +168,7 @@ def _as(state: RunState, dialect: str) -> RunState:
 
 class TestContinueHere:
     def test_a_paused_run_says_where_it_stands(self):  # S9 S10
-        told = continue_here(_paused(ran()), 42)
+        told = continue_here_text(_paused(ran()), 42)
         assert told == snapshot("""\
 Execution paused at Wave 3, Group G5.
 
@@ -191,11 +190,11 @@ To resume: windlass resume
         assert pointer(told or "") == Pointer("p", "r1")
 
     def test_what_is_not_paused_has_none(self):
-        assert continue_here(ran().state, 1) is None
+        assert continue_here_text(ran().state, 1) is None
 
     def test_secrets_in_what_tasks_say_are_not_told(self):
         state = replace(ran(G3=nothing).state, ended=e.RunEnd.PAUSED)
-        told = continue_here(state, 1, lambda line: line.replace("not approved", "***")) or ""
+        told = continue_here_text(state, 1, lambda line: line.replace("not approved", "***")) or ""
         assert "G3: ✗ Failed (*** after 1 turn" in told
         assert "Plan: p\nRun: r1\n" in told
 
@@ -374,7 +373,9 @@ def test_a_run_that_is_paused_before_its_first_turn_says_so_too():  # S9
     world = World(SEED, plays(), settings=ONCE, inbox=inbox)
     world.go()
     assert world.state.ended is e.RunEnd.PAUSED
-    assert (continue_here(world.state, 1) or "").startswith("Execution paused at Wave 1, Group G1.")
+    assert (continue_here_text(world.state, 1) or "").startswith(
+        "Execution paused at Wave 1, Group G1."
+    )
 
 
 class TestCleaning:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
-from windlass.plan import Note, Plan, Stage, Task, validated
+from windlass.core.plan import Note, Plan, Stage, Task, validated
 from windlass.views.columns import columns, fitted, wrapped
 from windlass.views.graph import MAX_ROWS, picture
 from windlass.views.understanding import understanding

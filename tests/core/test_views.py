@@ -1,9 +1,11 @@
 """What people and machines are shown, as functions of a state: words, story, end, numbers."""
 
+import ast
 import inspect
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 import msgspec
 import pytest
@@ -11,18 +13,17 @@ from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from tellings import MINUTE, Told, tasks
-from windlass.events import model as e
-from windlass.events.review import Issue, Review, TestResults
-from windlass.plan import Task
+from windlass.core.events import model as e
+from windlass.core.events.review import Issue, Review, TestResults
+from windlass.core.plan import Task
+from windlass.core.settings import E2ESettings, Settings
+from windlass.core.state import RunState, apply, fold
 from windlass.ports import Report
-from windlass.settings import E2ESettings, Settings
-from windlass.state import RunState, apply, fold
 from windlass.testing.memory import Files, MemoryInbox, Play
-from windlass.views import network, story_run
 from windlass.views import story as story_module
 from windlass.views.closing import closing, what_it_needs
 from windlass.views.cost import run_cost, task_cost
-from windlass.views.lines import Line, warnings
+from windlass.views.lines import Line, network_advice, warnings
 from windlass.views.outcome import (
     EXIT_CODES,
     blocked,
@@ -30,7 +31,7 @@ from windlass.views.outcome import (
     run_status,
     task_statuses,
 )
-from windlass.views.progress import Progress, integration_branch, progress, turns_used
+from windlass.views.progress import Progress, integration_branch, past, progress, turns_used
 from windlass.views.steps import Ground
 from windlass.views.story import WORDS, line_of
 from windlass.views.words import duration, money, one_line, plural, tokens
@@ -433,11 +434,26 @@ DONE e2e E2E scenario · 0 turns · 0 tokens · $0.0050
         assert line.details == ("did a", "branch is yours")
 
     def test_every_word_of_it_is_known(self):
-        # Whoever asks for lines of one word is told which words there are.
-        said = {word for word, _ in story_run._RESTS.values()}
-        for module in (story_module, story_run, network):
-            said |= set(re.findall(r'Line\(\s*"([A-Z0-9 ]+)"', inspect.getsource(module)))
+        # `windlass log --word` names the words that there are.
+        said = {word for word, _ in story_module._RESTS.values()}
+        said |= set(re.findall(r'Line\(\s*"([A-Z0-9 ]+)"', inspect.getsource(story_module)))
         assert said == set(WORDS)
+
+    def test_every_fact_has_an_arm_of_its_own(self):
+        def members(union: object) -> list[str]:
+            inner = get_args(union)
+            return [n for each in inner for n in members(each)] if inner else [union.__name__]
+
+        arms: list[str] = []
+        for node in ast.walk(ast.parse(inspect.getsource(story_module))):
+            if isinstance(node, ast.Match):
+                arms += [
+                    case.cls.attr for case in ast.walk(node) if isinstance(case, ast.MatchClass)
+                ]
+                last = node.cases[-1]
+                assert ast.unparse(last) == "case _:\n    assert_never(event)"
+                assert not any(case.guard for case in node.cases)
+        assert sorted(arms) == sorted(set(members(e.Event)) - {"TipMoveStarted"})
 
     def test_no_event_but_these_is_silent(self):
         world = ran(A)
@@ -463,7 +479,7 @@ class TestEnd:
         assert end(ran(A, B)) == snapshot("""\
 Summary 2 tasks: 2 completed
   2 turns, 0 returned · checks 3 pass
-  $0.03 of $20.00 · tokens 0 in, 0 out
+  $0.03 spent of $20.00 · tokens 0 in, 0 out
 Branch windlass/p/integration: 2 merges on main@#
   main itself has not moved
 Next windlass land p.md           move main to these 2 merges
@@ -485,7 +501,7 @@ BLOCKED b Second · needs a
 Summary 2 tasks: 1 abandoned, 1 blocked
   a abandoned
   1 turn, 1 returned · checks 1 fail
-  $0.01 of $20.00 · tokens 0 in, 0 out
+  $0.01 spent of $20.00 · tokens 0 in, 0 out
 Branch nothing was merged onto main@#
   main itself has not moved
 Next windlass resume p.md --retry  reopen a, and go on
@@ -504,7 +520,7 @@ NEEDS YOU b Second
 Summary 2 tasks: 1 completed, 1 needs_human
   b cannot go on without you
   2 turns, 0 returned · checks 1 pass
-  $0.01 of $20.00 · tokens 0 in, 0 out
+  $0.01 spent of $20.00 · tokens 0 in, 0 out
 Branch windlass/p/integration: 1 merge on main@#
   main itself has not moved
 Next windlass resume p.md  go on where it was
@@ -569,8 +585,8 @@ Next windlass resume p.md --red-base go  go on all the same
         assert shown(closing(state, plan="p.md", workspaces="ws")) == snapshot("""\
 Summary 1 task: 1 completed
   1 turn, 0 returned · checks none
-  $0.0050+ of $20.00 · tokens 0 in, 0 out
-  + some of it is not known: an agent was killed, or an answer broke off or had no clear price
+  $0.0050+ spent of $20.00 · tokens 0 in, 0 out
+  + some of it is not known: an agent was killed before it could say what it had used
   unchecked: no checks anywhere, so nothing but the agents' word says the work is right
   resumed 2 times
 Branch windlass/p/integration: 1 merge on commit@#
@@ -728,10 +744,10 @@ class TestCost:
             return Report(summary="done", usage=self.USED)
 
         world = ran(A, B, plays={"a": paid})
-        cost = task_cost(world.state.tasks["a"])
-        assert (cost.usd, cost.input_tokens, cost.output_tokens) == (0.505, 220, 40)
+        cost = task_cost(world.state, world.state.tasks["a"])
+        assert (cost.cost_usd, cost.input_tokens, cost.output_tokens) == (0.505, 220, 40)
         assert (cost.cached_tokens, cost.tokens, cost.known) == (2000, 2260, True)
-        assert run_cost(world.state).usd == 0.52
+        assert run_cost(world.state).cost_usd == 0.52
 
     def test_what_a_killed_agent_spent_is_unknown(self):
         world = ran(
@@ -774,6 +790,10 @@ class TestProgress:
                 "feedback",
                 "waits_for",
                 "waits_until",
+                "spent_usd",
+                "estimated_usd",
+                "reserved_usd",
+                "reserved_most_usd",
             ]
         )
         assert list(told["metrics"]) == snapshot(
@@ -791,6 +811,10 @@ class TestProgress:
                 "cached_tokens",
                 "resumes",
                 "elapsed_seconds",
+                "spent_usd",
+                "estimated_usd",
+                "reserved_usd",
+                "reserved_most_usd",
             ]
         )
         assert (told["schema"], told["seq"], told["run"], told["plan"]) == (1, seq, "r1", "p")
@@ -814,6 +838,10 @@ class TestProgress:
             "feedback": None,
             "waits_for": None,
             "waits_until": None,
+            "spent_usd": 0.0,
+            "estimated_usd": 0.0,
+            "reserved_usd": 0.0,
+            "reserved_most_usd": 0.0,
         }
         assert turns_used(world.state.tasks["a"]) == 0
 
@@ -886,25 +914,41 @@ def test_what_a_box_asked_of_the_network_is_told_with_the_line_to_add():  # B20
     refused = e.HostsAsked(at=NOON, role="player", task="a", refused=("one.example", "two:81"))
     reached = e.HostsAsked(at=NOON, role="setup", reached=("p.example",))
 
-    assert network.advice(state) == ()
+    assert network_advice(state) == ()
     after = apply(apply(state, refused), reached)
 
-    assert network.told(refused) == Line(
+    assert line_of(refused, after) == Line(
         "NETWORK",
         "a player was refused one.example, two:81",
         ('to allow: [sandbox] hosts = ["one.example", "two:81"]',),
     )
-    assert line_of(refused, after) == network.told(refused)
     line = "setup reached p.example; this run's agents may too"
-    assert network.told(reached) == Line("NETWORK", line)
-    assert network.advice(after) == (
+    assert line_of(reached, after) == Line("NETWORK", line)
+    assert network_advice(after) == (
         'network: 2 hosts refused; to allow: [sandbox] hosts = ["one.example", "two:81"]',
         'network: setup reached p.example; to keep: [sandbox] hosts = ["p.example"]',
     )
     many = e.HostsAsked(at=NOON, role="setup", reached=tuple(f"h{i}" for i in range(10)))
-    assert network.told(many).text.endswith("h7 and 2 more; this run's agents may too")
+    line = line_of(many, after)
+    assert line is not None
+    assert line.text.endswith("h7 and 2 more; this run's agents may too")
 
 
 def test_a_run_whose_coach_runs_no_commands_says_so():  # B5
     state = replace(gone(), coach_commands=False)
     assert warnings(state)[-1].startswith("the Coach runs no commands here")
+
+
+def test_amounts_are_the_same_wherever_a_run_is_listed():  # B15
+    state = World(plan_of(Task(id="a", title="A")), {"a": writes("a", "1")})
+    state.go()
+    listed, told = past(state.state), progress(state.state, 1).metrics
+    assert listed.cost == told.cost == run_cost(state.state)
+
+
+def test_a_recovery_is_told_with_what_is_not_known():  # X10
+    world = World(plan_of(Task(id="a", title="A")), {"a": writes("a", "1")})
+    world.go()
+    line = line_of(e.RunRecovered(at=NOON, candidates=0, notes=("money",)), world.state)
+    assert line is not None
+    assert (line.word, line.details) == ("RECOVERED", ("money",))

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from windlass.cli.rehearsals.commands import KINDS, CommandStand
-from windlass.cli.rehearsals.picture import litter, picture
-from windlass.cli.rehearsals.place import Rehearsals
-from windlass.cli.rehearsals.scenes import COMMANDS, SCENES, Scene, set_up
-from windlass.cli.rehearsals.series import Share, quiet_folder
+from windlass.selftest.commands import KINDS, CommandStand
+from windlass.selftest.picture import litter, picture
+from windlass.selftest.place import Rehearsals
+from windlass.selftest.scenes import COMMANDS, SCENES, Scene, set_up
+from windlass.selftest.series import Share, quiet_folder
 from windlass.testing.faults.shim import Mode
 
 SAMPLE = {"killed": 6, "killed twice": 1, "git killed": 3, "power lost": 3, "disk": 3}

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from windlass.cli.rehearsals import series
-from windlass.cli.rehearsals.judge import INTEGRATION, Judge, of_calls, of_money
-from windlass.cli.rehearsals.place import Place, Rehearsals
-from windlass.cli.rehearsals.series import KINDS, Share, Stand, quiet_folder
-from windlass.cli.rehearsals.sweep import ERRORS, Finding, Sweep, doubles, misspoken, spread
-from windlass.cli.selftest import ALL, tally
-from windlass.cli.wiring import Project
-from windlass.events import model as e
+from windlass.app.wiring import Project
+from windlass.core.events import model as e
+from windlass.selftest import series
+from windlass.selftest.command import ALL, tally
+from windlass.selftest.judge import INTEGRATION, Judge, of_calls, of_money
+from windlass.selftest.place import Place, Rehearsals
+from windlass.selftest.series import KINDS, Share, Stand, quiet_folder
+from windlass.selftest.sweep import ERRORS, Finding, Sweep, doubles, misspoken, spread
 from windlass.testing.faults.shim import Mode
 from windlass.testing.faults.story import COST, PLAN_ID, STATE_FILE
 
@@ -218,8 +218,8 @@ def test_the_judge_counts(
     """Every request is reserved once, settled once, and told at what it came to."""
     place, _ = judged
     project = Project(place.repo, place.environment)
-    events = [entry.event for entry in project.entries(PLAN_ID)]
-    told = project.state_file(PLAN_ID)
+    events = [entry.event for entry in project.journals.entries(PLAN_ID)]
+    told = project.journals.state_file(PLAN_ID)
     assert told is not None
     assert told.metrics.cost_usd == round(len(_calls(place)) * COST.cost_usd, 6)
     assert [*of_money(events, told), *of_calls(events, _calls(place), 0)] == []
@@ -278,7 +278,7 @@ def test_every_call_can_be_asked_for():
 
 def test_the_judge_sees_what_is_left_running(judged: tuple[Place, Judge], monkeypatch):
     place, judge = judged
-    monkeypatch.setattr("windlass.cli.rehearsals.judge.PATIENCE", 0.1)
+    monkeypatch.setattr("windlass.selftest.judge.PATIENCE", 0.1)
     with subprocess.Popen(["sleep", "60"], cwd=place.repo) as left:
         try:
             assert f"left running: [{left.pid}]" in judge.faults(breaks=0)

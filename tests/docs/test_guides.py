@@ -13,7 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from transcripts import Command, Reader, difference, steps
-from windlass.cli.config import configure
+from windlass.app.wiring.configuration import configure
 from windlass.cli.main import cli
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ import pytest
 
 from waiting import eventually
 from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.events.model import Event
+from windlass.core.events.model import Event
 from windlass.testing.model.ledger import Seen
 from windlass.testing.model.script import Book
 from windlass.testing.stage import Stage, scripted_model

@@ -12,14 +12,15 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from windlass.adapters.agents.claude import VARIABLES, ClaudeAgent, find_program
-from windlass.adapters.leftovers import MARKER
+from windlass.adapters.agents.claude import find_program
+from windlass.adapters.agents.claude.agent import VARIABLES, ClaudeAgent
+from windlass.adapters.processes.leftovers import MARKER
+from windlass.adapters.sandbox.box import Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
-from windlass.adapters.sandbox.model import Sandbox
 from windlass.adapters.sandbox.plain import Plain
-from windlass.events.model import Failure
+from windlass.core.events.model import Failure
+from windlass.core.settings import AgentSettings
 from windlass.ports import Activity, Agent, Brief, Report
-from windlass.settings import AgentSettings
 from windlass.testing.agents import Play
 from windlass.testing.conformance.agent import AgentContract, brief
 from windlass.testing.model import (
@@ -70,7 +71,6 @@ class World:
             else Bubblewrap(
                 home=self.home,
                 repository=tmp_path / "repository",
-                objects=(),
                 path=os.pathsep.join((*(f"{self.home}/{name}" for name in own), HOST["PATH"])),
                 environment={**HOST, **({"SHELL": "/bin/zsh"} if own else {})},
                 marker=self.marker,
@@ -307,7 +307,9 @@ class TestTheProgram:
 
         def look(_activity: Activity) -> None:
             lines.extend(_marked(f"{MARKER}={world.marker}"))
-            programs.extend(_environments(f"{MARKER}={world.marker}", find_program()))
+            found = find_program()
+            assert found is not None
+            programs.extend(_environments(f"{MARKER}={world.marker}", found.path))
 
         dump = _bash("env -0 > inherited")
         report, _, _ = world.run(Call("Bash", dump), Say("done"), watch=look)

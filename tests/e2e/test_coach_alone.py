@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.e2e.test_claude_agent import World, _bash, bwrap, real_cli
 
 from windlass.adapters.agents.claude import find_program
-from windlass.events.review import Review
+from windlass.core.events.review import Review
 from windlass.testing.conformance.agent import brief
 from windlass.testing.model import Answer, Call, Say, Step
 
@@ -247,7 +247,9 @@ def test_what_a_coach_runs_gets_none_of_it(tmp_path: Path):  # B5
     }  # fmt: skip
     own = (world.workspace / "own").read_text().split()
     assert own == ["/run:", f"{world.home}:"]
-    program = str(find_program())
+    found = find_program()
+    assert found is not None
+    program = str(found.path)
     found = (world.workspace / "found").read_text().split()
     assert [path for path in found if not program.startswith(path)] == []
     place = (world.workspace / "place").read_text().split()

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from waiting import eventually
-from windlass.dialects import frontmatter
+from windlass.formats import frontmatter
 from windlass.testing.model.script import Book, Script
 from windlass.testing.sample import playing, reviewing, write
 

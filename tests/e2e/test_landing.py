@@ -7,7 +7,7 @@ import pytest
 
 import plans
 from waiting import eventually
-from windlass.events import model as e
+from windlass.core.events import model as e
 from windlass.testing.model.script import Call, Script
 from windlass.testing.sample import playing, write
 

@@ -8,7 +8,7 @@ import pytest
 
 import plans
 from waiting import eventually
-from windlass.events import model as e
+from windlass.core.events import model as e
 from windlass.testing.model.script import Answer, Call, Say, Script
 from windlass.testing.sample import playing, write
 

@@ -1,5 +1,8 @@
 """Money is counted at the wire: no agent holds the key, and the budget holds over restarts."""
 
+import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +10,18 @@ import pytest
 
 import plans
 from money import billed
-from windlass.testing.model.script import Answer, Book, Call, Script, Tokens
+from waiting import eventually
+from windlass.core.events import model as e
+from windlass.testing.model.script import Answer, Book, Call, Say, Script, Tokens
 from windlass.testing.sample import playing, reviewing, write
 
 pytestmark = pytest.mark.e2e
 
 ONE = {"a": ()}
-DOLLAR = Tokens(input_tokens=0, output_tokens=66_667)
-"""What a request of about a dollar uses, at the price of the default model."""
+MODEL = "claude-sonnet-4-6"
+"""One without a thinking budget, which would bound how far an answer is cut."""
+DEAR = Tokens(input_tokens=0, output_tokens=30_000)
+"""What a request of 45 cents uses, at the price of the default model."""
 
 
 def test_the_bill_is_what_the_provider_charges(stage):  # K7 B6
@@ -55,24 +62,82 @@ def test_the_key_is_nowhere_an_agents_shell_can_read_it(stage, tmp_path: Path): 
 
 def test_the_budget_holds_over_restarts(stage):  # B6
     def dear(call: Call) -> Answer:
-        return Answer(blocks=(call,), usage=DOLLAR)
+        return Answer(blocks=(call,), usage=DEAR)
 
-    more = tuple(dear(write(f"a{i}.txt", "x\n")) for i in range(6))
+    more = tuple(dear(write(f"a{i}.txt", "x\n")) for i in range(9))
     end = dear(Call("StructuredOutput", {"summary": "done"}))
     book = Book(scripts={"Role: Player": Script((*more, end)), "Role: Coach": reviewing()})
     play = stage(plans.files(ONE), book)
     code, _, err = play.run("run", "plan.md", "--max-cost", "3")
     assert code == 6, err
-    assert "the budget of $3.00 is used up" in err
+    assert "of the budget of $3.00" in err
+    assert "the next request needs at least" in err
     assert "provider" not in err, "whose account has money enough"
     first = billed(play.seen)
-    assert 3.0 <= first <= 4.1, "under the budget plus one request"
+    assert 2.4 <= first <= 3.0, "the limit is never crossed"
+    assert play.spent() == pytest.approx(first, abs=1e-6)
     code, _, err = play.run("resume", "--max-cost", "3")
     assert code == 6, err
     assert billed(play.seen) == first, "nothing more was sent"
     code, _, err = play.run("resume", "--max-cost", "50")
     assert code == 0, err
     assert play.spent() == pytest.approx(billed(play.seen), abs=1e-6)
+
+
+def test_a_limit_that_is_too_small_for_any_request_says_so_and_costs_nothing(stage):  # B6
+    play = stage(plans.files(ONE), plans.book(ONE))
+    code, _, err = play.run("run", "plan.md", "--max-cost", "0.006")
+    assert code == 6, err
+    assert "the budget of $0.0060 is too small for any request" in err
+    assert "give more with --max-cost" in err
+    assert "windlass resume plan.md --max-cost" in err
+    assert billed(play.seen) == play.spent() == 0.0
+
+
+def test_an_answer_that_was_cut_to_what_is_left_is_a_budget_failure_and_uses_no_turn(stage):  # B6
+    long = Answer((write("a.txt", "x\n"),), Tokens(input_tokens=0, output_tokens=30_000))
+    end = Call("StructuredOutput", {"summary": "done"})
+    scripts = {"Role: Player": Script((long, end)), "Role: Coach": reviewing()}
+    play = stage(plans.files(ONE), Book(scripts=scripts))
+    code, _, err = play.run("run", "plan.md", "--max-cost", "0.5", "--model", MODEL)
+    assert code == 6, err
+    assert play.seen, err
+    [cut] = [seen for seen in play.seen if seen.usage and seen.usage.output_tokens > 4096]
+    assert cut.max_tokens == cut.usage.output_tokens < 30_000, "it was lowered, and reached"
+    assert billed(play.seen) <= 0.5
+    [failed] = [fact for fact in play.journal() if isinstance(fact, e.PlayerFailed)]
+    assert failed.failure is e.Failure.BUDGET
+    assert "cut short" in failed.message
+    code, _, err = play.run("resume", "--max-cost", "5", "--model", MODEL)
+    assert code == 0, err
+    status = json.loads(play.run("status", "plan", "--json")[1])
+    assert status["tasks"]["a"]["turns"] == 1, "no turn was used"
+    assert play.spent() == pytest.approx(billed(play.seen), abs=1e-6)
+
+
+def test_a_killed_agents_request_is_an_estimate_of_what_requests_cost(stage):  # B6
+    slow = playing(write("a.txt", "x\n"), Answer((Say("..."),), delay=60), summary="never")
+    play = stage(plans.files(ONE), plans.book(ONE, a=slow))
+    with play.windlass("run", "plan.md") as process:
+        eventually(lambda: any(seen.step == 1 for seen in play.asked()), timeout=100)
+        flying = json.loads(play.run("status", "plan", "--json")[1])["metrics"]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=60)
+    assert 0 < flying["reserved_usd"] < 0.05 < flying["reserved_most_usd"]
+    play.replace_book(plans.book(ONE))
+    code, _, err = play.run("resume", "plan.md")
+    assert code == 0, err
+    assert "estimated of $20.00" in err
+    assert "of it is an estimate: an agent was killed" in err
+    told = json.loads(play.run("status", "plan", "--json")[1])["metrics"]
+    paid = [f.usage.cost_usd for f in play.journal() if isinstance(f, e.SpendSettled)]
+    assert told["estimated_usd"] == pytest.approx(max(paid[:2]), abs=1e-6)
+    assert told["spent_usd"] == pytest.approx(sum(paid), abs=1e-6)
+    assert told["cost_known"] is False
+    costs = json.loads(play.run("costs", "--json")[1])["total"]
+    names = ("cost_usd", "spent_usd", "estimated_usd", "reserved_usd", "reserved_most_usd")
+    assert {name: costs[name] for name in names} == {name: told[name] for name in names}
+    assert "estimated" in play.run("history")[1]
 
 
 def _told(**more: Any) -> Book:
@@ -97,7 +162,7 @@ def test_what_has_no_known_price_is_counted_at_its_worst_and_said_so(stage):  # 
     code, _, err = play.run("run", "plan.md")
     assert code == 0, err
     assert play.spent() == pytest.approx(billed(play.seen) + 0.075, abs=1e-6)
-    assert "+ some of it is not known" in err
+    assert "of it is an estimate" in err
     code, out, err = play.run("costs", "--json")
     assert code == 0, err
     assert '"known":false' in out.replace(" ", "")

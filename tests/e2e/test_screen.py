@@ -15,7 +15,7 @@ from e2e.conftest import Play
 from plans import book, files
 from terminal import Terminal
 from waiting import eventually
-from windlass.events.model import RunEnd, RunEnded
+from windlass.core.events.model import RunEnd, RunEnded
 from windlass.testing.model.script import Book, Hang, Script
 from windlass.testing.sample import write
 

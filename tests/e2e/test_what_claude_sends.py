@@ -15,15 +15,18 @@ import pytest
 from msgspec import Struct
 
 from relay import Carried, relaying
-from windlass.adapters.agents.claude import ClaudeAgent, find_program
+from windlass.adapters.agents.claude import VENDOR, find_program
+from windlass.adapters.agents.claude.agent import ClaudeAgent
 from windlass.adapters.agents.metered import MeteredAgent
-from windlass.adapters.meter.headers import BETAS
 from windlass.adapters.meter.proxy import Meter
+from windlass.adapters.meter.wire.anthropic import ANTHROPIC
+from windlass.adapters.meter.wire.anthropic.headers import BETAS
 from windlass.adapters.sandbox.plain import Plain
-from windlass.events.model import Failure, Usage
-from windlass.events.review import PlayerAnswer
-from windlass.ports import Brief, Report
-from windlass.settings import AgentSettings
+from windlass.core.events.model import Failure, Usage
+from windlass.core.events.review import PlayerAnswer
+from windlass.core.settings import AgentSettings
+from windlass.core.state.budget import No
+from windlass.ports import Ask, Brief, Held, Report
 from windlass.testing.model import Answer, Block, Book, Call, Say, Script, Step, Think, Tokens
 from windlass.testing.model.server import ModelServer
 
@@ -126,12 +129,18 @@ class Till:
         self.reserved: list[float] = []
         self.settled: list[Usage] = []
 
-    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
-        self.reserved.append(usd)
-        return str(len(self.reserved))
+    def reserve(self, ask: Ask) -> Held | No:
+        self.reserved.append(ask.most.usd)
+        return Held(str(len(self.reserved)), ask.most)
 
-    def settle(self, reservation: str, usage: Usage) -> None:
+    def settle(self, id_: str, usage: Usage, *, broke_off: bool = False) -> None:
         self.settled.append(usage)
+
+    def stream(self, id_: str, usage: Usage) -> None:
+        """Nothing here lasts long enough."""
+
+    def refuse(self, ask: Ask) -> None:
+        """Nothing here is cut."""
 
 
 class Line:
@@ -164,7 +173,7 @@ async def line(
     async with (
         ModelServer.serving(book) as server,
         relaying(server.url) as behind,
-        Meter.serving(behind.url, {"ANTHROPIC_API_KEY": "sk-dummy"}, till) as meter,
+        Meter.serving(ANTHROPIC, behind.url, {"ANTHROPIC_API_KEY": "sk-dummy"}, till) as meter,
         relaying(meter.url) as before,
     ):
         made = Line(server, till, folder)
@@ -174,7 +183,7 @@ async def line(
             reached = {**given, "ANTHROPIC_BASE_URL": before.url, **(more or {})}
             return ClaudeAgent(AgentSettings(timeout=100), sandbox, reached, retries=1)
 
-        made.agent = MeteredAgent(meter, make)
+        made.agent = MeteredAgent(meter, VENDOR, make)
         yield made
 
 

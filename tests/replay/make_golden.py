@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from replay.stories import STORIES
 from simulation.anything import Anything
 from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.events import codec
-from windlass.events import model as e
+from windlass.core.events import codec
+from windlass.core.events import model as e
+from windlass.core.secrets import Redactor
+from windlass.core.state import RunState, fold
 from windlass.runner import loop
-from windlass.secrets import Redactor
-from windlass.state import RunState, fold
 from windlass.views.progress import progress
 
 HERE = Path(__file__).parent / "golden"

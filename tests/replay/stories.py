@@ -7,20 +7,25 @@ heard, or the story is none.
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 import plans
 from desk import Desk
 from quick import quick_run
-from windlass.events import codec
-from windlass.events import model as e
-from windlass.plan import Plan, Stage, Task, validated
-from windlass.ports import Message
-from windlass.scheduler.people import spoken
-from windlass.settings import SandboxSettings, Settings
+from windlass.core.events import codec
+from windlass.core.events import model as e
+from windlass.core.events.values import Amount
+from windlass.core.exchange import Message
+from windlass.core.plan import Plan, Stage, Task, validated
+from windlass.core.scheduler.people import spoken
+from windlass.core.settings import SandboxSettings, Settings
+from windlass.core.state.budget import No
+from windlass.ports import Ask, Brief, Report, Watch
 from windlass.testing.agents import ScriptedAgent
-from windlass.testing.memory import Files, MemoryInbox, Play
+from windlass.testing.memory import Crashed, Files, MemoryInbox, Play
 from worlds import World, plan_of, with_policy, writes
 
 A, B = (Task(id=id_, title=id_) for id_ in "ab")
@@ -163,13 +168,14 @@ def adopted(folder: Path) -> list[bytes]:
 
 
 def recovered(folder: Path) -> list[bytes]:
-    """The journal was deleted half-way; `windlass recover` makes it anew from git."""
+    """Journal and mirror were deleted half-way; `windlass recover` tells it from the pins."""
     desk, plan = _desk(folder)
     lazy = ScriptedAgent({"1.1": {"a": "1"}}, default={})
     quick_run(desk.repo, lazy, settings=Settings(checks=PROVEN.checks, max_turns=1))
     for path in plan.glob("journal.db*"):
         path.unlink()
-    _call(desk, "recover", "plan")
+    desk.git("update-ref", "-d", "refs/windlass/plan/r1/journal")
+    _call(desk, "recover", "plan.md")
     quick_run(desk.repo, ScriptedAgent({"1.2": {"b": "1"}}), settings=PROVEN)
     return _records(plan)
 
@@ -214,6 +220,38 @@ def accepted(_folder: Path) -> list[bytes]:
     return world.journal.storage
 
 
+def short_of_money(_folder: Path) -> list[bytes]:
+    """A request is answered, one is killed while it streams, and for the next too little is left.
+
+    With more money the run goes on, and comes to its end.
+    """
+    cheap = Settings(checks=CHECKED.checks, max_cost=1.0)
+    world = World(plan_of(A), {"a": writes("a", "1")}, settings=cheap)
+    plays, sent = world.agent.work, list[str]()
+
+    async def spends(brief: Brief, workspace: PurePath, watch: Watch) -> Report:
+        most, least = Amount(usd=0.8, tokens=900), Amount(usd=0.7, tokens=600)
+        ask = Ask(task=brief.task, role=brief.role, model="m", most=most, least=least)
+        held = world.runner.reserve(ask)
+        if isinstance(held, No):
+            return Report(failure=e.Failure.BUDGET, message="the run's own budget is used up")
+        sent.append(held.id)
+        usage = e.Usage(cost_usd=0.25, input_tokens=200, output_tokens=40)
+        if len(sent) == 2:
+            world.runner.stream(held.id, replace(usage, cost_usd=0.125, known=False))
+            raise Crashed("while it streams")
+        world.runner.settle(held.id, usage)
+        return replace(await plays(brief, workspace, watch), usage=e.Usage())
+
+    world.agent.work = spends
+    world.go()
+    world.go(settings=cheap)
+    assert world.state.ended is e.RunEnd.LIMIT
+    world.go(settings=CHECKED)
+    assert world.state.ended is e.RunEnd.COMPLETED
+    return world.journal.storage
+
+
 STORIES: Mapping[Story, tuple[type[e.Event], ...]] = {
     accepted: (e.TaskAccepted,),
     quarrel: (e.SnapshotRefused, e.MergeConflicted, e.BaseMergeConflicted, e.StagePassed),
@@ -225,5 +263,6 @@ STORIES: Mapping[Story, tuple[type[e.Event], ...]] = {
     adopted: (e.TaskAdopted,),
     recovered: (e.RunRecovered,),
     refused: (e.HostsAsked,),
+    short_of_money: (e.SpendReserved, e.SpendStreamed, e.SpendSettled, e.SpendRefused),
 }
 """Each with the kinds of facts that it is told for."""

@@ -1,6 +1,6 @@
 """What an agent says carries whose it is: who looks on may read it late."""  # K6
 
-from windlass.plan import Task
+from windlass.core.plan import Task
 from worlds import World, plan_of, writes
 
 

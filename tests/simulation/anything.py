@@ -10,13 +10,16 @@ from random import Random
 
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.events.review import PlayerAnswer, Review, TestResults
-from windlass.plan import Plan, Stage, Task, validated
-from windlass.ports import Brief, Message, Report, Watch
-from windlass.scheduler.people import spoken
-from windlass.settings import E2ESettings, PolicySettings, Settings
-from windlass.state import Phase
+from windlass.core.events import model as e
+from windlass.core.events.review import PlayerAnswer, Review, TestResults
+from windlass.core.events.values import Amount
+from windlass.core.exchange import Message
+from windlass.core.plan import Plan, Stage, Task, validated
+from windlass.core.scheduler.people import spoken
+from windlass.core.settings import E2ESettings, PolicySettings, Settings
+from windlass.core.state import Phase
+from windlass.core.state.budget import No
+from windlass.ports import Ask, Brief, Report, Watch
 from windlass.testing.agents import approval
 from windlass.testing.memory import Files, MemoryAgent, MemoryChecks, MemoryInbox
 from windlass.views.edits import edit_lines, edited
@@ -143,13 +146,22 @@ class MeteredAgent(MemoryAgent):
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         dice, runner = self.anything.dice, self.anything.world.runner
         for _ in range(dice.randint(1, 3)):
-            name = runner.reserve(brief.task, brief.role, brief.model, WORST)
-            if name is None:
+            most, least = Amount(usd=WORST, tokens=9), Amount(usd=WORST / 4, tokens=9)
+            ask = Ask(task=brief.task, role=brief.role, model=brief.model, most=most, least=least)
+            held = runner.reserve(ask)
+            if isinstance(held, No):
                 return Report(failure=e.Failure.BUDGET, message="the budget is used up")
-            self.billed[name] = dice.uniform(0, WORST)
+            name, usd = held.id, dice.uniform(0, held.granted.usd)
+            self.billed[name] = usd
+            if dice.random() < 0.1:
+                runner.stream(name, e.Usage(cost_usd=usd / 2, input_tokens=3, known=False))
             self.points.reach("agent:answered")
-            if dice.random() < 0.95:  # else the answer was cut off: nobody knows what it came to
-                runner.settle(name, e.Usage(cost_usd=self.billed[name], input_tokens=7))
+            luck = dice.random()
+            if luck < 0.9:
+                runner.settle(name, e.Usage(cost_usd=usd, input_tokens=7))
+            elif luck < 0.95:
+                runner.settle(name, e.Usage(cost_usd=usd / 3, known=False), broke_off=True)
+            # else no one ever says what it came to
         # Its own account counts nothing where there is a meter.
         return replace(await super().work(brief, workspace, watch), usage=e.Usage())
 
@@ -218,7 +230,7 @@ class Anything:
             return Report(failure=self.dice.choice(FAILURES), message="no")
         if luck < 0.1:
             return Report(message="nothing by schema", usage=e.Usage(cost_usd=0.001))
-        said = approval("«begin acceptance criteria, by number\n1. x\n«end")
+        said = approval(Brief(task=id_, n=1, role="coach", prompt="", model="", criteria=("x",)))
         # A verdict says what it was given for and on what, so that one for another is seen.
         shown = tuple(replace(each, evidence=seen(files)) for each in said.evidence)
         said = replace(said, summary=self.spec(id_).text, evidence=shown)

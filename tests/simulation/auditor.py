@@ -10,12 +10,13 @@ from collections import Counter, defaultdict
 import pytest
 
 from simulation.anything import Anything, holds, seen
-from windlass.events import model as e
-from windlass.plan import same_meaning
-from windlass.scheduler import decide, evidence
-from windlass.state import Phase, RunState, TaskState, apply
-from windlass.state.demands import task_checks
-from windlass.state.transitions import HELPLESS
+from windlass.core.events import model as e
+from windlass.core.plan import same_meaning
+from windlass.core.scheduler import decide, evidence
+from windlass.core.state import Phase, RunState, TaskState, apply
+from windlass.core.state.demands import task_checks
+from windlass.core.state.requests import RECENT
+from windlass.core.state.transitions import HELPLESS
 from windlass.views.closing import closing
 from windlass.views.cost import run_cost
 from windlass.views.outcome import is_finished
@@ -48,7 +49,14 @@ class Auditor:
         self.kept: list[bytes] = []
         """All that was looked at, as it was stored."""
         self.paid = 0.0
-        self.held: dict[str, float] = {}
+        self.estimated = 0.0
+        self.held: dict[str, e.SpendReserved] = {}
+        self.streamed: dict[str, float] = {}
+        self.known: list[float] = []
+        """What each answered request came to."""
+        self.answered: set[str] = set()
+        self.most_allowed = 0.0
+        """The highest limit of money that there was."""
         self.ends: set[object] = set()
         """The calls of agents that are paid for."""
         self.merges: Counter[str] = Counter()
@@ -134,8 +142,9 @@ class Auditor:
         )
         self.untouched()
         if self.anything.billed is not None:
-            billed = sum(self.anything.billed.values())
-            assert state.spent_usd >= billed - 1e-9, "no cent is forgotten"
+            billed = sum(self.anything.billed[id_] for id_ in self.answered)
+            assert state.spent.cost_usd >= billed - 1e-9, "no cent is forgotten"
+            assert billed <= self.most_allowed + 1e-9, "the limit is never crossed"
 
     def untouched(self) -> None:
         """All that a memory repository has of the user's: their branch, moved by them or landed."""
@@ -158,9 +167,13 @@ class Auditor:
 
     def always(self, event: e.Event, state: RunState) -> None:
         self.counted(event)
-        owed = self.paid + sum(self.held.values())
-        assert state.spent_usd == pytest.approx(owed)
-        assert run_cost(state).usd == pytest.approx(owed, abs=1e-5)
+        self.most_allowed = max(self.most_allowed, state.settings.max_cost)
+        cost, held = run_cost(state), sum(each.usd for each in self.held.values())
+        assert state.spent.cost_usd == pytest.approx(self.paid + self.estimated)
+        assert cost.spent_usd == pytest.approx(self.paid, abs=1e-5)
+        assert cost.estimated_usd == pytest.approx(self.estimated, abs=1e-5)
+        assert cost.reserved_most_usd == pytest.approx(held, abs=1e-5)
+        assert 0 <= cost.reserved_usd <= cost.reserved_most_usd
         assert set(state.done) <= set(state.tasks)
         decide(state, NOON)
         line_of(event, state)
@@ -211,6 +224,36 @@ class Auditor:
             assert task.turn == before + lost, "only what is the code's fault costs a turn"
         self.returned[task.id] += lost
 
+    def estimate(self, streamed: float, unknown: float, most: float) -> None:
+        """The larger of what was streamed and the 95th percentile of the newest answers."""
+        recent = sorted(self.known[-RECENT:])
+        likely = recent[-1 - len(recent) * 5 // 100] if recent else unknown
+        self.estimated += max(streamed, min(likely, most))
+
+    def write_off(self) -> None:
+        for id_, lost in self.held.items():
+            self.estimate(self.streamed.get(id_, 0.0), lost.usd, lost.usd)
+        self.held = {}
+
+    def spending(self, event: e.SpendReserved | e.SpendStreamed | e.SpendSettled) -> None:
+        if isinstance(event, e.SpendReserved):
+            self.held[event.id] = event
+            return
+        usd = event.usage.cost_usd
+        if isinstance(event, e.SpendStreamed):
+            self.streamed[event.id] = usd
+            return
+        asked = self.held.pop(event.id)
+        if event.broke_off:
+            self.estimate(usd, 0.0, asked.usd)
+            return
+        self.paid += usd
+        self.known += [usd] if usd else []
+        self.answered.add(event.id)
+        billed = self.anything.billed
+        same = billed is None or usd == billed[event.id]
+        assert same, "what the provider asked for is what is counted"
+
     def counted(self, event: e.Event) -> None:
         if isinstance(event, AGENTS_END):
             self.paid += event.usage.cost_usd
@@ -218,14 +261,10 @@ class Auditor:
             assert call not in self.ends, "each call of an agent is paid for once"
             self.ends.add(call)
         match event:
-            case e.SpendReserved():
-                self.held[event.id] = event.usd
-            case e.SpendSettled():
-                del self.held[event.id]
-                self.paid += event.usage.cost_usd
-                billed = self.anything.billed
-                same = billed is None or event.usage.cost_usd == billed[event.id]
-                assert same, "what the provider asked for is what is counted"
+            case e.RunStarted() | e.RunResumed() | e.RunEnded():
+                self.write_off()
+            case e.SpendReserved() | e.SpendStreamed() | e.SpendSettled():
+                self.spending(event)
             case e.BranchMoveStarted():
                 self.moves[event.new] = event.old
             case e.TaskMerged():

@@ -3,13 +3,13 @@
 from recovering import recover
 from simulation.anything import Anything
 from simulation.auditor import Auditor
-from windlass.events import model as e
-from windlass.plan import compare
-from windlass.state import Phase, RunState
+from windlass.core.events import model as e
+from windlass.core.plan import compare
+from windlass.core.state import Phase, RunState
 
 
 class Forgetful(Anything):
-    """Between processes the journal is thrown away, and made anew from what git shows."""
+    """Between processes the journal is lost, and restored from its mirror in git."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -21,16 +21,18 @@ class Forgetful(Anything):
         if world.events and self.dice.random() < 0.5:
             moved = (event for event in world.events if isinstance(event, e.BranchMoveStarted))
             self.mains += [event.new for event in moved]
-            # What was recorded in its last instant a process may have had no time to pin.
-            self.lose(whole=not world.pin_told())
+            # What was recorded in its last instant a process may have had no time to mirror.
+            mirrored = world.repository.mirror.stored == world.journal.storage
+            self.lose(whole=mirrored)
 
     def lose(self, *, whole: bool) -> None:
         world = self.world
         before = world.state
         recover(world)
         after = world.state
-        assert after.tip == world.repository.tip
-        assert before.tip in world.repository.ancestry(after.tip)
+        announced = {task.candidate_commit for task in after.all_tasks if task.moving_as}
+        assert world.repository.tip in {after.tip, *announced}
+        assert before.tip in world.repository.ancestry(world.repository.tip)
         # What an edit took away while the tip was on its way to it may be in the tip, or not.
         sure = whole and not any(task.moving_as for task in before.all_tasks)
         assert not sure or not compare(before.plan, after.plan), "the plan is what it was"
@@ -40,7 +42,8 @@ class Forgetful(Anything):
             assert numbers >= self._pinned(task.id), "no number is used twice"
             if task.phase is Phase.MERGED and task.candidate:
                 assert known is not None
-                assert known.merge_commit == task.merge_commit or task.merge_before
+                merged = {known.merge_commit, known.candidate_commit if known.moving_as else None}
+                assert task.merge_commit in merged or task.merge_before
 
     def _pinned(self, id_: str) -> int:
         names = (name.split("/") for name in self.world.repository.pins)

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from simulation.anything import Anything
 from simulation.auditor import Auditor
-from windlass.events import model as e
-from windlass.runner import Runner, loop
+from windlass.core.events import model as e
+from windlass.core.intents import BuildMerge, RunChecks
+from windlass.core.scheduler import ending, evidence, merge_queue
+from windlass.core.state import Phase, staleness, task_fold
+from windlass.runner import Runner, Session, loop
 from windlass.runner.effects import Effects
-from windlass.scheduler import ending, evidence, merge_queue
-from windlass.state import Phase, staleness, task_fold
 from windlass.testing.memory import MemoryRepository
 
 WORLDS = range(60)
@@ -38,9 +39,10 @@ def of_its_parent(was: Callable[..., Any]) -> Callable[..., Any]:
 def on_the_tip(was: Callable[..., Any]) -> Callable[..., Any]:
     """Checks are run on another commit than the one they are believed of."""
 
-    async def check(self: Effects, intent: e.ChecksStarted, state: Any) -> Any:
-        said = await was(self, replace(intent, commit=state.base), state)
-        return replace(said, commit=intent.commit)
+    async def check(self: Effects, intent: RunChecks) -> Any:
+        base = self._ports.repository.base
+        [said] = await was(self, replace(intent, commit=base))
+        return (replace(said, commit=intent.commit),)
 
     return check
 
@@ -53,11 +55,11 @@ def unproven(_was: Callable[..., Any]) -> Callable[..., Any]:
 def too_early(was: Callable[..., Any]) -> Callable[..., Any]:
     """The tip moves before anybody has said that it may."""
 
-    async def merge(self: Effects, intent: e.MergeStarted, state: Any) -> Any:
-        made = await was(self, intent, state)
+    async def merge(self: Effects, intent: BuildMerge) -> Any:
+        [made] = await was(self, intent)
         if isinstance(made, e.MergeBuilt):
             self._ports.repository.tip = made.commit
-        return made
+        return (made,)
 
     return merge
 
@@ -85,7 +87,7 @@ def users_too(was: Callable[..., Any]) -> Callable[..., Any]:
 
 def costs_a_turn(was: Callable[..., Any]) -> Callable[..., Any]:
     """A provider that fails is taken for code that does."""
-    return lambda task, event: {**was(task, event), "turn": task.turn + 1}
+    return lambda task, event: replace(was(task, event), turn=task.turn + 1)
 
 
 def interrupted_costs_a_turn(was: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,8 +103,8 @@ def interrupted_costs_a_turn(was: Callable[..., Any]) -> Callable[..., Any]:
 def halved(was: Callable[..., Any]) -> Callable[..., Any]:
     """Half of what a request cost is recorded."""
 
-    def settle(self: Runner, name: str, usage: e.Usage) -> None:
-        was(self, name, replace(usage, cost_usd=usage.cost_usd / 2))
+    def settle(self: Runner, id_: str, usage: e.Usage, *, broke_off: bool = False) -> None:
+        was(self, id_, replace(usage, cost_usd=usage.cost_usd / 2), broke_off=broke_off)
 
     return settle
 
@@ -110,11 +112,12 @@ def halved(was: Callable[..., Any]) -> Callable[..., Any]:
 def beside_the_journal(was: Callable[..., Any]) -> Callable[..., Any]:
     """Something is taken for true that no fact says."""
 
-    def record(self: Runner, happened: Any, group: Any) -> None:
-        was(self, happened, group)
+    def store(self: Session, step: Any) -> Any:
+        done = was(self, step)
         self._state = replace(self.state, tip_runs=self.state.tip_runs + 1)
+        return done
 
-    return record
+    return store
 
 
 def never_over(_was: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,12 +158,12 @@ SPOILT = {
     users_too: (MemoryRepository, "move_tip", "nobody else moved the user's branch"),
     costs_a_turn: (task_fold, "_player_failed", "only what is the code's fault costs a turn"),
     interrupted_costs_a_turn: (
-        sys.modules["windlass.state.fold"],  # the package has the function of that name
+        sys.modules["windlass.core.state.fold"],  # the package has the function of that name
         "interrupted",
         "only what is the code's fault costs a turn",
     ),
     halved: (Runner, "settle", "what the provider asked for"),
-    beside_the_journal: (Runner, "_record", "the fold of what is stored"),
+    beside_the_journal: (Session, "_store", "the fold of what is stored"),
     never_over: (loop, "is_finished", "what is over is not taken up again"),
 }
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from windlass.events import model as e
-from windlass.plan import Task
-from windlass.scheduler import decide
-from windlass.settings import Settings
-from windlass.state import Phase, RunState, apply
+from windlass.core.events import model as e
+from windlass.core.plan import Task
+from windlass.core.scheduler import decide
+from windlass.core.settings import Settings
+from windlass.core.state import Phase, RunState, apply
 from windlass.testing.memory import Files, Play
 from worlds import World, plan_of, with_policy, writes
 

@@ -4,10 +4,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fates import no_red_and_no_markers, outcome, play_of, unbroken, worlds
-from windlass.events import model as e
-from windlass.plan import Task
-from windlass.settings import Settings
-from windlass.state import RunState
+from windlass.core.events import model as e
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.core.state import RunState
 from worlds import World, plan_of
 
 

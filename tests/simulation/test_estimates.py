@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.plan import Task, critical_lengths
-from windlass.scheduler.estimates import learnt, seconds
-from windlass.settings import Settings
-from windlass.state import RunState, apply
+from windlass.core.events import model as e
+from windlass.core.plan import Task, critical_lengths
+from windlass.core.scheduler.estimates import learnt, seconds
+from windlass.core.settings import Settings
+from windlass.core.state import RunState, apply
 from worlds import World, plan_of, writes
 
 A = Task(id="a", title="a", complexity=2)

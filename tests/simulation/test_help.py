@@ -5,12 +5,13 @@ from pathlib import PurePath
 import anyio.lowlevel
 import pytest
 
-from windlass.events import model as e
-from windlass.plan import Task
-from windlass.ports import Brief, Message, Report, Watch
+from windlass.core.events import model as e
+from windlass.core.exchange import Message
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.core.state import Phase
+from windlass.ports import Brief, Report, Watch
 from windlass.runner import loop
-from windlass.settings import Settings
-from windlass.state import Phase
 from windlass.testing.memory import Files, MemoryChecks
 from worlds import NOON, World, plan_of, with_policy, writes
 

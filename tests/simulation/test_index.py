@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 from simulation.test_crash_anywhere import worlds
-from windlass.events import model as e
-from windlass.plan import Task, transitive_dependents
-from windlass.settings import E2ESettings, Settings
-from windlass.state import Phase, RunState, apply
-from windlass.state.index import index_of
-from windlass.state.model import Phases
+from windlass.core.events import model as e
+from windlass.core.plan import Task, transitive_dependents
+from windlass.core.settings import E2ESettings, Settings
+from windlass.core.state import Phase, RunState, apply
+from windlass.core.state.index import index_of
+from windlass.core.state.model import Phases
 from worlds import World, plan_of, writes
 
 
@@ -41,7 +41,8 @@ def agrees(world: World) -> None:
         assert state.spent.cost_usd == pytest.approx(
             sum(task.spent.cost_usd for task in state.all_tasks)
         )
-        assert sorted(state.held) == sorted(id_ for t in state.all_tasks for id_ in t.reserved)
+        estimates = sum(task.estimated_usd for task in state.all_tasks)
+        assert state.estimated_usd == pytest.approx(estimates)
 
 
 @settings(max_examples=25)

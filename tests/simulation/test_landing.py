@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from windlass.core.events import model as e
+from windlass.core.plan import Stage, Task
+from windlass.core.settings import Settings
+from windlass.core.state import apply
 from windlass.errors import IllegalEvent
-from windlass.events import model as e
-from windlass.plan import Stage, Task
-from windlass.settings import Settings
-from windlass.state import apply
 from windlass.testing.memory import Files, MemoryInbox
 from windlass.views.steps import next_steps
 from windlass.views.story import line_of
@@ -284,7 +284,7 @@ def test_killed_at_every_point_the_branch_lands_once():
 def test_a_fact_of_a_landing_that_nobody_asked_for_is_a_defect():
     world = world_of(Settings(checks=("test",)))
     world.go()
-    with pytest.raises(IllegalEvent, match="nobody had asked"):
+    with pytest.raises(IllegalEvent, match="no landing was asked for"):
         apply(world.state, e.Landed(at=NOON, branch="main", commit="c"))
 
 

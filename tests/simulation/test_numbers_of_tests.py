@@ -2,12 +2,12 @@
 
 import pytest
 
-from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Review, Sighting, TestResults
-from windlass.plan import Task
+from windlass.core.events import model as e
+from windlass.core.events.review import CriterionEvidence, Review, Sighting, TestResults
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
 from windlass.ports import Report
 from windlass.runner.changes import MOST_PARTS
-from windlass.settings import Settings
 from windlass.testing.memory import Files, Play
 from windlass.views.quotation import LONGEST
 from worlds import World, plan_of, with_policy, writes

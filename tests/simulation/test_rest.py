@@ -4,17 +4,19 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from windlass.core.events import model as e
+from windlass.core.events.review import PlayerAnswer
+from windlass.core.exchange import Message
+from windlass.core.intents import lent_workspace
+from windlass.core.plan import Task
+from windlass.core.scheduler.people import spoken
+from windlass.core.settings import Settings
+from windlass.core.state import Phase, RunState, apply, fold
 from windlass.errors import IllegalEvent
-from windlass.events import model as e
-from windlass.events.review import PlayerAnswer
-from windlass.plan import Task
-from windlass.ports import Message, Report
+from windlass.ports import Report
 from windlass.runner import lend, loop
-from windlass.scheduler.people import spoken
-from windlass.settings import Settings
-from windlass.state import Phase, RunState, apply, fold
 from windlass.testing.memory import MemoryInbox
-from windlass.views.refusals import refusal
+from windlass.views.steps import refusal
 from windlass.views.story import line_of
 from worlds import NOON, World, plan_of, writes
 
@@ -309,7 +311,7 @@ def test_a_person_may_take_what_waits_for_their_word_to_start():  # B8 G8
     assert world.state.tasks["a"].phase is Phase.HELP_TO_START
     say(world, "take", "a", "Ada")
     task = world.state.tasks["a"]
-    anyio.run(lend, world.repository, world.events[-1], task)
+    anyio.run(lend, world.repository, lent_workspace(task))
     world.repository.workspaces["a"]["a"] = "by hand"
     say(world, "give", "a")
     world.go()
@@ -393,12 +395,12 @@ def test_whatever_cannot_be_said_is_refused_with_its_reason():  # B8 X8
         (world.state, "reset undo", "a", "it was not reset, or was begun since"),
         (playing, "retry", "b", f"{nothing}, it is pending"),
         (until(e.SnapshotTaken), "retry", "a", f"{nothing}, it is verifying"),
-        (playing, "give", "a", "nobody has taken it, it is in_progress"),
-        (playing, "give", "b", "nobody has taken it, it is pending"),
-        (playing, "give", "e2e", "nobody has taken it, it is pending"),
-        (fold(events[:1]), "give", "a", "nobody has taken it, it is pending"),
-        (world.state, "give", "a", "nobody has taken it, it is completed"),
-        (playing, "approve", "a", "nobody is asked to let it start, it is in_progress"),
+        (playing, "give", "a", "it is not taken, it is in_progress"),
+        (playing, "give", "b", "it is not taken, it is pending"),
+        (playing, "give", "e2e", "it is not taken, it is pending"),
+        (fold(events[:1]), "give", "a", "it is not taken, it is pending"),
+        (world.state, "give", "a", "it is not taken, it is completed"),
+        (playing, "approve", "a", "it does not wait for approval, it is in_progress"),
         (playing, "answer", "a", "it asks nothing, it is in_progress"),
     ):
         name, _, text = command.partition(" ")

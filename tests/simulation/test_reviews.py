@@ -2,12 +2,13 @@
 
 import pytest
 
-from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Issue, PlayerAnswer, Review, TestResults
-from windlass.plan import Task
-from windlass.ports import Message, Report
-from windlass.settings import Settings
-from windlass.state import Phase
+from windlass.core.events import model as e
+from windlass.core.events.review import CriterionEvidence, Issue, PlayerAnswer, Review, TestResults
+from windlass.core.exchange import Message
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.core.state import Phase
+from windlass.ports import Report
 from windlass.testing.memory import MemoryInbox
 from worlds import World, plan_of, with_policy, writes
 

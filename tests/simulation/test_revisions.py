@@ -3,14 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.plan import Plan, Stage, Task, compare
-from windlass.ports import Message, Report
+from windlass.core.events import model as e
+from windlass.core.exchange import Message
+from windlass.core.plan import Plan, Stage, Task, compare
+from windlass.core.scheduler.people import spoken
+from windlass.core.settings import E2ESettings, Settings
+from windlass.core.state import Phase, RunPhase
+from windlass.core.state.transitions import REVISED, UNDER_WAY
+from windlass.ports import Report
 from windlass.runner import loop
-from windlass.scheduler.people import spoken
-from windlass.settings import E2ESettings, Settings
-from windlass.state import Phase, RunPhase
-from windlass.state.transitions import REVISED, UNDER_WAY
 from windlass.testing.memory import MemoryInbox
 from windlass.views.closing import closing
 from windlass.views.cost import run_cost
@@ -140,13 +141,13 @@ def test_what_is_withdrawn_keeps_its_cost_and_comes_back_where_it_was():
     made = world(b=half)
     made.go(settings=Settings(checks=("test",)))
     assert made.state.ended is e.RunEnd.LIMIT
-    spent = made.state.spent_usd
+    spent = made.state.spent.cost_usd
     without = plan_of(A, replace(C, depends_on=("a",)))
     assert "- b Second: withdrawn; its work stays pinned" in edit_lines(made.state, without)
     go_on(made, without)
     assert made.state.ended is e.RunEnd.COMPLETED
-    assert made.state.spent_usd > spent
-    assert run_cost(made.state).usd == pytest.approx(made.state.spent_usd)
+    assert made.state.spent.cost_usd > spent
+    assert run_cost(made.state).cost_usd == pytest.approx(made.state.spent.cost_usd)
     assert list(made.state.withdrawn) == ["b"]
     assert edit_lines(made.state, PLAN)[0] == (
         "+ b Second: back; it goes on where it was withdrawn"

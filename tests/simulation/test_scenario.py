@@ -5,14 +5,15 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from windlass.dialects import project
-from windlass.events import model as e
-from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
-from windlass.plan import Task, with_scenario
-from windlass.ports import Message, Report
+from windlass.core.events import model as e
+from windlass.core.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.core.exchange import Message
+from windlass.core.plan import Task, with_scenario
+from windlass.core.settings import E2ESettings, Settings
+from windlass.core.state import Phase
+from windlass.formats import project
+from windlass.ports import Report
 from windlass.runner import loop
-from windlass.settings import E2ESettings, Settings
-from windlass.state import Phase
 from windlass.testing.memory import MemoryInbox
 from worlds import World, plan_of, writes
 

@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from windlass.dialects import load
-from windlass.events import model as e
-from windlass.plan import Plan, Stage, Task
-from windlass.settings import Settings
-from windlass.state import Phase, apply
-from windlass.state.selection import chosen, is_done
-from windlass.state.transitions import IN_MERGE
+from windlass.core.events import model as e
+from windlass.core.plan import Plan, Stage, Task
+from windlass.core.settings import Settings
+from windlass.core.state import Phase, apply
+from windlass.core.state.selection import chosen, is_done
+from windlass.core.state.transitions import IN_MERGE
+from windlass.formats import load
 from windlass.testing.memory import Play
 from windlass.views.outcome import exit_code, is_finished
 from worlds import World, plan_of, writes
@@ -228,3 +228,23 @@ class TestSelection:
         assert exit_code(world.state) == 1
         stopped = replace(world.state, ended=None)
         assert exit_code(stopped) == 4
+
+
+def test_stages_and_dependencies_that_contradict_each_other_are_put_to_a_person():
+    """Nothing was abandoned, and nothing can begin: that is said, with the cure."""
+    plan = replace(
+        plan_of(Task(id="c", title="C", stage="1"), Task(id="d", title="D", stage="2")),
+        stages=(Stage(name="1"), Stage(name="2")),
+    )
+    world = World(plan, {"c": writes("c", "1"), "d": writes("d", "1")})
+    first = world.first(None, None)
+    crossed = replace(plan.tasks[0], depends_on=("d",))
+    world.journal.append(
+        [replace(first, plan=replace(plan, tasks=(crossed, plan.tasks[1])))], expected=0
+    )
+    world.go()
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert world.state.reason == (
+        "c, d wait for each other, by the plan's stages and dependencies;"
+        " edit the plan: `windlass plan` shows what each task waits for"
+    )

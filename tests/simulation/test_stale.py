@@ -5,22 +5,21 @@ import pytest
 from msgspec.structs import replace
 
 from recovering import recover
-from windlass.events import model as e
-from windlass.events.review import PlayerAnswer
-from windlass.plan import Plan, Stage, Task, digest_of
-from windlass.ports import Message, Report
-from windlass.scheduler.late_edits import facts_of
-from windlass.scheduler.people import spoken
-from windlass.settings import E2ESettings, PolicySettings, Settings
-from windlass.state import Phase, apply
+from windlass.core.events import model as e
+from windlass.core.events.review import PlayerAnswer
+from windlass.core.exchange import Message
+from windlass.core.plan import Plan, Stage, Task, digest_of
+from windlass.core.scheduler.late_edits import facts_of
+from windlass.core.scheduler.people import spoken
+from windlass.core.settings import E2ESettings, PolicySettings, Settings
+from windlass.core.state import Phase, apply
+from windlass.ports import Report
 from windlass.testing.memory import Files
-from windlass.views.closing import closing, what_it_needs
-from windlass.views.continue_here import continue_here
+from windlass.views.closing import closing, continue_here_text, what_it_needs
 from windlass.views.notices import notice_of
 from windlass.views.outcome import exit_code, is_finished, run_status, task_statuses
 from windlass.views.progress import progress
-from windlass.views.refusals import refusal
-from windlass.views.steps import cure, next_steps
+from windlass.views.steps import cure, next_steps, refusal
 from windlass.views.story import line_of
 from windlass.views.tree import tree
 from worlds import World, plan_of, writes
@@ -96,7 +95,7 @@ def test_every_view_has_a_word_of_its_own_for_it():
     assert line is not None
     assert line.details == ("a is stale: merged for an older text of the plan",)
     paused = replace(state, ended=e.RunEnd.PAUSED)
-    assert "⚠ Stale" in (continue_here(paused, 1, str) or "")
+    assert "⚠ Stale" in (continue_here_text(paused, 1, str) or "")
 
 
 def test_it_is_done_once_it_is_done_again():
@@ -230,7 +229,7 @@ def test_nothing_lands_while_it_stands(anyway: bool):  # noqa: FBT001
 
 
 def steps_of(state, made: World):
-    from windlass.scheduler import decide
+    from windlass.core.scheduler import decide
 
     return decide(state, made.clock.now())
 
@@ -383,7 +382,7 @@ def test_of_a_lost_journal_it_is_still_known_for_which_text_a_task_was_merged():
     recover(made)
     assert made.state.stale == ("a",)
     assert say(made, "approve", "a", text="ada")
-    made.pin_told()
+    made.repository.mirror.copy()
     recover(made)
     assert made.state.stale == ()
     accepted = made.state.tasks["a"].accepted

@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.plan import Task
-from windlass.ports import Message, Report
-from windlass.settings import Settings
-from windlass.state import Phase
+from windlass.core.events import model as e
+from windlass.core.exchange import Message
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.core.state import Phase
+from windlass.ports import Report
 from windlass.testing.memory import Files, MemoryInbox
 from worlds import World, plan_of, with_policy, writes
 

@@ -4,13 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from recovering import recover
-from windlass.events import model as e
-from windlass.plan import Plan, Stage, Task
-from windlass.ports import MAX_LISTED, Message
-from windlass.scheduler import barriers
-from windlass.scheduler.people import spoken
-from windlass.settings import Settings
-from windlass.state import Phase
+from windlass.core.events import model as e
+from windlass.core.exchange import MAX_LISTED, Message
+from windlass.core.plan import Plan, Stage, Task
+from windlass.core.scheduler import barriers
+from windlass.core.scheduler.people import spoken
+from windlass.core.settings import Settings
+from windlass.core.state import Phase
 from windlass.testing.memory import Files, Play
 from windlass.views.steps import next_steps
 from windlass.views.story import line_of
@@ -116,7 +116,7 @@ def test_a_stage_once_more_tells_its_tasks_what_is_wrong():
     told = line_of(stands, state)
     assert told is not None
     assert told.text == f"b b · nothing was to change; {(merge or '')[:10]} stands"
-    world.pin_told()
+    world.repository.mirror.copy()
     recover(world)
     assert world.state.done == state.done, "a journal that is lost takes nothing of it back"
     assert world.state.tasks["b"].merge_commit == merge

@@ -5,7 +5,7 @@ import pty
 
 import pytest
 
-from windlass.ui.lasting import LastingStream
+from windlass.cli.screens.terminal import LastingStream
 
 
 def test_a_pipe_that_nobody_reads():

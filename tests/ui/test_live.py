@@ -8,16 +8,20 @@ from datetime import timedelta
 import pytest
 
 from terminal import Terminal
-from windlass.events import model as e
-from windlass.events.model import Entry
-from windlass.plan import Task
+from windlass.cli.screens.live import LiveScreen
+from windlass.core.events import model as e
+from windlass.core.events.model import Entry
+from windlass.core.plan import Task
+from windlass.core.state import RunState, apply
 from windlass.ports import Activity
-from windlass.state import RunState, apply
-from windlass.ui.live import LiveScreen
 from windlass.views.lines import Line
 from worlds import NOON, World, plan_of, writes
 
 HOSTILE = "\x1b[2J\x1b[H\x1b]0;owned\x07[bold]x[/bold]\rback\x1b[?1049h"
+
+
+ENDED = apply(None, World(plan_of(Task(id="a", title="A")), {}).first(None, None))
+"""Some state: this screen shows lines alone at the end."""
 
 
 class Watched:
@@ -87,7 +91,9 @@ def test_results_scroll_and_one_footer_stays():
 def test_at_the_end_the_footer_is_gone_and_what_happened_is_there():
     watched = Watched()
     watched.play(ran(A, B), second_player)
-    watched.screen.closing([Line("Summary", "2 tasks", (), 7651.0), Line("Next", "windlass land")])
+    watched.screen.closing(
+        ENDED, 1, [Line("Summary", "2 tasks", (), 7651.0), Line("Next", "windlass land")]
+    )
     text = watched.terminal.text
     assert "─ p ─" not in text
     assert "Ctrl-C" not in text
@@ -170,7 +176,7 @@ def test_what_a_person_enters_leaves_no_old_rows(typed: str):
     watched.screen.paint()
     assert watched.terminal.text == before
     watched.types(typed)
-    watched.screen.closing([])
+    watched.screen.closing(ENDED, 1, [])
     assert "Ctrl-C" not in watched.terminal.text
     assert "─ p ─" not in watched.terminal.text
 
@@ -192,7 +198,7 @@ def test_a_long_line_that_a_person_enters_is_counted_by_its_rows():
 def test_long_lines_are_folded_below_their_text():
     watched = Watched()
     watched.screen.say("WARNING", "word " * 30)
-    watched.screen.closing([])
+    watched.screen.closing(ENDED, 1, [])
     lines = [line for line in watched.terminal.lines if line]
     assert lines[0].startswith("     WARNING            word word")
     assert all(line.startswith(" " * 24 + "word") for line in lines[1:])

@@ -6,16 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from windlass.events import model as e
-from windlass.events.model import Entry
-from windlass.events.review import CriterionEvidence, Issue, Review, TestResults
-from windlass.plan import Task
+from windlass.cli.screens.actions import ActionsScreen, defused, errors, summary
+from windlass.cli.screens.choice import chosen, wants_ascii, wants_colour
+from windlass.cli.screens.plain import BEAT, PlainScreen
+from windlass.core.events import model as e
+from windlass.core.events.model import Entry
+from windlass.core.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.core.plan import Task
+from windlass.core.settings import Settings
+from windlass.core.state import RunState, apply
 from windlass.ports import Activity
-from windlass.settings import Settings
-from windlass.state import RunState, apply
-from windlass.ui.actions import ActionsScreen, defused, errors, summary
-from windlass.ui.display import chosen, wants_ascii, wants_colour
-from windlass.ui.plain import BEAT, PlainScreen
 from windlass.views.lines import Line
 from worlds import NOON, World, plan_of, writes
 
@@ -83,10 +83,10 @@ class TestPlain:
     def test_quiet_tells_only_the_end(self):
         out = io.StringIO()
         screen = PlainScreen(out, now=lambda: NOON, quiet=True)
-        told(screen, abandoned().events)
+        state = told(screen, abandoned().events)
         screen.activity(Activity(task="a", kind="tool", text="Reading"))
         assert out.getvalue() == ""
-        screen.closing([Line("Next", "windlass land")])
+        screen.closing(state, 1, [Line("Next", "windlass land")])
         assert "windlass land" in out.getvalue()
 
 
@@ -105,9 +105,9 @@ class TestActions:
     def test_no_text_of_an_agent_commands_the_runner(self):
         out = io.StringIO()
         screen = ActionsScreen(out, now=lambda: NOON, verbose=True, quiet=False)
-        told(screen, abandoned().events)
+        state = told(screen, abandoned().events)
         screen.activity(Activity(task="a", kind="text", text="::add-mask::x ##[command]y"))
-        screen.closing([Line("Next", "x", ("::warning::y",))])
+        screen.closing(state, 1, [Line("Next", "x", ("::warning::y",))])
         for line in out.getvalue().splitlines():
             assert "##[" not in line
             commands = ("::group::", "::endgroup::", "::error ")
@@ -124,7 +124,7 @@ class TestActions:
         state = abandoned().state
         page = summary(state, [Line("Summary", "<b>x</b>")], [("a | b", "done", "1", "$1")])
         assert "- **Summary** \\<b\\>x\\</b\\>" in page
-        assert "| a \\| b | done | 1 | $1 |" in page
+        assert "| a \\| b | done | 1 | \\$1 |" in page
 
     def test_defused(self):
         assert defused("  ::error::x") == "  : :error::x"

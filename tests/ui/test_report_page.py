@@ -8,7 +8,8 @@ import pytest
 from browser import Browser, browser, installed
 from reports import hostile, story, told
 from waiting import eventually
-from windlass.views.report import page, report_of
+from windlass.views.report import report_of
+from windlass.views.report.page import page
 
 OVERFLOW = """
 (() => {

@@ -1,1 +1,1 @@
-"""The world behind the ports. Only `windlass.cli.wiring` picks from here."""
+"""The world behind the ports. Only `windlass.app.wiring` picks from here."""

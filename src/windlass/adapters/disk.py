@@ -67,7 +67,7 @@ def trouble(error: Exception, folders: Iterable[Path]) -> Trouble:
     return Trouble(_said(error), "mend that")
 
 
-def name_of(number: int) -> str:
+def disk_error_name(number: int) -> str:
     """What people are told that an error of that number is."""
     return _NAMES[number][0]
 

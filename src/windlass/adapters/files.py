@@ -1,12 +1,11 @@
 """The one door through which Windlass writes files, whole and durable, and follows no link.
 
-Law 1: a path is opened component by component below a folder that is trusted, each relative to the
-one before it and none through a link. What agents commit can therefore not lead a write elsewhere,
-also not a link that is swapped in while Windlass writes. Pipes, sockets and devices are refused.
-
-Law 2: a file survives a power loss, whole. A reader sees the old text or the new, never a part. The
-order makes it so: a file of its own, synced, then renamed over the old one, then the folder synced,
-for a rename lives in the folder.
+Law 1: a path is opened component by component below a trusted folder, each relative to the one
+before it and none through a link. So what an agent commits cannot lead a write elsewhere, nor can a
+link that is swapped in while Windlass writes. Pipes, sockets and devices are refused.
+Law 2: a file survives a power loss, whole. A reader sees the old text or the new, never a part: a
+temporary file is written, synced and renamed over the old one; then the folder is synced.
+Law 3: removing follows no link either, whatever an agent made of the folder.
 """
 
 import contextlib
@@ -16,11 +15,15 @@ import fcntl
 import io
 import os
 import secrets
+import shutil
 import stat
+import subprocess
 from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+import anyio.to_thread
 
 from windlass.errors import UnsafePath
 
@@ -353,3 +356,56 @@ def _sync(fd: int) -> None:
             fcntl.fcntl(fd, _FULL_SYNC)
             return
     os.fsync(fd)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there; a link to one is none."""
+    return path.is_dir() and not path.is_symlink()
+
+
+async def remove(*paths: Path) -> None:
+    """Remove files, links and folders; none is as good as gone."""
+    full = [path for path in paths if not _is_gone_at_once(path)]
+    if full:
+        await anyio.to_thread.run_sync(remove_here, *full)
+
+
+def remove_here(*paths: Path) -> None:
+    """The same, for a thread that has time."""
+    for path in paths:
+        if not _is_gone_at_once(path):
+            remove_tree(path)
+
+
+def _is_gone_at_once(path: Path) -> bool:
+    """Remove all but a folder that holds something, which takes its time."""
+    if is_folder(path):
+        try:
+            path.rmdir()
+        except OSError:
+            return False
+    else:
+        path.unlink(missing_ok=True)
+    return True
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder with all that is in it."""
+    try:
+        shutil.rmtree(path)
+    except (PermissionError, RecursionError):
+        # A folder made read-only keeps its entries; one made very deep is too much for Python.
+        _open_up(path)
+        subprocess.run(["rm", "-rf", "--", path], check=True)
+
+
+def _open_up(path: Path) -> None:
+    """Make every folder one that can be entered and emptied, the outer before the inner."""
+    folders = [str(path)]
+    while folders:
+        # Beyond the longest path there is nothing to do here, and rm finds its own way.
+        with contextlib.suppress(OSError):
+            folder = folders.pop()
+            os.chmod(folder, 0o700)  # noqa: PTH101  a Path a folder is slow in a deep tree
+            with os.scandir(folder) as entries:
+                folders += [e.path for e in entries if e.is_dir(follow_symlinks=False)]

@@ -1,8 +1,8 @@
-"""Notices to people who are not looking: on the desktop, to a webhook, by a program of theirs.
+"""Notices to people who are not watching: on the desktop, to a webhook, by a program of theirs.
 
 Law 1: nothing passes a shell, and nothing is spliced into a script: titles and texts are arguments,
-or a JSON document. Law 2: each way has a thread of its own, which nobody waits for but the end of
-the run, and that for a few seconds only. Law 3: what does not get through is said once.
+or a JSON document. Law 2: each channel has a thread of its own; only the end of the run waits for
+it, for a few seconds. Law 3: the first notice that does not get through is reported, once.
 """
 
 import base64
@@ -20,8 +20,8 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from windlass.core.plan.names import without_controls
 from windlass.errors import ConfigError
-from windlass.plan.names import FORMATS, JOINERS
 from windlass.ports import Notice
 
 CLOSE_SECONDS = 5.0
@@ -31,17 +31,11 @@ _SECONDS = 4.0
 _PROGRAM_SECONDS = 30.0
 """For a program to do so; one that is under way when the run ends goes on by itself."""
 _MOST = 100
-"""That wait at once; a way that takes none loses the rest."""
+"""That wait at once; a channel that takes none loses the rest."""
 _LONG = 500
 
 Send: TypeAlias = Callable[[Notice], str | None]
 """Delivers a notice; answers why it could not, or None."""
-
-_UNSEEN = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]?"
-    rf"|[\x00-\x08\x0b-\x1f\x7f-\x9f{FORMATS}{JOINERS}]"
-)
-"""What moves cursors or turns letters round; line ends and tabs are left."""
 
 _SCRIPT = (
     "on run argv",
@@ -51,27 +45,27 @@ _SCRIPT = (
 
 
 class Notices:
-    """Passes notices on, each way by itself."""
+    """Sends notices by every channel."""
 
-    def __init__(self, ways: Mapping[str, Send], say: Callable[[str], None]) -> None:
-        """Take the ways by what they are called, and whom to tell that one does not work."""
-        self._ways = [_Way(name, send, say) for name, send in ways.items()]
+    def __init__(self, channels: Mapping[str, Send], say: Callable[[str], None]) -> None:
+        """Take the channels by name; `say` is called once for each that does not work."""
+        self._channels = [_Channel(name, send, say) for name, send in channels.items()]
 
     def post(self, notice: Notice) -> None:
-        """Have it delivered, some time."""
-        for way in self._ways:
-            way.post(notice)
+        """Queue it."""
+        for channel in self._channels:
+            channel.post(notice)
 
     def close(self) -> None:
-        """Wait for what is under way, as long as that may take, and leave the rest."""
+        """Wait a few seconds for what is under way, and leave the rest."""
         deadline = time.monotonic() + CLOSE_SECONDS
-        for way in self._ways:
-            way.finish()
-        for way in self._ways:
-            way.wait(max(0.0, deadline - time.monotonic()))
+        for channel in self._channels:
+            channel.finish()
+        for channel in self._channels:
+            channel.wait(max(0.0, deadline - time.monotonic()))
 
 
-class _Way:
+class _Channel:
     def __init__(self, name: str, send: Send, say: Callable[[str], None]) -> None:
         self._name, self._send, self._say = name, send, say
         self._said = False
@@ -118,7 +112,7 @@ class _Way:
 
 
 def desktop(environment: Mapping[str, str], *, sound: bool) -> tuple[str, Send] | None:
-    """The way that the machine itself has, if it has one."""
+    """The channel of this desktop, if it has one."""
     path = environment.get("PATH", "")
     if (program := shutil.which("osascript", path=path)) is not None:
         script = [line.format(sound=' sound name "default"' * sound) for line in _SCRIPT]
@@ -155,7 +149,7 @@ def command(argv: Iterable[str], environment: Mapping[str, str]) -> Send:
 
 
 def webhook(url: str, environment: Mapping[str, str]) -> tuple[str, Send]:
-    """A web service that takes JSON; raises where it is no URL, and never says what it is."""
+    """A web service that takes JSON; raises where the URL is none, without showing it."""
     try:
         parts = urllib.parse.urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -192,14 +186,14 @@ def webhook(url: str, environment: Mapping[str, str]) -> tuple[str, Send]:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A service that sends elsewhere did not take the notice; nobody agreed to elsewhere."""
+    """Follows no redirect: the person named this address, and no other."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
-        """Do not."""
+        """Answer None, which urllib takes for an error."""
 
 
 def _proxy(environment: Mapping[str, str], host: str) -> urllib.request.ProxyHandler:
-    """By the user's variables, which this process itself has no more when it sends."""
+    """By the user's variables; this process no longer has them when it sends."""
     lower = {name.lower(): value for name, value in environment.items()}
     never = {"no": lower.get("no_proxy", "")}
     local = host in {"localhost", "127.0.0.1", "::1"}
@@ -224,8 +218,8 @@ def _document(notice: Notice) -> dict[str, str | int]:
 
 
 def _shown(text: str) -> str:
-    """Text for a screen that is not ours: as it is, but for what is no letter."""
-    return _UNSEEN.sub("", text).encode(errors="replace").decode()[:_LONG]
+    """Text for a screen that is not ours, without terminal sequences and unseen characters."""
+    return without_controls(text).encode(errors="replace").decode()[:_LONG]
 
 
 def _run(argv: list[str], environment: Mapping[str, str]) -> str | None:

@@ -13,8 +13,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from windlass.core.plan import Note
 from windlass.errors import PlanError
-from windlass.plan import Note
 
 MAX_FILE = 10_000_000
 """Bytes of one file."""

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from windlass.adapters.files import make_folder, open_to_read, remove_durably, write_durably
-from windlass.state import RunState
+from windlass.core.state import RunState
 
 SECONDS = 1.0
 """The least time between two writings that tell of no new status."""

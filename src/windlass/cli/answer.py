@@ -1,13 +1,11 @@
 """`windlass answer TASK TEXT`."""
 
-import os
 from pathlib import Path
 
 import click
 
-from windlass.cli.options import repo_option
-from windlass.cli.saying import say
-from windlass.cli.wiring import Project
+from windlass.app.say import answer
+from windlass.cli.options import project_at, repo_option
 from windlass.errors import BadInput
 
 
@@ -22,4 +20,5 @@ def command(task: str, text: str, repo: Path) -> int:
     """
     if not text.strip():
         raise BadInput("the answer is empty", hint='say it: windlass answer TASK "…"')
-    return say(Project(repo.resolve(), dict(os.environ)), task, "answer", text)
+    click.echo(answer(project_at(repo), task, text))
+    return 0

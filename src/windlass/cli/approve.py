@@ -1,15 +1,11 @@
 """`windlass approve TASK|STAGE`."""
 
-import os
 from pathlib import Path
 
 import click
 
-from windlass.cli.acceptance import accept, is_stale
-from windlass.cli.finding import find_task
-from windlass.cli.options import repo_option
-from windlass.cli.saying import say
-from windlass.cli.wiring import Project
+from windlass.app.acceptance import approve
+from windlass.cli.options import project_at, repo_option
 
 
 @click.command("approve", short_help="Let a task start, accept a stale one, or pass a stage")
@@ -26,9 +22,6 @@ def command(task: str, repo: Path) -> int:
     Or let the stage of that name pass which did not verify: the next begins all the same. A live
     run goes on at once, a stopped one with `windlass resume`. TASK may be written PLAN:TASK.
     """
-    project = Project(repo.resolve(), dict(os.environ))
-    state, subject = find_task(project, task, stages=True)
-    if is_stale(project, state, subject):
-        click.echo(accept(project, state, subject))
-        return 0
-    return say(project, task, "approve", stages=True)
+    project = project_at(repo)
+    click.echo(approve(project, task))
+    return 0

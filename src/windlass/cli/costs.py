@@ -1,19 +1,17 @@
 """`windlass costs [PLAN]`."""
 
-import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
 import click
-import msgspec
 
-from windlass.cli.finding import never_run, plan_id_of
-from windlass.cli.options import json_option, repo_option
-from windlass.cli.wiring import Project
-from windlass.errors import BadInput
-from windlass.views.bills import Bill, By, Total, bills, totals, whole
+from windlass.app.costs import costs
+from windlass.cli.options import json_option, print_json, project_at, repo_option
+from windlass.views.bills import By
 from windlass.views.columns import fitted, padded
-from windlass.views.words import money, tokens
+from windlass.views.cost import Cost, amounts, column, doubts
+from windlass.views.words import tokens
 
 _NAME = 40
 
@@ -39,38 +37,25 @@ def command(
 ) -> int:
     """Show what agents have used up in PLAN, over all its runs; without PLAN, in every plan here.
 
-    Each sum is made from the journal. A + says that some of it is not known: an agent was killed
-    before it could say, or a request under way counts at the most it can cost.
+    Each sum is made from the journal: what answered requests came to, and estimates of those whose
+    answer was never seen. A ~ marks a sum with an estimate in it, a + one of which some is not
+    known. What is reserved for requests in flight is told below the sums.
     """
-    project = Project(repo.resolve(), dict(os.environ))
-    plans = [plan_id_of(project, plan)] if plan is not None else project.plans()
-    if not plans:
-        raise never_run(project)
-    found = [
-        bill
-        for plan_id in plans
-        for bill in bills(plan_id, (entry.event for entry in project.entries(plan_id)))
-        if run is None or bill.run.startswith(run)
-    ]
-    if run is not None and not found:
-        raise BadInput(f"no run {run!r} has cost anything", hint="`windlass history` lists runs")
+    found = costs(project_at(repo), plan, run=run)
     wanted: tuple[By, ...] = by or ("plan", "task", "role", "model")
     if as_json:
-        told = {
-            "schema": 1,
-            "total": whole(found),
-            **{each: totals(found, each) for each in wanted},
-        }
-        click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2))
+        sums = {each: found.by(each) for each in wanted}
+        print_json({"schema": 1, "total": found.total, **sums})
         return 0
     for each in wanted:
-        _table(each, found)
-    _row("total", whole(found), _NAME)
+        _table(each, found.by(each))
+    _row("total", found.total, _NAME)
+    for line in (amounts(found.total), *doubts(found.total)):
+        click.echo(line)
     return 0
 
 
-def _table(by: By, found: list[Bill]) -> None:
-    sums = totals(found, by)
+def _table(by: By, sums: Mapping[str, Cost]) -> None:
     if not sums:
         return
     click.echo(f"{by:<{_NAME}} {'cost':>10} {'in':>8} {'cached':>8} {'out':>8}")
@@ -79,9 +64,9 @@ def _table(by: By, found: list[Bill]) -> None:
     click.echo("")
 
 
-def _row(name: str, total: Total, width: int) -> None:
+def _row(name: str, total: Cost, width: int) -> None:
     shown = fitted(name, width)
-    spent = money(total.cost_usd, known=total.known)
+    spent = column(total)
     read, cached = tokens(total.input_tokens), tokens(total.cached_tokens)
     written = tokens(total.output_tokens)
     click.echo(f"{padded(shown, width)} {spent:>10} {read:>8} {cached:>8} {written:>8}")

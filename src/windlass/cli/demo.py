@@ -38,13 +38,14 @@ def command(into: Path | None, sandbox: str) -> int:
     turn back and the Coach another; the run is killed with SIGKILL on the way and resumed; work
     that conflicts is settled by its Player; and everything is merged.
     """
-    from windlass.cli.walls import settle_rehearsal
+    from windlass.app.sandbox_level import settle_rehearsal
+    from windlass.cli.person import person
     from windlass.testing.sample import FILES, book
     from windlass.testing.stage import Stage, scripted_model
 
     if shutil.which("git") is None:
         raise BadInput("git is not installed", hint="install git 2.38 or newer")
-    level = settle_rehearsal(sandbox, os.environ, "windlass demo")
+    level = settle_rehearsal(sandbox, os.environ, "windlass demo", person())
     walls = ("--sandbox", level) if level != "auto" else ()
     root = _folder(into)
     with scripted_model(book(PAUSE), root / "model.log") as url:
@@ -93,6 +94,8 @@ def _title(text: str) -> None:
 
 
 def _farewell(stage: "Stage") -> None:
+    from windlass.app.wiring.agents import vendor_of
+
     beside = Path(sys.executable).with_name("windlass")
     program = "windlass" if shutil.which("windlass") else str(beside)
     _title("Look around")
@@ -102,7 +105,7 @@ def _farewell(stage: "Stage") -> None:
     click.echo(f"  {program} diff 1.3        what a task changed")
     click.echo(f"  {program} land            move your branch to what was merged")
     _title("With a real key, in a repository of your own")
-    click.echo("  export ANTHROPIC_API_KEY=…")
+    click.echo(f"  export {vendor_of().keys[0]}=…")
     click.echo(f"  {program} init            find the project's checks, write windlass.toml")
     click.echo(f"  {program} plan plan.md    see what is understood before anything is spent")
     click.echo(f"  {program} run plan.md --max-cost 5")

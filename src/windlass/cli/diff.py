@@ -1,43 +1,34 @@
-"""`windlass diff TASK`."""
+"""`windlass diff [TASK]`."""
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from windlass.cli.finding import find_task
-from windlass.cli.options import repo_option
-from windlass.cli.wiring import Project
-from windlass.errors import BadInput
-from windlass.plan.names import told
-from windlass.ui.colours import coloured
-from windlass.ui.display import wants_colour
+from windlass.app.diff import diff
+from windlass.cli.options import project_at, repo_option
+from windlass.cli.screens.choice import wants_colour
+from windlass.cli.screens.terminal import coloured
+from windlass.core.plan.names import told
 
 _HEADS = ("diff ", "index ", "--- ", "+++ ", "new file ", "deleted file ")
 _COLOURS = {"@": "36", "+": "32", "-": "31"}
 
 
 @click.command("diff", short_help="Show what a task changed")
-@click.argument("task")
+@click.argument("task", required=False)
 @click.option("--stat", is_flag=True, help="Show only which files, and how much")
 @repo_option
-def command(task: str, stat: bool, repo: Path) -> int:  # noqa: FBT001
+def command(task: str | None, stat: bool, repo: Path) -> int:  # noqa: FBT001
     """Show what TASK changed: its newest commit against the commit it started from.
 
-    TASK may be written PLAN:TASK where several plans were run here. On a terminal, what would
-    move its cursor or change its title is written out; in a file or a pipe the patch is as git
-    made it, byte for byte, for `git apply`.
+    TASK may be written PLAN:TASK where several plans were run here; inside its workspace it may be
+    left out. On a terminal, what would move its cursor or change its title is written out; in a
+    file or a pipe the patch is as git made it, byte for byte, for `git apply`.
     """
-    project = Project(repo.resolve(), dict(os.environ))
-    state, task_id = find_task(project, task)
-    found = state.tasks[task_id]
-    if found.head is None:
-        raise BadInput(f"task {task_id!r} has not been started", hint="`windlass status` shows all")
-    what = ("--stat",) if stat else ("--patch", "--stat")
-    safe = ("--no-ext-diff", "--no-textconv", "--color=never")
-    patch = project.git("diff", *safe, *what, found.attempts[0].start, found.head, "--")
+    project = project_at(repo)
+    patch = diff(project, task, stat=stat).text
     if sys.stdout.isatty():
         colour = wants_colour(project.environment, terminal=True)
         click.echo("\n".join(_written_out(patch, colour=colour)), nl=False)

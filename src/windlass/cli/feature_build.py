@@ -1,19 +1,17 @@
 """`windlass feature-build TASK-ID`."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-from windlass.cli.finding import plan_to_resume, read_plan
-from windlass.cli.hauling import Request, start_or_resume
-from windlass.cli.options import again_options, choice_of, mend_options, run_options
-from windlass.cli.wiring import Project
-from windlass.dialects import taskfile
-from windlass.dialects.task_text import is_meant
+from windlass.app.plans import plan_to_resume, read_plan
+from windlass.app.wiring import Project
+from windlass.cli.options import again_options, choice_of, mend_options, project_at, run_options
+from windlass.cli.running import request_of, run_plan
+from windlass.core.plan import Plan
 from windlass.errors import BadInput
-from windlass.plan import Plan
+from windlass.formats.taskfile import TASKFILE, declared_id, is_meant
 
 
 @click.command("feature-build", short_help="Run one task file of tasks/ by its id")
@@ -34,14 +32,14 @@ def command(task_id: str, resumes: bool, restarts: bool, repo: Path, **options: 
     windlass feature-build TASK-042 --resume
     """  # noqa: D301
     choice = choice_of(resumes=resumes, restarts=restarts)
-    project = Project(repo.resolve(), dict(os.environ))
+    project = project_at(repo)
     plan = _plan(project, task_id, resuming=choice == "resume")
-    return start_or_resume(project, plan, Request(typed=plan.id, options=options, choice=choice))
+    return run_plan(project, plan, request_of(plan.id, options, choice), options)
 
 
 def _plan(project: Project, task_id: str, *, resuming: bool) -> Plan:
     files = _files(project, task_id)
-    if not files and resuming and task_id in project.plans():
+    if not files and resuming and task_id in project.journals.plans():
         return plan_to_resume(project, task_id)  # the file is gone; the run has its text
     if not files:
         raise BadInput(
@@ -54,7 +52,7 @@ def _plan(project: Project, task_id: str, *, resuming: bool) -> Plan:
         raise BadInput(f"several files may be task {task_id!r}: {named}", hint=cure)
     # It was asked for by its id: its own steps may be called tasks too, and are no plan of theirs.
     own = is_meant(str(files[0]), _text(files[0]))
-    return read_plan(project, str(files[0]), dialect=taskfile.name if own else None)
+    return read_plan(project, str(files[0]), dialect=TASKFILE.name if own else None)
 
 
 def _files(project: Project, task_id: str) -> list[Path]:
@@ -72,7 +70,7 @@ def _files(project: Project, task_id: str) -> list[Path]:
 def _id(path: Path) -> str | None:
     text = _text(path)
     # A file whose frontmatter is broken still has its name.
-    return taskfile.declared_id(str(path), text) or (path.stem if text.startswith("---") else None)
+    return declared_id(str(path), text) or (path.stem if text.startswith("---") else None)
 
 
 def _text(path: Path) -> str:

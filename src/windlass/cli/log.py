@@ -1,28 +1,20 @@
 """`windlass log [PLAN]`."""
 
-import os
 import re
-from collections.abc import Callable
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import get_args
 
 import anyio
 import click
 import msgspec
-from msgspec import Struct
 
-from windlass.cli.finding import find_task, names_a_plan, plan_id_of
-from windlass.cli.following import follow
-from windlass.cli.options import json_option, repo_option
-from windlass.cli.wiring import Project, now
-from windlass.errors import BadInput, WindlassError
-from windlass.events.model import Entry, Event, RunStarted
-from windlass.state import RunState, apply
-from windlass.ui.sheet import put
-from windlass.views.lines import Line
-from windlass.views.story import WORDS, line_of
-from windlass.views.words import duration, one_line
+from windlass.app.log import LogLine, LogRequest, follow_log, log, log_plan
+from windlass.app.wiring import Project, now
+from windlass.cli.options import json_option, project_at, repo_option
+from windlass.cli.screens.terminal import put
+from windlass.errors import BadInput
+from windlass.views.words import duration
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -67,114 +59,40 @@ def command(
     windlass log --kind RETURNED --kind ABANDONED --since 2h
     windlass log --follow --json
     """  # noqa: D301
-    project = Project(repo.resolve(), dict(os.environ))
-    plan_id, tasks = _meant(project, plan, tasks)
-    entries = project.entries(plan_id)
-    if not entries:
-        raise BadInput(f"plan {plan_id!r} was never run here", hint="start it: windlass run PLAN")
-    _refuse_unknown_tasks(plan_id, entries, tasks)
-    _refuse_unknown(kinds)
-    starts = [x.seq for x in entries if isinstance(x.event, RunStarted)]
-    wanted = _Wanted(
+    project = project_at(repo)
+    request = LogRequest(
+        plan=plan,
         tasks=tasks,
         turns=turns,
-        kinds=tuple(map(_plainly, kinds)),
+        kinds=kinds,
         since=_moment(since),
-        after=0 if every or not starts else starts[-1] - 1,
+        every_run=every,
     )
-
-    shown = 0
-
-    def show(entry: Entry, state: RunState) -> None:
-        nonlocal shown
-        line = line_of(entry.event, state)
-        if wanted.has(entry, state, line):
-            shown += _show(entry, line, as_json=as_json)
-
     if following:
-        _follow(project, plan_id, show)
+        _follow(project, request, as_json=as_json)
         return 0
-    state: RunState | None = None
-    for entry in entries:
-        state = apply(state, entry.event)
-        show(entry, state)
-    if not shown:
-        click.echo(f"windlass: the log of {plan_id} has nothing of that", err=True)
+    found = log(project, request)
+    shown = [_print(each, as_json=as_json) for each in found.lines]
+    if not any(shown):
+        click.echo(f"windlass: the log of {found.plan} has nothing of that", err=True)
     return 0
 
 
-_FACTS = tuple(sorted(each.__name__ for each in get_args(Event)))
+def _follow(project: Project, request: LogRequest, *, as_json: bool) -> None:
+    async def show() -> None:
+        async with aclosing(follow_log(project, request)) as lines:
+            async for each in lines:
+                _print(each, as_json=as_json)
 
-
-def _plainly(kind: str) -> str:
-    return kind.lower().replace("_", " ")
-
-
-def _refuse_unknown_tasks(plan_id: str, entries: list[Entry], tasks: tuple[str, ...]) -> None:
-    known = {t.id for x in entries if isinstance(x.event, RunStarted) for t in x.event.plan.tasks}
-    for task in tasks:
-        if task not in known:
-            listed = ", ".join(sorted(known))
-            raise BadInput(f"plan {plan_id!r} has no task {task!r}", hint=f"it has {listed}")
-
-
-def _refuse_unknown(kinds: tuple[str, ...]) -> None:
-    known = {*map(_plainly, WORDS), *map(_plainly, _FACTS)}
-    for kind in kinds:
-        if _plainly(kind) not in known:
-            words = f"the words of the log: {', '.join(WORDS)}; or a fact: {', '.join(_FACTS)}"
-            raise BadInput(f"nothing is called {one_line(kind, 60)!r} in a log", hint=words)
-
-
-class _Wanted(Struct, frozen=True, kw_only=True):
-    """What of a journal to show."""
-
-    tasks: tuple[str, ...]
-    turns: tuple[int, ...]
-    kinds: tuple[str, ...]
-    since: datetime | None
-    after: int
-
-    def has(self, entry: Entry, state: RunState, line: Line | None) -> bool:
-        """Whether an entry is wanted, given the state it led to and how it is told."""
-        event = entry.event
-        if entry.seq <= self.after or (self.since is not None and event.at < self.since):
-            return False
-        names = {type(event).__name__.lower(), line.word.lower() if line is not None else ""}
-        return (
-            (not self.kinds or bool(names & set(self.kinds)))
-            and (not self.tasks or bool(_tasks_of(event) & set(self.tasks)))
-            and (not self.turns or _turn_of(event, state) in self.turns)
-        )
-
-
-def _tasks_of(event: Event) -> set[str]:
-    one: str | None = getattr(event, "task", None)
-    return {one} if one is not None else set(getattr(event, "tasks", ()))
-
-
-def _turn_of(event: Event, state: RunState) -> int | None:
-    """The turn that a fact belongs to: the one its task was last played in."""
-    found = [state.tasks[id_] for id_ in _tasks_of(event) if id_ in state.tasks]
-    return found[0].last.turn if found and found[0].attempts else None
-
-
-def _meant(
-    project: Project, plan: str | None, tasks: tuple[str, ...]
-) -> tuple[str, tuple[str, ...]]:
-    """The plan that was meant, and the tasks; a task alone names both."""
-    if plan is None:
-        plans = project.plans()
-        only = plans[0] if len(plans) == 1 else plan_id_of(project, None, cure="name the plan")
-        return only, tasks
     try:
-        return plan_id_of(project, plan), tasks
-    except WindlassError as error:
-        try:
-            state, task = find_task(project, plan)
-        except WindlassError as missing:
-            raise (missing if names_a_plan(project, plan) else error) from None
-        return state.plan.id, (*tasks, task)
+        anyio.run(show)
+    except KeyboardInterrupt:
+        return
+    plan_id = log_plan(project, request)
+    state = project.journals.last_run(plan_id)
+    if state is not None and state.ended is None:
+        told = f"the run's process is gone; go on with: windlass resume {plan_id}"
+        click.echo(told, err=True)
 
 
 def _moment(since: str | None) -> datetime | None:
@@ -195,25 +113,16 @@ def _moment(since: str | None) -> datetime | None:
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
-def _follow(project: Project, plan_id: str, show: Callable[[Entry, RunState], None]) -> None:
-    try:
-        state = anyio.run(lambda: follow(project, plan_id, show=show))
-    except KeyboardInterrupt:
-        return
-    if state is not None and state.ended is None:
-        told = f"the run's process is gone; go on with: windlass resume {plan_id}"
-        click.echo(told, err=True)
-
-
-def _show(entry: Entry, line: Line | None, *, as_json: bool) -> bool:
+def _print(shown: LogLine, *, as_json: bool) -> bool:
     """Whether there was something to show."""
     if as_json:
-        click.echo(msgspec.json.encode(entry))
+        click.echo(msgspec.json.encode(shown.entry))
         return True
+    line = shown.line
     if line is None:
         return False
     took = f" · {duration(line.took)}" if line.took is not None else ""
-    put(f"{entry.event.at:%Y-%m-%d %H:%M:%S}Z  {line.word:>9}  ", f"{line.text}{took}")
+    put(f"{shown.entry.event.at:%Y-%m-%d %H:%M:%S}Z  {line.word:>9}  ", f"{line.text}{took}")
     for detail in line.details:
         put(f"{'':20}  {'':>9}  ", detail)
     return True

@@ -11,15 +11,15 @@ import click
 
 COMMANDS = {
     "init": "Detect the project's checks and write windlass.toml",
-    "plan": "Show what was understood of a plan",
+    "plan": "Show what Windlass reads in a plan",
     "run": "Run a plan to verified, merged commits",
     "resume": "Go on with a run that was interrupted, stopped or needs you",
     "feature-build": "Run one task file of tasks/ by its id",
     "status": "Show how a run stands",
     "log": "Show what happened in a run",
-    "history": "Show the runs that there were",
+    "history": "List past runs",
     "costs": "Show what was paid, and for what",
-    "report": "Tell a run on one page, to keep or to hand on",
+    "report": "Write an HTML or Markdown report of a run",
     "diff": "Show what a task changed",
     "approve": "Let a complex task start, or a stage pass",
     "answer": "Answer what a task asks",
@@ -34,7 +34,7 @@ COMMANDS = {
     "abort": "Give a run up for good",
     "land": "Move your branch to what was merged",
     "pr": "Open or update a pull request of what was merged",
-    "clean": "Let go of what is merged or pinned",
+    "clean": "Delete workspaces and refs that are merged or pinned",
     "doctor": "Look at the machine, the repository and every setting",
     "mcp": "Serve how runs stand to other programs, by MCP",
     "bundle": "Pack what a bug report needs, scrubbed",
@@ -44,9 +44,13 @@ COMMANDS = {
 """Every command with its help line, so that --help need not import them."""
 
 
+_OTHER_FACES = {"mcp": "windlass.mcp.command", "selftest": "windlass.selftest.command"}
+"""Commands that start another face of Windlass, each with its module."""
+
+
 def module_of(command: str) -> str:
-    """The module of windlass.cli that a command is in."""
-    return command.replace("-", "_")
+    """The module that a command is in."""
+    return _OTHER_FACES.get(command, f"windlass.cli.{command.replace('-', '_')}")
 
 
 class _Unread(Exception):
@@ -64,7 +68,7 @@ class LazyGroup(click.Group):
         """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        return importlib.import_module(f"windlass.cli.{module_of(cmd_name)}").command
+        return importlib.import_module(module_of(cmd_name)).command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; click would make a failed task of a reader who has gone."""
@@ -122,7 +126,7 @@ def _flush_streams() -> None:
         try:
             stream.flush()
         except OSError:
-            from windlass.ui.lasting import silence
+            from windlass.cli.screens.terminal import silence
 
             silence(stream)
 

@@ -1,14 +1,28 @@
 """Arguments and options that several commands share."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from windlass.errors import BadInput
 
+if TYPE_CHECKING:
+    from windlass.app.wiring import Project
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def project_at(repo: Path) -> "Project":
+    """The project around that folder, with this process's environment."""
+    from windlass.app.wiring import Project
+
+    def notice(text: str) -> None:
+        click.echo(text, err=True)
+
+    return Project(repo.resolve(), dict(os.environ), notice)
 
 
 def repo_option(command: F) -> F:
@@ -24,6 +38,13 @@ def repo_option(command: F) -> F:
 def json_option(command: F) -> F:
     """`--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs")(command)
+
+
+def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
 def dialect_option(command: F) -> F:
@@ -44,7 +65,7 @@ def again_options(command: F) -> F:
     return command
 
 
-def choice_of(*, resumes: bool, restarts: bool) -> str | None:
+def choice_of(*, resumes: bool, restarts: bool) -> Literal["resume", "restart"] | None:
     """Which of them was asked for; both would be one against the other."""
     if resumes and restarts:
         raise BadInput("--resume goes on with the run, and --restart leaves it", hint="take one")
@@ -96,6 +117,8 @@ def part_options(command: F) -> F:
 
 def run_options(command: F) -> F:
     """What `run` and `resume` have in common."""
+    from windlass.app.wiring.agents import vendor_of
+
     options = [
         click.option(
             "--agents", type=int, metavar="N", help="Let N agents work at once  [default: 3]"
@@ -109,7 +132,9 @@ def run_options(command: F) -> F:
             "--max-turns", type=int, metavar="N", help="Abandon a task after N turns  [default: 5]"
         ),
         click.option(
-            "--model", metavar="M", help="Play with this model  [default: claude-sonnet-4-5]"
+            "--model",
+            metavar="M",
+            help=f"Play with this model  [default: {vendor_of().model}]",
         ),
         click.option(
             "--coach-model",
@@ -187,7 +212,7 @@ def run_options(command: F) -> F:
     return command
 
 
-def settings_of(options: dict[str, Any]) -> dict[str, Any]:
+def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are settings, by their dotted keys."""
     port = options.get("metrics_port")
     return {
@@ -204,7 +229,6 @@ def settings_of(options: dict[str, Any]) -> dict[str, Any]:
         "policy.red_base": options.get("red_base"),
         "notify.desktop": _desktop(options.get("notify")),
         "telemetry.prometheus": None if port is None else f"127.0.0.1:{port}",
-        "policy.checkpoint": "pass" if options.get("yes") else None,
     }
 
 

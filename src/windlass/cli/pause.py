@@ -3,25 +3,9 @@
 from pathlib import Path
 
 import click
-from msgspec.structs import replace
 
-from windlass.cli.options import repo_option
-from windlass.cli.resting import Rest, bring_to_rest
-from windlass.events.model import RunEnd
-
-PAUSE = Rest(
-    message="pause",
-    end=RunEnd.PAUSED,
-    name="pause",
-    asked="pause: turns that have begun come to their end first (--now ends them).\n"
-    "Where it stands is then written to continue-here; `windlass resume` goes on.",
-    recorded="it is recorded as paused; `windlass resume` goes on.",
-)
-
-
-PAUSE_NOW = replace(
-    PAUSE, message="pause_now", asked="pause at once; `windlass resume` goes on with it."
-)
+from windlass.app.rest import pause
+from windlass.cli.options import project_at, repo_option
 
 
 @click.command("pause", short_help="Pause a live run at the end of its turns")
@@ -36,4 +20,5 @@ def command(plan: str | None, now: bool, repo: Path) -> int:  # noqa: FBT001
     `windlass resume` without PLAN follows. Of a run whose process is gone already, it records that
     it is paused.
     """
-    return bring_to_rest(repo, plan, PAUSE_NOW if now else PAUSE)
+    click.echo(pause(project_at(repo), plan, now=now))
+    return 0

@@ -1,19 +1,18 @@
 """`windlass pr [PLAN]`, and the same at the end of a run."""
 
-import os
-import sys
 from pathlib import Path
 
 import click
 
-from windlass.cli.acceptance import refuse_stale
-from windlass.cli.finding import last_run, to_land
-from windlass.cli.options import repo_option
-from windlass.cli.wiring import Project
-from windlass.cli.wiring.publishing import Wanted, publish, refuse_unready, title_for
+from windlass.app.acceptance import refuse_stale
+from windlass.app.plans import last_run, to_land
+from windlass.app.wiring import Project
+from windlass.app.wiring.publishing import Wanted, publish, refuse_unready, title_for
+from windlass.cli.options import project_at, repo_option
+from windlass.cli.person import is_attended
+from windlass.core.events.model import RunEnd
+from windlass.core.state import RunState
 from windlass.errors import BadInput, WindlassError
-from windlass.events.model import RunEnd
-from windlass.state import RunState
 from windlass.views.outcome import EXIT_CODES
 from windlass.views.progress import integration_branch
 from windlass.views.pull_request import Draft, body_of
@@ -52,9 +51,9 @@ def command(
     """
     if title is not None and not title.strip():
         raise BadInput("the title is empty", hint="leave --title out for the plan's own")
-    project = Project(repo.resolve(), dict(os.environ))
+    project = project_at(repo)
     state = last_run(project, to_land(project, plan))
-    wanted = Wanted(base=base, remote=remote, title=title, draft=draft, attended=_is_attended())
+    wanted = Wanted(base=base, remote=remote, title=title, draft=draft, attended=is_attended())
     if not draft:
         refuse_stale(project, state, "no pull request is opened")
     if dry_run:
@@ -66,16 +65,16 @@ def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
     """At the end of a run: what `--pr` asks for, or what a person who sits there says."""
     if state.ended is not RunEnd.COMPLETED or not state.merges:
         return 0
-    if wish is None and (not _is_attended() or landed_at(state) is not None):
+    if wish is None and (not is_attended() or landed_at(state) is not None):
         return 0
     try:
         if wish is None:
             question = "Create PR for this milestone?"
-            wish = project.has_remote() and click.confirm(question, default=True, err=True)
+            wish = project.git.has_remote() and click.confirm(question, default=True, err=True)
         if not wish:
             return 0
         # What a run prints is its own: JSON lines, perhaps.
-        return _published(project, state, Wanted(attended=_is_attended()), aside=True)
+        return _published(project, state, Wanted(attended=is_attended()), aside=True)
     except WindlassError as error:
         # The run itself is complete; what could not be shown of it needs a person.
         told = one_line(str(error), 2000)
@@ -92,7 +91,7 @@ def _published(
     by_agent: bool = False,
 ) -> int:
     def written() -> Draft | None:
-        from windlass.cli.wiring.drafting import drafted
+        from windlass.app.wiring.drafting import drafted
 
         return drafted(project, state.plan.id, lambda text: click.echo(f"Note: {text}", err=True))
 
@@ -119,7 +118,3 @@ def _shown(project: Project, state: RunState, wanted: Wanted) -> int:
     click.echo(title_for(project, state, wanted))
     click.echo(f"\n{project.redactor.text(body_of(state))}")
     return 0
-
-
-def _is_attended() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,30 +1,23 @@
 """`windlass report [PLAN]`."""
 
-import os
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 import click
 
-from windlass.cli.finding import never_run, plan_id_of
-from windlass.cli.options import repo_option
-from windlass.cli.wiring import Project
-from windlass.cli.wiring.reporting import gathered, put
+from windlass.app.report import Form, render, report, write_report
+from windlass.cli.options import project_at, repo_option
 from windlass.errors import BadInput
-from windlass.views.outcome import is_finished
-from windlass.views.report import markdown, page
-
-_SUFFIX = {"html": "html", "markdown": "md"}
 
 
-@click.command("report", short_help="Tell a run on one page, to keep or to hand on")
+@click.command("report", short_help="Write an HTML or Markdown report of a run")
 @click.argument("plan", required=False)
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("html", "markdown")),
+    type=click.Choice(get_args(Form)),
     default="html",
     show_default=True,
     help="Write a page, or Markdown",
@@ -39,16 +32,16 @@ _SUFFIX = {"html": "html", "markdown": "md"}
 @repo_option
 def command(
     plan: str | None,
-    form: Literal["html", "markdown"],
+    form: Form,
     output: str | None,
     show: bool,  # noqa: FBT001
     repo: Path,
 ) -> int:
-    """Tell the last run of PLAN on one page: what came of it, who worked when, and the evidence.
+    """Write a report of the last run of PLAN: its result, who worked when, and the evidence.
 
-    One file that needs nothing else: no network, no script to be read, light, dark and on paper.
+    One file that needs nothing else: no network and no script; in light, in dark and on paper.
     Without PLAN: the only unfinished run, else the run that began last. Only looks: safe beside a
-    live run, of which it tells what is known so far.
+    live run, of which it shows what is known so far.
 
     \b
     windlass report --open
@@ -56,28 +49,14 @@ def command(
     """  # noqa: D301
     if show and output == "-":
         raise BadInput("--open needs a file to show", hint="leave `--output -` out")
-    project = Project(repo.resolve(), dict(os.environ))
-    plan_id = plan_id_of(project, plan) if plan is not None else _meant(project)
-    report = gathered(project, plan_id)
-    text = page(report) if form == "html" else markdown(report)
+    project = project_at(repo)
     if output == "-":
+        text = render(report(project, plan), form)
         sys.stdout.buffer.write(text.encode(errors="replace"))
         return 0
-    own = project.folders(plan_id).run(report.run) / f"report.{_SUFFIX[form]}"
-    path = own if output is None else Path(output).absolute()
-    put(project, path, text, own=output is None)
+    to = None if output is None else Path(output)
+    path = write_report(project, plan, form=form, output=to)
     click.echo(str(path))
     if show and not webbrowser.open(path.as_uri()):
         click.echo(f"windlass: no browser was found; open {path.as_uri()}", err=True)
     return 0
-
-
-def _meant(project: Project) -> str:
-    """The plan whose run is not finished, where there is one such; else the one that ran last."""
-    states = [state for each in project.plans() if (state := project.last_run(each)) is not None]
-    if not states:
-        raise never_run(project)
-    unfinished = [state for state in states if not is_finished(state)]
-    if len(unfinished) == 1:
-        return unfinished[0].plan.id
-    return max(states, key=lambda state: state.started_at).plan.id

@@ -1,13 +1,11 @@
 """`windlass reset TASK`."""
 
-import os
 from pathlib import Path
 
 import click
 
-from windlass.cli.options import repo_option
-from windlass.cli.saying import say
-from windlass.cli.wiring import Project
+from windlass.app.say import reset
+from windlass.cli.options import project_at, repo_option
 
 
 @click.command("reset", short_help="Have a task begin anew from the tip")
@@ -22,4 +20,5 @@ def command(task: str, undo: bool, repo: Path) -> int:  # noqa: FBT001
     task back to where it was. A live run goes on at once, a stopped one with `windlass resume`.
     TASK may be written PLAN:TASK.
     """
-    return say(Project(repo.resolve(), dict(os.environ)), task, "reset", "undo" if undo else "")
+    click.echo(reset(project_at(repo), task, undo=undo))
+    return 0

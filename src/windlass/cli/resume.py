@@ -1,13 +1,12 @@
 """`windlass resume [PLAN]`."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from windlass.cli.greeting import greeting
-from windlass.cli.options import mend_options, part_options, run_options
+from windlass.cli.options import mend_options, part_options, project_at, run_options
 
 
 @click.command("resume", short_help="Go on with a run that was interrupted")
@@ -25,13 +24,12 @@ def command(plan: str | None, repo: Path, **options: Any) -> int:
     at, --retry, --retry-stage or --yes says how.
     """
     with greeting(plan or "the journal", options):
-        from windlass.cli.finding import plan_id_of, plan_to_resume
-        from windlass.cli.hauling import Request, start_or_resume
-        from windlass.cli.pointing import paused_plan
-        from windlass.cli.wiring import Project
+        from windlass.app.continue_here import paused_plan
+        from windlass.app.plans import plan_id_of, plan_to_resume
+        from windlass.cli.running import request_of, run_plan
 
-        project = Project(repo.resolve(), dict(os.environ))
+        project = project_at(repo)
         typed = plan or paused_plan(project) or plan_id_of(project, None)
         understood = plan_to_resume(project, typed)
-    request = Request(typed=typed, options=options, choice="resume", resuming=True)
-    return start_or_resume(project, understood, request)
+    request = request_of(typed, options, "resume", resuming=True)
+    return run_plan(project, understood, request, options)

@@ -1,13 +1,11 @@
 """`windlass retry TASK|STAGE`."""
 
-import os
 from pathlib import Path
 
 import click
 
-from windlass.cli.options import repo_option
-from windlass.cli.saying import say
-from windlass.cli.wiring import Project
+from windlass.app.say import retry
+from windlass.cli.options import project_at, repo_option
 
 
 @click.command("retry", short_help="Have a task or a stage done once more")
@@ -22,4 +20,5 @@ def command(task: str, repo: Path) -> int:
     task that is merged or abandoned is done once more. A live run goes on at once, a stopped one
     with `windlass resume`. TASK may be written PLAN:TASK.
     """
-    return say(Project(repo.resolve(), dict(os.environ)), task, "retry", stages=True)
+    click.echo(retry(project_at(repo), task))
+    return 0

@@ -1,6 +1,5 @@
 """`windlass run PLAN`."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from windlass.cli.options import (
     dialect_option,
     mend_options,
     part_options,
+    project_at,
     run_options,
 )
 
@@ -49,15 +49,14 @@ def command(
     """  # noqa: D301
     choice = choice_of(resumes=resumes, restarts=restarts)
     with greeting(plan, options):
-        from windlass.cli.finding import read_plan
-        from windlass.cli.hauling import Request, start_or_resume
-        from windlass.cli.wiring import Project
+        from windlass.app.plans import read_plan
+        from windlass.cli.running import request_of, run_plan
 
-        project = Project(repo.resolve(), dict(os.environ))
+        project = project_at(repo)
         understood = read_plan(project, plan, dialect=dialect)
     if dry_run:
         from windlass.cli.plan import show_plan
 
         as_json, verbose = bool(options["as_json"]), bool(options["verbose"])
         return show_plan(project, understood, as_json=as_json, verbose=verbose)
-    return start_or_resume(project, understood, Request(typed=plan, options=options, choice=choice))
+    return run_plan(project, understood, request_of(plan, options, choice), options)

@@ -1,38 +1,36 @@
 """`windlass status [PLAN]`."""
 
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import anyio
 import click
-import msgspec
-from msgspec import Struct
 
-from windlass.cli.finding import never_run, plan_id_of
-from windlass.cli.following import follow
-from windlass.cli.options import json_option, repo_option
-from windlass.cli.showing import screens
-from windlass.cli.wiring import Project, newest, now
-from windlass.cli.wiring.recovering import why_git_is_older
-from windlass.errors import BadInput, JournalError, WindlassError
-from windlass.plan import names
-from windlass.state import RunState
-from windlass.ui.sheet import put, room
+from windlass.app.follow import Fact, follow
+from windlass.app.plans import plan_to_watch
+from windlass.app.status import RunStatus, status
+from windlass.app.wiring import Project, now
+from windlass.cli.options import json_option, print_json, project_at, repo_option
+from windlass.cli.screens.choice import screen_for
+from windlass.cli.screens.terminal import put, room
+from windlass.core.plan import names
+from windlass.core.state import RunState
+from windlass.errors import BadInput
+from windlass.views.activity import wait_line
 from windlass.views.closing import what_it_needs
 from windlass.views.columns import fitted
-from windlass.views.progress import Progress, TaskProgress, progress
-from windlass.views.stale_tasks import accepted_line
-from windlass.views.steps import listed, next_steps
+from windlass.views.cost import amounts, doubts
+from windlass.views.outcome import accepted_line
+from windlass.views.progress import Progress, TaskProgress
+from windlass.views.steps import listed
 from windlass.views.tree import stage_line
-from windlass.views.waiting import wait_line
-from windlass.views.words import duration, money, one_line, plural
+from windlass.views.words import duration, one_line, plural
 
 _STATUS = 12
 _USUAL = 80
-"""Columns of a line where nobody says how many there are."""
+"""Columns of a line where the terminal does not say how many it has."""
 _SHORTEST = 16
 """Columns that a title has at least."""
 
@@ -48,105 +46,62 @@ def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  #
     Only looks: safe at any time, beside a live run too. With --watch: what the run's own terminal
     shows, until the run ends or you leave it with Ctrl-C, which it does not notice.
     """
-    project = Project(repo.resolve(), dict(os.environ))
+    project = project_at(repo)
     if watch and as_json:
         hint = "for a program: windlass log --follow --json"
         raise BadInput("--watch shows a run to people, and --json to programs", hint=hint)
     if watch:
-        plan = _watched(project, plan)
-    plans = [plan_id_of(project, plan)] if plan is not None else project.plans()
-    if not plans:
-        raise never_run(project)
-    shown = [_progress(project, plan_id) for plan_id in plans]
-    if as_json:
-        told = shown[0].told if len(shown) == 1 else [each.told for each in shown]
-        click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2))
+        plan = plan_to_watch(project, plan)
+        with suppress(KeyboardInterrupt):
+            anyio.run(_watch, project, plan)
+    shown = status(project, plan)
+    if not as_json:
         for each in shown:
-            if each.note:
-                click.echo(f"windlass: {each.told.plan}: {one_line(each.note, 1000)}", err=True)
+            _print(each)
         return 0
+    print_json(shown[0].progress if len(shown) == 1 else [each.progress for each in shown])
     for each in shown:
-        _people(project, each)
+        if each.note:
+            click.echo(f"windlass: {each.progress.plan}: {one_line(each.note, 1000)}", err=True)
     return 0
 
 
-def _watched(project: Project, plan: str | None) -> str:
-    """Look on until the run ends, or the person has seen enough; the plan that it was."""
-    live = [plan_id for plan_id in project.plans() if project.live_pid(plan_id) is not None]
-    only = plan is None and len(live) == 1
-    plan_id = live[0] if only else plan_id_of(project, plan, cure="name the plan")
-    screen, _ = screens({}, project.environment, stream=sys.stdout, watching=True)
-    ahead = len(project.entries(plan_id))
-
-    async def look() -> None:
-        async with anyio.create_task_group() as tasks:
+async def _watch(project: Project, plan_id: str) -> None:
+    """Show the run until it ends; what happened before is remembered, and not shown."""
+    ahead = len(project.journals.entries(plan_id))
+    screen = screen_for({}, project.environment, stream=sys.stdout, watching=True)
+    with screen:
+        async with anyio.create_task_group() as tasks, aclosing(follow(project, plan_id)) as seen:
             tasks.start_soon(screen.keep)
-            await follow(
-                project,
-                plan_id,
-                show=screen.entry,
-                hear=screen.activity,
-                ahead=ahead,
-                remember=screen.remember,
-            )
+            async for each in seen:
+                if not isinstance(each, Fact):
+                    screen.activity(each)
+                else:
+                    show = screen.entry if each.entry.seq > ahead else screen.remember
+                    show(each.entry, each.state)
             tasks.cancel_scope.cancel()
 
-    with screen, suppress(KeyboardInterrupt):
-        anyio.run(look)
-    return plan_id
 
-
-class _Seen(Struct, frozen=True):
-    """A run as it was found: from its journal, or from what the state file still says of it."""
-
-    told: Progress
-    state: RunState | None
-    note: str = ""
-
-
-def _progress(project: Project, plan_id: str) -> _Seen:
-    """From the journal, or from the state file where the journal cannot be read."""
-    try:
-        entries = project.entries(plan_id)
-        state = newest(entries)
-    except JournalError as error:
-        told = project.state_file(plan_id)
-        if told is None:
-            raise
-        return _Seen(told, None, f"from state.json, because {error}")
-    if state is None:
-        raise BadInput(f"plan {plan_id!r} was never run here", hint="start it: windlass run PLAN")
-    note = ""
-    # A live run moves on meanwhile, and asks git itself.
-    if project.live_pid(plan_id) is None:
-        with suppress(WindlassError):
-            note = why_git_is_older(project, state) or ""
-    return _Seen(progress(state, entries[-1].seq), state, note)
-
-
-def _people(project: Project, seen: _Seen) -> None:
-    told, state = seen.told, seen.state
-    pid = project.live_pid(told.plan)
-    status = told.status
-    if status == "in_progress":
-        status = f"running (PID {pid})" if pid else "interrupted; `windlass resume` goes on"
+def _print(shown: RunStatus) -> None:
+    told, state, pid = shown.progress, shown.state, shown.pid
+    word = told.status
+    if word == "in_progress":
+        word = f"running (PID {pid})" if pid else "interrupted; `windlass resume` goes on"
     metrics = told.metrics
     put(
         "",
-        f"{told.plan} · run {told.run} · {status} · {metrics.completed}/{metrics.tasks} done"
+        f"{told.plan} · run {told.run} · {word} · {metrics.completed}/{metrics.tasks} done"
         f" · {duration(metrics.elapsed_seconds)}"
-        f" · {money(metrics.cost_usd, known=metrics.cost_known)}",
+        f" · {amounts(metrics.cost)}",
     )
-    for line in (one_line(told.reason, 200), seen.note):
+    for line in (one_line(told.reason, 200), *doubts(metrics.cost), shown.note):
         if line:
             put("  ", line)
     for head, text in _rows(told, state):
         put(names.told(f"  {head}"), names.told(text))
     put("  branch ", f"{told.integration} on {told.base_branch or told.base[:10]}")
-    if state is not None and pid is None:
-        steps = next_steps(state, plan=told.plan, ground=project.ground(state))
-        for line in listed(steps):
-            put("  next   ", names.told(line))
+    for line in listed(list(shown.steps)):
+        put("  next   ", names.told(line))
     click.echo("")
 
 

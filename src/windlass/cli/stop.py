@@ -4,17 +4,8 @@ from pathlib import Path
 
 import click
 
-from windlass.cli.options import repo_option
-from windlass.cli.resting import Rest, bring_to_rest
-from windlass.events.model import RunEnd
-
-STOP = Rest(
-    message="stop",
-    end=RunEnd.STOPPED,
-    name="stop",
-    asked="stop; `windlass resume` goes on with it.",
-    recorded="it is recorded as stopped.",
-)
+from windlass.app.rest import stop
+from windlass.cli.options import project_at, repo_option
 
 
 @click.command("stop", short_help="Stop a live run; it can be resumed")
@@ -25,4 +16,5 @@ def command(plan: str | None, repo: Path) -> int:
 
     Of a run whose process is gone already, it records that it was stopped.
     """
-    return bring_to_rest(repo, plan, STOP)
+    click.echo(stop(project_at(repo), plan))
+    return 0

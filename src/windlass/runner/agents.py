@@ -5,21 +5,18 @@ from pathlib import PurePath
 import msgspec
 from msgspec.structs import replace
 
+from windlass.core import intents as i
+from windlass.core.events import model as e
+from windlass.core.events.review import PlayerAnswer, Review
+from windlass.core.plan.names import some
+from windlass.core.scheduler.gate import unnamed
+from windlass.core.scheduler.reviews import combined, settles
+from windlass.core.secrets import redacted
 from windlass.errors import SetupFailed
-from windlass.events import model as e
-from windlass.events.review import PlayerAnswer, Review
-from windlass.plan.names import some
 from windlass.ports import Brief, Report, Watch
 from windlass.runner.briefs import coach_prompt, part_prompt, player_prompt
 from windlass.runner.changes import View, view_of
-from windlass.runner.surroundings import Ports
-from windlass.scheduler.evidence import doubted_checks
-from windlass.scheduler.gate import unnamed
-from windlass.scheduler.reviews import combined, settles
-from windlass.secrets import redacted
-from windlass.state import RunState
-from windlass.state.quota import coach_model, player_model
-from windlass.state.work import base_of_work
+from windlass.runner.context import Ports
 
 _NAMED = 5
 """How many points a message names."""
@@ -33,12 +30,12 @@ class Agents:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
 
-    async def play(self, intent: e.PlayerStarted, state: RunState) -> e.Event:
+    async def play(self, intent: i.Play) -> e.Event:
         """Let a Player work in the task's workspace."""
         repository = self._ports.repository
-        # Where it began anew it began from the tip: what is left of its earlier work is no part of
-        # it, and may hold what nobody pinned.
-        await repository.set_aside(intent.task, state.tasks[intent.task].begun_after)
+        # A task that began anew began from the tip: what is left of its earlier work is no part of
+        # it, and may hold what is not pinned.
+        await repository.set_aside(intent.task, intent.begun_after)
         try:
             workspace = await repository.prepare(
                 intent.task, intent.n, intent.start, intent.onto, turn=intent.turn
@@ -49,8 +46,12 @@ class Agents:
             task=intent.task,
             n=intent.n,
             role="player",
-            prompt=self._ports.redact(player_prompt(state, intent, self._ports.said)),
-            model=player_model(state, intent.task),
+            prompt=self._ports.redact(player_prompt(intent, self._ports.said)),
+            model=intent.model,
+            turn=intent.turn,
+            criteria=self._clean(intent.criteria),
+            checks=self._clean(intent.checks),
+            feedback=self._ports.redact(intent.feedback or ""),
             answer=PlayerAnswer,
         )
         report = await self._worked(brief, workspace)
@@ -70,56 +71,56 @@ class Agents:
             question=said.question if said is not None else None,
         )
 
-    async def coach(self, intent: e.CoachStarted, state: RunState) -> e.Event:
+    async def review(self, intent: i.Review) -> e.Event:
         """Let a Coach look at a throwaway checkout of exactly the commit."""
-        view = await self._view(intent, state)
-        if (answered := await self._answered_before(intent, state, view)) is not None:
+        view = await self._view(intent)
+        if (answered := await self._answered_before(intent, view)) is not None:
             return answered
         repository, label = self._ports.repository, f"{intent.task}-{intent.n}-coach-{intent.k}"
         try:
             async with repository.throwaway(intent.commit, label) as place:
-                report = await self._review(intent, state, view, place.path)
+                report = await self._reviewed(intent, view, place.path)
                 touched = await place.touched()
                 verdict = _verdict(report)
                 if verdict is not None:
                     # At once: it is paid for, and removing the checkout may take a while.
-                    await self._keep(intent, state, verdict)
+                    await self._keep(intent, verdict)
         except SetupFailed as failure:
             return self._coach_failed(intent, _unfit(failure))
         if verdict is None:
             return self._coach_failed(intent, report)
-        model = coach_model(state)
-        return self._answered(intent, verdict, report.usage, model, touched, view)
+        return self._answered(intent, verdict, report.usage, intent.model, touched, view)
 
-    async def _view(self, intent: e.CoachStarted, state: RunState) -> View:
+    async def _view(self, intent: i.Review) -> View:
         """The change as it is shown."""
-        base = base_of_work(state.tasks[intent.task])
-        patches = await self._ports.repository.diff(base, intent.commit)
+        patches = await self._ports.repository.diff(intent.base, intent.commit)
         redact = self._ports.redact
         # Before it is cut to a length: half a secret could not be told from any word.
         return view_of([replace(p, path=redact(p.path), text=redact(p.text)) for p in patches])
 
-    async def _review(
-        self, intent: e.CoachStarted, state: RunState, view: View, place: PurePath
-    ) -> Report:
+    async def _reviewed(self, intent: i.Review, view: View, place: PurePath) -> Report:
         """What the Coach says; of a very large change, what all say who are shown a part of it."""
-        said = self._ports.said
-        prompts = [
-            coach_prompt(state, intent, view, said),
+        said, doubted = self._ports.said, self._clean(intent.doubted)
+        asked = [
+            (coach_prompt(intent, view, said), (*view.unread, *doubted)),
             *(
-                part_prompt(state, intent, part, f"{number} of {len(view.parts)}", said)
-                for number, part in enumerate(view.parts, start=1)
+                (part_prompt(intent, part, f"{k} of {len(view.parts)}", said), part.files)
+                for k, part in enumerate(view.parts, start=1)
             ),
         ]
         reviews: list[Review] = []
         usage = e.Usage()
-        for prompt in prompts:
+        for prompt, names in asked:
             brief = Brief(
                 task=intent.task,
                 n=intent.n,
                 role="coach",
                 prompt=self._ports.redact(prompt),
-                model=coach_model(state),
+                model=intent.model,
+                turn=intent.turn,
+                criteria=self._clean(intent.criteria),
+                checks=self._clean(tuple(command for command, _ in intent.checks)),
+                names=names,
                 answer=Review,
             )
             report = await self._worked(brief, place)
@@ -131,19 +132,21 @@ class Agents:
             if settles(review):
                 break
         whole = combined(reviews)
-        points = (*view.unshown, *doubted_checks(state, state.tasks[intent.task]))
-        if missing := unnamed(whole, points):
+        if missing := unnamed(whole, (*view.unshown, *doubted)):
             return Report(failure=e.Failure.INCONCLUSIVE, message=_unproven(missing), usage=usage)
         return Report(answer=whole, usage=usage)
 
-    async def _keep(self, intent: e.CoachStarted, state: RunState, verdict: Review) -> None:
+    async def _keep(self, intent: i.Review, verdict: Review) -> None:
         """Pin a verdict."""
         repository = self._ports.repository
-        if state.tasks[intent.task].last.is_tip:
+        if intent.is_tip:
             # No Player started from it, and so no pin tells what the verdict is about.
             await repository.keep(intent.task, intent.n, "tip", intent.commit)
         text = msgspec.json.encode(verdict).decode()
         await repository.keep(intent.task, intent.n, f"verdict-{intent.k}", text)
+
+    def _clean(self, texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(self._ports.redact, texts))
 
     async def _worked(self, brief: Brief, place: PurePath) -> Report:
         """What came of it, without secrets: from here it goes to the journal and into git."""
@@ -154,16 +157,11 @@ class Agents:
         """Say whose chatter it is: who looks on may read it when the next agent is at work."""
         return lambda heard: self._ports.watch(replace(heard, role=brief.role, n=brief.n))
 
-    async def _answered_before(
-        self, intent: e.CoachStarted, state: RunState, view: View
-    ) -> e.Event | None:
+    async def _answered_before(self, intent: i.Review, view: View) -> e.Event | None:
         """The answer that an earlier process pinned and had no time to record: it is paid for."""
-        task = state.tasks[intent.task]
-        before = task.last.coachings[task.verdicts_before : -1]
-        if not before or before[-1].commit != intent.commit:
+        if intent.earlier is None:
             return None
-        what = f"verdict-{before[-1].k}"
-        text = await self._ports.repository.kept(intent.task, intent.n, what)
+        text = await self._ports.repository.kept(intent.task, intent.n, intent.earlier)
         if text is None:
             return None
         review = msgspec.json.decode(text, type=Review)
@@ -171,7 +169,7 @@ class Agents:
 
     def _answered(
         self,
-        intent: e.CoachStarted,
+        intent: i.Review,
         review: Review,
         usage: e.Usage,
         model: str,
@@ -191,7 +189,7 @@ class Agents:
             unshown=view.unshown,
         )
 
-    def _coach_failed(self, intent: e.CoachStarted, report: Report) -> e.CoachFailed:
+    def _coach_failed(self, intent: i.Review, report: Report) -> e.CoachFailed:
         return e.CoachFailed(
             at=self._ports.clock.now(),
             task=intent.task,
@@ -204,7 +202,7 @@ class Agents:
             jitter=self._ports.roll(),
         )
 
-    def failed(self, intent: e.PlayerStarted, report: Report) -> e.PlayerFailed:
+    def failed(self, intent: i.Play, report: Report) -> e.PlayerFailed:
         """A Player that did not finish."""
         return e.PlayerFailed(
             at=self._ports.clock.now(),

@@ -10,19 +10,10 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from windlass.events.model import CoachStarted, Failure, PlayerStarted
-from windlass.plan import Task
-from windlass.plan.judges import judges
-from windlass.plan.names import told
+from windlass.core import intents as i
+from windlass.core.other_tools import GUIDES
 from windlass.runner.changes import Part, View
-from windlass.scheduler.evidence import criteria, less_proven
-from windlass.state import RunState, TaskState
-from windlass.state.demands import task_checks
-from windlass.state.work import attempts_of_work
 from windlass.views.quotation import DATA, quoted
-
-GUIDES = ("CLAUDE.md", "AGENTS.md")
-"""Files of a repository that say how to work in it; the first that is there is quoted."""
 
 CRITERIA = "acceptance criteria, by number"
 """What the block with the criteria is called."""
@@ -43,70 +34,59 @@ _BY_NAME = (
 )
 """How the Coach is asked for evidence about something by its name."""
 
+_JUDGING = "Changed although they judge the work; look at each of them closely:"
+_FEWER = (
+    "Checks that prove less than before. Find out which tests are gone, and whether the task "
+    f"wants that. {_BY_NAME.format('check')}"
+)
 _NO_CHECKS = "There are none: run what tests there are, or say what cannot be shown."
 
 
-def player_prompt(state: RunState, intent: PlayerStarted, said: Mapping[str, str]) -> str:
+def player_prompt(intent: i.Play, said: Mapping[str, str]) -> str:
     """What the Player of this start is told; `said` holds what the project says instead of ours."""
-    task, now = state.specs[intent.task], state.tasks[intent.task]
+    task = intent.spec
     return joined(
         f"Role: Player\nTask: {task.id}\nTurn: {intent.turn}\nStart: {intent.n}",
         _instructions("player.md", said),
         _guide(said),
         DATA,
         quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
-        quoted(CRITERIA, _numbered(criteria(state, task.id))),
-        _listed("Checks that will be run on your files:", "checks", task_checks(state, task.id)),
-        _answers(now),
-        _situation(state, intent, said),
-        _feedback(now.feedback),
+        quoted(CRITERIA, _numbered(intent.criteria)),
+        _listed("Checks that will be run on your files:", "checks", intent.checks),
+        _answers(intent.answers),
+        _situation(intent, said),
+        _feedback(intent.feedback),
         "When you are done, answer by the schema you were given: a short summary of what was "
         "implemented, files changed, key decisions and issues met; and a question only if nobody "
         "can go on before a person has decided something.",
     )
 
 
-def coach_prompt(state: RunState, intent: CoachStarted, view: View, said: Mapping[str, str]) -> str:
+def coach_prompt(intent: i.Review, view: View, said: Mapping[str, str]) -> str:
     """What the Coach of this commit is told."""
-    task, attempt = state.specs[intent.task], state.tasks[intent.task].last
-    results = state.evidence.get(attempt.tree or "", {})
-    checks = (
-        f"`{check}`: {results[check].outcome if check in results else 'not run'}"
-        for check in task_checks(state, task.id)
-    )
+    task = intent.spec
+    checks = (f"`{check}`: {outcome}" for check, outcome in intent.checks)
     role, instructions = ("E2E", "e2e.md") if task.scenario else ("Coach", "coach.md")
     return joined(
-        f"Role: {role}\nTask: {task.id}\nTurn: {attempt.turn}\nReview: {intent.k}",
-        _instructions(instructions, said),
-        "" if state.coach_commands else NO_COMMANDS,
-        _guide(said),
-        DATA,
-        quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
-        quoted(CRITERIA, _numbered(criteria(state, task.id))),
+        f"Role: {role}\nTask: {task.id}\nTurn: {intent.turn}\nReview: {intent.k}",
+        *_about(intent, instructions, said),
         quoted(f"change {intent.commit}", view.text) if view.text else "",
         _left_out(view),
-        _answers(state.tasks[task.id]),
-        _flags(state, task),
-        _fewer(state, state.tasks[task.id]),
-        _uncounted(state.tasks[task.id]),
+        _answers(intent.answers),
+        _listed(_JUDGING, "files that judge", intent.judging),
+        _listed(_FEWER, CHECKS_TO_NAME, intent.fewer),
+        _uncounted(intent.uncounted),
         quoted("checks run on this commit", "\n".join(checks) or _NO_CHECKS),
         "Answer by the schema you were given, and only by it.",
     )
 
 
-def part_prompt(
-    state: RunState, intent: CoachStarted, part: Part, place: str, said: Mapping[str, str]
-) -> str:
+def part_prompt(intent: i.Review, part: Part, place: str, said: Mapping[str, str]) -> str:
     """What a Coach is told who looks at a part of the change that the first one was not shown."""
-    task, attempt = state.specs[intent.task], state.tasks[intent.task].last
+    task = intent.spec
     return joined(
-        f"Role: Coach\nTask: {task.id}\nTurn: {attempt.turn}\nReview: {intent.k}\nPart: {place}",
-        _instructions("coach.md", said),
-        "" if state.coach_commands else NO_COMMANDS,
-        _guide(said),
-        DATA,
-        quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
-        quoted(CRITERIA, _numbered(criteria(state, task.id))),
+        f"Role: Coach\nTask: {task.id}\nTurn: {intent.turn}\nReview: {intent.k}\nPart: {place}",
+        *_about(intent, "coach.md", said),
         "The change is too large for one Coach. Another one looks at it as a whole, runs the tests "
         "and says whether the criteria are met. You look at the part below, which it is not shown: "
         "read all of it, and the code around it in this directory, and say what is wrong in it. "
@@ -114,6 +94,19 @@ def part_prompt(
         quoted(f"part of change {intent.commit}", part.text),
         _to_name(part.files),
         "Answer by the schema you were given, and only by it.",
+    )
+
+
+def _about(intent: i.Review, instructions: str, said: Mapping[str, str]) -> tuple[str, ...]:
+    """What every Coach is told first: who it is, how to work here, and what was asked for."""
+    task = intent.spec
+    return (
+        _instructions(instructions, said),
+        "" if intent.may_run else NO_COMMANDS,
+        _guide(said),
+        DATA,
+        quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
+        quoted(CRITERIA, _numbered(intent.criteria)),
     )
 
 
@@ -131,13 +124,12 @@ def _to_name(names: tuple[str, ...]) -> str:
     return _listed(title, FILES_TO_NAME, names)
 
 
-def _uncounted(task: TaskState) -> str:
-    """Why the answer of the Coach before did not count, where it was about the same commit."""
-    before = [each for each in task.last.coachings[:-1] if each.commit == task.last.commit]
-    if not before or before[-1].failure is not Failure.INCONCLUSIVE:
+def _uncounted(why: str) -> str:
+    """Why the answer of the Coach before did not count."""
+    if not why:
         return ""
-    why = quoted("why it did not count", before[-1].message)
-    return f"The answer of another Coach about this commit did not count:\n{why}"
+    reason = quoted("why it did not count", why)
+    return f"The answer of another Coach about this commit did not count:\n{reason}"
 
 
 def joined(*parts: str) -> str:
@@ -159,47 +151,14 @@ def _guide(said: Mapping[str, str]) -> str:
     return "" if name is None else quoted(f"{name} of the repository", said[name])
 
 
-def _answers(task: TaskState) -> str:
-    return quoted("what a person has said", "\n\n".join(task.answers)) if task.answers else ""
+def _answers(answers: tuple[str, ...]) -> str:
+    return quoted("what a person has said", "\n\n".join(answers)) if answers else ""
 
 
-def _flags(state: RunState, task: Task) -> str:
-    """Changes to what judges the work, outside what the task is about."""
-    work = attempts_of_work(state.tasks[task.id])
-    new = {path for attempt in work for path in attempt.created}
-    changed = sorted({path for attempt in work for path in attempt.files} - set(task.files))
-    kinds = {path: judges(path) or _about_the_plan(state, path) for path in changed}
-    listed = tuple(
-        f"{told(path)} ({kind}; {'new' if path in new else 'changed or removed'})"
-        for path, kind in kinds.items()
-        if kind
-    )
-    title = "Changed although they judge the work; look at each of them closely:"
-    return _listed(title, "files that judge", listed)
-
-
-def _about_the_plan(state: RunState, path: str) -> str:
-    return "is the plan" if path in {state.plan.path, *(t.path for t in state.plan.tasks)} else ""
-
-
-def _fewer(state: RunState, task: TaskState) -> str:
-    """Checks that ran fewer tests than they did before anything was changed, or may have."""
-    listed = tuple(
-        f"`{told(short.command)}`: {told(short.reason)}" for short in less_proven(state, task)
-    )
-    title = (
-        "Checks that prove less than before. Find out which tests are gone, and whether the task "
-        f"wants that. {_BY_NAME.format('check')}"
-    )
-    return _listed(title, CHECKS_TO_NAME, listed)
-
-
-def _situation(state: RunState, intent: PlayerStarted, said: Mapping[str, str]) -> str:
+def _situation(intent: i.Play, said: Mapping[str, str]) -> str:
     if intent.onto is not None:
         return _instructions("conflict.md", said)
-    before = state.tasks[intent.task].attempts[: intent.n - 1]
-    interrupted = bool(before) and before[-1].failure is not None
-    return _instructions("partial.md", said) if interrupted else ""
+    return _instructions("partial.md", said) if intent.interrupted else ""
 
 
 def _feedback(feedback: str | None) -> str:

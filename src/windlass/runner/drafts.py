@@ -1,7 +1,7 @@
 """What an agent is told that writes the words of a pull request."""
 
+from windlass.core.state import RunState
 from windlass.runner.briefs import joined, ours
-from windlass.state import RunState
 from windlass.views.outcome import task_statuses
 from windlass.views.quotation import DATA, quoted
 

@@ -1,7 +1,7 @@
-"""The loop: what happened is recorded, what follows from it is recorded, then it is done.
+"""The loop of a local run: record what happened, begin what follows from it, wait for the outcome.
 
-Law: one writer, one order. Events reach the journal here and nowhere else; they count once they
-are durable; effects begin after that. An effect reports its outcome as events and decides nothing.
+Law: an effect reports its outcome as facts and decides nothing. It begins after the facts that
+announce it are durable.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,18 +10,19 @@ from typing import Literal, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
-from windlass.events import model as e
-from windlass.ports import Message
+from windlass.core.engine import note
+from windlass.core.events import model as e
+from windlass.core.events.values import Amount
+from windlass.core.exchange import Message
+from windlass.core.intents import DROPPABLE, Intent, LookAtPlan
+from windlass.core.scheduler.people import spoken
+from windlass.core.state import RunState
+from windlass.core.state.budget import No, grant
+from windlass.ports import Ask, Held
+from windlass.runner.context import Ports
 from windlass.runner.effects import Effects
-from windlass.runner.surroundings import Ports
-from windlass.scheduler import decide, late_edits
-from windlass.scheduler.people import spoken
-from windlass.state import RunState, apply
-from windlass.state.budget import used_up
+from windlass.runner.session import Session
 from windlass.views.outcome import is_finished
-
-Observer: TypeAlias = Callable[[e.Entry, RunState], None]
-"""Told of every entry once it is durable; must be quick and must not raise."""
 
 StopHow: TypeAlias = Literal["stop", "pause", "pause_now", "abort"]
 
@@ -38,15 +39,11 @@ INBOX_SECONDS = 0.5
 
 
 class Runner:
-    """Hauls one run until it ends, or until nothing can be done without a person."""
+    """Runs until the run ends, or until nothing can be done without a person."""
 
-    def __init__(
-        self, ports: Ports, *, seq: int, state: RunState | None, observer: Observer
-    ) -> None:
+    def __init__(self, ports: Ports, session: Session) -> None:
         self._ports = ports
-        self._seq = seq
-        self._state = state
-        self._observer = observer
+        self._session = session
         self._effects = Effects(ports)
         self._ended = anyio.Event()
         self._group: TaskGroup | None = None
@@ -57,34 +54,64 @@ class Runner:
 
     @property
     def state(self) -> RunState:
-        """What is true now; there is a state once the first event is recorded."""
-        if self._state is None:
-            raise RuntimeError("the run has not begun")
-        return self._state
+        """What is true now."""
+        return self._session.state
 
-    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
-        """Let a request of an agent go, at its worst price, unless the budget is used up.
-
-        A request that crosses the budget is the last one; its answer is paid for and is passed on.
-        """
+    def reserve(self, ask: Ask) -> Held | No:
+        """Set aside what a request of an agent may come to, if that fits into the budget."""
         if self._group is None or self._ended.is_set():
-            return None
-        if used_up(self.state) is not None:
-            return None
-        name = f"{self._seq + 1}"
-        at = self._ports.clock.now()
-        fact = e.SpendReserved(at=at, id=name, task=task, role=role, model=model, usd=usd)
+            return No.REFUSED
+        granted = grant(self.state, ask.most, ask.least)
+        if granted is No.REFUSED and self.state.short is None:
+            self._refuse(ask, ask.least)
+        if isinstance(granted, No):
+            return granted
+        name = f"{self._session.seq + 1}"
+        fact = e.SpendReserved(
+            at=self._ports.clock.now(),
+            id=name,
+            task=ask.task,
+            role=ask.role,
+            model=ask.model,
+            usd=granted.usd,
+            tokens=granted.tokens,
+        )
         self._record_beside(fact, self._group)
-        self._spenders[name] = task
-        return name
+        self._spenders[name] = ask.task
+        return Held(name, granted)
 
-    def settle(self, reservation: str, usage: e.Usage) -> None:
+    def stream(self, id_: str, usage: e.Usage) -> None:
+        """Record what a request has come to so far, for the case that it is never settled."""
+        if self._group is None or self._ended.is_set():
+            return
+        if (task := self._spenders.get(id_)) is not None:
+            fact = e.SpendStreamed(at=self._ports.clock.now(), id=id_, task=task, usage=usage)
+            self._record_beside(fact, self._group)
+
+    def settle(self, id_: str, usage: e.Usage, *, broke_off: bool = False) -> None:
         """Record what that request came to, before its last byte is passed on."""
         if self._group is None or self._ended.is_set():
-            return  # it stays at its reservation, which is never less
-        if (task := self._spenders.pop(reservation, None)) is not None:
+            return  # the end of the run has written it off, as an estimate
+        if (task := self._spenders.pop(id_, None)) is not None:
             at = self._ports.clock.now()
-            fact = e.SpendSettled(at=at, id=reservation, task=task, usage=usage)
+            fact = e.SpendSettled(at=at, id=id_, task=task, usage=usage, broke_off=broke_off)
+            self._record_beside(fact, self._group)
+
+    def refuse(self, ask: Ask) -> None:
+        """Record that an answer was cut: all that its request asked for was not left."""
+        if self._group is not None and not self._ended.is_set():
+            self._refuse(ask, ask.most)
+
+    def _refuse(self, ask: Ask, needs: Amount) -> None:
+        fact = e.SpendRefused(
+            at=self._ports.clock.now(),
+            task=ask.task,
+            role=ask.role,
+            model=ask.model,
+            usd=needs.usd,
+            tokens=needs.tokens,
+        )
+        if self._group is not None:
             self._record_beside(fact, self._group)
 
     def hear(
@@ -102,9 +129,9 @@ class Runner:
 
         One that is over is not taken over: nothing is appended to it.
         """
-        over = self._state is not None and is_finished(self._state)
-        if over and isinstance(first[0], e.RunResumed):
-            return self.state
+        before = self._session.before
+        if before is not None and is_finished(before) and isinstance(first[0], e.RunResumed):
+            return before
         async with anyio.create_task_group() as ears:
             # Left only when every effect is done: a merged task's workspace goes after the end.
             async with anyio.create_task_group() as group:
@@ -123,7 +150,7 @@ class Runner:
     def _record_beside(self, fact: e.Event, group: TaskGroup) -> None:
         """Record what comes from outside of the run's own tasks, and let the run fail if it fails.
 
-        Whoever asked is a server, which answers its client with the error and lives on.
+        The caller is a server, which answers its client with the error and lives on.
         """
         try:
             self._record([fact], group)
@@ -132,47 +159,29 @@ class Runner:
             raise
 
     def _record(self, happened: Sequence[e.Event], group: TaskGroup) -> None:
-        """Make what happened, and everything that follows from it, durable in one step; then act.
+        """Make what happened, and everything that follows from it, durable; then act."""
+        self._begin(self._session.record(happened, self._ports.clock.now()), group)
 
-        The journal may store less than it was given (secrets), so what counts is what it stored.
-        """
-        batch, state = list(happened), self._state
-        for event in happened:
-            state = apply(state, event)
-        while state is not None and (due := self._due(state)):
-            for event in due:
-                state = apply(state, event)
-            batch.extend(due)
-        entries = self._ports.journal.append(batch, expected=self._seq)
-        for entry in entries:
-            self._seq = entry.seq
-            self._state = apply(self._state, entry.event)
-            self._observer(entry, self._state)
-        for entry in entries:
-            if isinstance(entry.event, e.RunEnded):
-                self._ended.set()
-                self._drop_all()  # whoever waits for a provider would keep the process
-            elif self._effects.has(entry.event):
-                group.start_soon(self._carry_out, entry.event, group)
+    def _begin(self, intents: Sequence[Intent], group: TaskGroup) -> None:
+        for intent in intents:
+            if isinstance(intent, LookAtPlan):
+                now, plan = self._ports.clock.now(), self._ports.plan()
+                self._begin(self._session.record((), now, plan=plan), group)
+            else:
+                group.start_soon(self._carry_out, intent, group)
+        if self.state.ended is not None:
+            self._ended.set()
+            self._drop_all()  # an agent that waits for its provider would keep the process
 
-    def _due(self, state: RunState) -> tuple[e.Event, ...]:
-        """What is due; before a run is complete its plan's files are looked at once more."""
-        due = decide(state, self._ports.clock.now())
-        if state.landing is not None or not late_edits.completes(state, due):
-            return due
-        plan = self._ports.plan()
-        edit = late_edits.facts_of(state, plan, self._ports.clock.now()) if plan else ()
-        return edit or due
-
-    async def _carry_out(self, intent: e.Event, group: TaskGroup) -> None:
-        """Do what was announced, and record what came of it."""
+    async def _carry_out(self, intent: Intent, group: TaskGroup) -> None:
+        """Do what is intended, and record what came of it."""
         happened: tuple[e.Event, ...] = ()
         with anyio.CancelScope() as scope:
-            if self._effects.can_be_dropped(intent):
+            if isinstance(intent, DROPPABLE):
                 self._droppable.add(scope)
                 if self.state.stopping is not None and self.state.stop_as != "pause":
                     scope.cancel()
-            happened = await self._effects.carry_out(intent, self.state)
+            happened = await self._effects.carry_out(intent)
         self._droppable.discard(scope)
         if scope.cancelled_caught:
             happened = self._effects.dropped(intent)
@@ -198,21 +207,18 @@ class Runner:
     def _said_meanwhile(
         self, first: Sequence[e.Event]
     ) -> tuple[list[e.Event], list[Callable[[], None]]]:
-        """What people said to this run while nobody heard it, and what to call once it is recorded.
+        """What people said to this run while it rested, and what to call once it is recorded.
 
         It may be what the run waits for: taken up without it, it would end at once.
         """
         words, heard = list[e.Event](), list[Callable[[], None]]()
-        if self._state is None or not isinstance(first[0], e.RunResumed):
+        if self._session.before is None or not isinstance(first[0], e.RunResumed):
             return words, heard
-        state = self._state
-        for event in first:
-            state = apply(state, event)
+        state = note(self._session.before, first).states[-1]
         for message, remove in self._ports.inbox.take():
             if message.command not in _STOPS and self._is_meant(message, state.run):
-                said = spoken(message, state, self._ports.clock.now())
-                for event in said:
-                    state = apply(state, event)
+                if said := spoken(message, state, self._ports.clock.now()):
+                    state = note(state, said).states[-1]
                 words.extend(said)
                 heard.append(remove)
         return words, heard
@@ -221,7 +227,7 @@ class Runner:
         while True:
             for message, remove in self._ports.inbox.take():
                 if self._ended.is_set():
-                    return  # whoever takes the run up again hears it
+                    return  # the process that takes the run up again hears it
                 if self._is_meant(message, self.state.run):
                     self._heed(message, group)
                 remove()

@@ -4,7 +4,6 @@ Rule 1: what it does follows from the task and the start, never from what it did
 call is a fresh context, as with any agent.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import TypeAlias, cast
@@ -13,10 +12,9 @@ import anyio
 import anyio.lowlevel
 from msgspec import Struct
 
-from windlass.events.model import Failure, Usage
-from windlass.events.review import CriterionEvidence, Review, Sighting, TestResults
+from windlass.core.events.model import Failure, Usage
+from windlass.core.events.review import CriterionEvidence, Review, Sighting, TestResults
 from windlass.ports import Activity, Brief, Report, Watch
-from windlass.runner.briefs import CHECKS_TO_NAME, CRITERIA, FILES_TO_NAME
 
 Edits: TypeAlias = Mapping[str, str | None]
 """Path in the workspace to its new content; None removes the file."""
@@ -42,24 +40,16 @@ Part: TypeAlias = Play | Edits | Callable[[Brief, Path], Play]
 """What to do: all of it, only the edits, or made up on the spot."""
 
 
-def approval(prompt: str) -> Review:
-    """The answer of a Coach that finds every criterion of its prompt met, and looks at all."""
-    numbers = [int(n) for n, _ in _numbered(prompt, CRITERIA)]
-    files = [name for _, name in _numbered(prompt, FILES_TO_NAME)]
-    checks = [line.split("`")[1] for _, line in _numbered(prompt, CHECKS_TO_NAME)]
+def approval(brief: Brief) -> Review:
+    """The answer of a Coach that finds every criterion met, and has looked at all it must name."""
+    numbers = range(1, len(brief.criteria) + 1)
     return Review(
         decision="approve",
         summary="All of it is there.",
         test_results=TestResults(passed=True),
         evidence=tuple(CriterionEvidence(criterion=n, met=True, evidence="seen") for n in numbers),
-        seen=tuple(Sighting(name=name, evidence="read") for name in (*files, *checks)),
+        seen=tuple(Sighting(name=name, evidence="read") for name in brief.names),
     )
-
-
-def _numbered(prompt: str, block: str) -> list[tuple[str, str]]:
-    """The numbered lines of a block of a prompt."""
-    listed = prompt.partition(f"«begin {block}")[2].partition("«end")[0]
-    return re.findall(r"^(\d+)\. (.*)$", listed, re.MULTILINE)
 
 
 class ScriptedAgent:
@@ -109,7 +99,7 @@ class ScriptedAgent:
 
     def _play(self, brief: Brief, workspace: Path) -> Play:
         if brief.role == "coach" and f"coach {brief.task}" not in self._parts:
-            return Play(answer=approval(brief.prompt))
+            return Play(answer=approval(brief))
         name = f"coach {brief.task}" if brief.role == "coach" else brief.task
         part = self._parts.get(name, self._default)
         if part is None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from windlass.core.events import codec
+from windlass.core.events.model import Entry, Event
+from windlass.core.secrets import Redactor
 from windlass.errors import JournalConflict
-from windlass.events import codec
-from windlass.events.model import Entry, Event
-from windlass.secrets import Redactor
 
 
 class MemoryJournal:
@@ -39,6 +39,10 @@ class MemoryJournal:
                 for seq, payload in enumerate(self.storage[after:], start=after + 1)
             ]
         )
+
+    def records(self, after: int = 0) -> list[bytes]:
+        """Every record after that position."""
+        return self.storage[after:]
 
     @property
     def last(self) -> int:

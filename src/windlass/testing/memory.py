@@ -11,15 +11,10 @@ from pathlib import PurePath
 
 import anyio.lowlevel
 
-from windlass.events.model import Absence, CheckResult, Entry, Event, Outcome, Usage
-from windlass.events.review import Review
-from windlass.ports import (
-    Activity,
-    Brief,
-    Message,
-    Report,
-    Watch,
-)
+from windlass.core.events.model import Absence, CheckResult, Entry, Event, Outcome, Usage
+from windlass.core.events.review import Review
+from windlass.core.exchange import Message
+from windlass.ports import Activity, Brief, Report, Watch
 from windlass.testing.agents import approval
 from windlass.testing.journal import MemoryJournal
 from windlass.testing.memory_repository import Crashed, CrashPoints, Files, MemoryRepository
@@ -50,28 +45,30 @@ class MemoryAgent:
         self.coach = coach
         self.calls: list[tuple[str, int]] = []
         self.reviews: list[tuple[str, int]] = []
+        self.briefs: list[Brief] = []
+        """What was asked so far, in order."""
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         """Edit the workspace as the script says."""
         self.points.reach("agent:before")
+        self.briefs.append(brief)
         (self.calls if brief.role == "player" else self.reviews).append((brief.task, brief.n))
         watch(Activity(task=brief.task, kind="tool", text="Writing"))
         await anyio.lowlevel.checkpoint()
-        turn = int(brief.prompt.split("Turn: ")[1].split("\n")[0])
         files = self.repository.workspaces[str(workspace)]
         self.points.reach("agent:during")
         if brief.role == "coach":
-            return self._coach(brief, turn, files)
-        report = self.plays[brief.task](brief.n, turn, files)
+            return self._coach(brief, files)
+        report = self.plays[brief.task](brief.n, brief.turn, files)
         self.points.reach("agent:after")
         return report or Report(summary=f"did {brief.task}", usage=Usage(cost_usd=0.01))
 
-    def _coach(self, brief: Brief, turn: int, files: dict[str, str]) -> Report:
-        said = self.coach(brief.task, turn, files) if self.coach is not None else None
+    def _coach(self, brief: Brief, files: dict[str, str]) -> Report:
+        said = self.coach(brief.task, brief.turn, files) if self.coach is not None else None
         self.points.reach("agent:after")
         if isinstance(said, Report):
             return said
-        return Report(answer=said or approval(brief.prompt), usage=Usage(cost_usd=0.005))
+        return Report(answer=said or approval(brief), usage=Usage(cost_usd=0.005))
 
 
 class MemoryChecks:
@@ -131,6 +128,10 @@ class CrashingJournal:
     def read(self, after: int = 0) -> Iterator[Entry]:
         """Every entry."""
         return self.journal.read(after)
+
+    def records(self, after: int = 0) -> list[bytes]:
+        """Every record."""
+        return self.journal.records(after)
 
 
 class VirtualClock:

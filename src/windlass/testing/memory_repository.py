@@ -12,20 +12,11 @@ from typing import Literal
 import anyio.lowlevel
 from msgspec import Struct
 
+from windlass.core.events.segments import Mark, refuse_other
+from windlass.core.exchange import MAX_LISTED, ChangedPaths, Expected
+from windlass.core.state.remains import attempt_pins
 from windlass.errors import RepositoryError
-from windlass.ports import (
-    MAX_LISTED,
-    Authorship,
-    ChangedPaths,
-    Conflict,
-    Expected,
-    Merged,
-    Patch,
-    Refused,
-    Seen,
-    Snapshot,
-)
-from windlass.state.remains import attempt_pins
+from windlass.ports import Authorship, Conflict, Merged, Patch, Refused, Seen, Snapshot
 
 Files = Mapping[str, str]
 
@@ -70,6 +61,32 @@ class MemoryThrowaway(Struct, frozen=True):
         return tuple(path for path in self.before if self.now.get(path) != self.before[path])
 
 
+class MemoryMirror:
+    """The mirror of a journal in memory, beside the pins of a memory repository."""
+
+    def __init__(self, records: Callable[[int], Sequence[bytes]] = lambda _after: ()) -> None:
+        self.records = records
+        self.stored: list[bytes] = []
+        """What a repository would hold."""
+        self._least = 0
+
+    async def open(self, *, begun: bool) -> None:
+        """Go on from what is stored; raises JournalDamaged where the journal is behind it."""
+        records = self.records(0)
+        self._least = 0 if begun else len(records) + 1
+        refuse_other("p", records, Mark().after(self.stored))
+
+    async def flush(self) -> None:
+        """Copy what is recorded."""
+        self.copy()
+
+    def copy(self) -> None:
+        """Copy what is recorded, in one step with a pin."""
+        records = self.records(0)
+        if len(records) >= self._least:
+            self.stored = list(records)
+
+
 class MemoryRepository:
     """One run's commits, pins and workspaces; three-way merges by whole files."""
 
@@ -78,6 +95,8 @@ class MemoryRepository:
         self.trees: dict[str, Files] = {}
         self.commits: dict[str, Commit] = {}
         self.pins: dict[str, str] = {}
+        self.mirror = MemoryMirror()
+        """The journal, as far as it was copied when a pin was written."""
         self.workspaces: dict[str, dict[str, str]] = {}
         self.prepared: dict[str, tuple[int, str, str | None]] = {}
         """What each workspace was last made ready for: n, start and onto."""
@@ -105,7 +124,7 @@ class MemoryRepository:
         """The task's workspace as a dictionary under the task's name."""
         self.points.reach("prepare:before")
         pins = attempt_pins(n, start, onto, turn)
-        self.pins |= {f"task/{task}/{n}/{what}": commit for what, commit in pins.items()}
+        self._pin({f"task/{task}/{n}/{what}": commit for what, commit in pins.items()})
         await anyio.lowlevel.checkpoint()
         # One that was never ready is nobody's: a crash left it half made.
         fresh = task not in self.prepared or not await self.stands(task, start)
@@ -146,7 +165,7 @@ class MemoryRepository:
             onto = (self.handwork[author.task], *parents[1:])
         if onto != (commit,) or files != self.files(commit):
             commit = self._commit(files, onto, f"{author.task} {author.turn}")
-            self.pins[pin] = commit
+            self._pin({pin: commit})
         self.points.reach("snapshot:after")
         return self._told(commit, parents)
 
@@ -160,7 +179,7 @@ class MemoryRepository:
         if conflicts:
             return Conflict(files=conflicts, detail=", ".join(conflicts))
         made = self._commit(files, (onto, commit), f"merge {author.task} {candidate}")
-        self.pins[f"candidate/{candidate}"] = made
+        self._pin({f"candidate/{candidate}": made})
         self.points.reach("merge:after")
         return Merged(commit=made, tree=self.commits[made].tree)
 
@@ -170,6 +189,7 @@ class MemoryRepository:
         if self.tip != commit:
             if self.tip != tip:
                 raise RepositoryError(f"the tip stands at {self.tip}, not at {tip}")
+            self._pin({})
             self.tip = commit
         self.points.reach("move_tip:after")
         return ""
@@ -200,7 +220,7 @@ class MemoryRepository:
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
         """Remember the text under its pin."""
         self.points.reach("keep:before")
-        self.pins[f"task/{task}/{n}/{what}"] = text
+        self._pin({f"task/{task}/{n}/{what}": text})
         self.points.reach("keep:after")
 
     async def kept(self, task: str, n: int, what: str) -> str | None:
@@ -279,6 +299,11 @@ class MemoryRepository:
     def files(self, commit: str) -> Files:
         """What a commit holds."""
         return self.trees[self.commits[commit].tree]
+
+    def _pin(self, new: Files) -> None:
+        """Write pins, in one step with the mirror of every fact before them."""
+        self.mirror.copy()
+        self.pins |= new
 
     def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
         old, changed = self.files(parents[0]), self._differing(parents[0], commit)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from windlass.testing.model.script import Book
+from windlass.testing.model import Book, variables
 
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
 
@@ -34,8 +34,7 @@ class Stage:
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
             "HOME": str(self.home),
-            "ANTHROPIC_API_KEY": "dummy-key-for-the-scripted-model",
-            "ANTHROPIC_BASE_URL": self.model_url,
+            **variables(self.model_url),
         }
 
     def windlass(self, *args: str, **more: str) -> subprocess.Popen[str]:

@@ -1,16 +1,19 @@
 """What was paid for what: every agent's use by plan, run, task, role and model.
 
-Law: derived from facts every time. By the meter where there is one, else by the agents' own
-account; a request that nobody settled counts at the most it can have cost, and is said not to be
-known.
+Derived from the facts every time: by the meter where there is one, else by the agents' own account.
+A request that no process is left to settle is an estimate, by the same rule as in the run's state.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from windlass.events import model as e
+from windlass.core.events import model as e
+from windlass.core.events.values import Amount
+from windlass.core.state.requests import Learnt, Request
+from windlass.views.cost import Cost, cost_of, reserved, total
 
 By: TypeAlias = Literal["plan", "run", "task", "role", "model"]
 
@@ -26,23 +29,25 @@ class Bill(Struct, frozen=True, kw_only=True):
     role: str
     model: str
     usage: e.Usage
+    request: str = ""
+    """The request's id; empty for an agent's own account."""
+    held: Cost | None = None
+    """What is reserved for it, where it is in flight."""
+
+    @property
+    def cost(self) -> Cost:
+        """What it comes to."""
+        return self.held or cost_of(self.usage)
 
 
-class Total(Struct, frozen=True, kw_only=True):
-    """What bills come to."""
+def bills(plan: str, events: Iterable[e.Event], *, live: bool = False) -> list[Bill]:
+    """Every bill of a plan's journal, in the order they came.
 
-    cost_usd: float
-    known: bool
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-
-
-def bills(plan: str, events: Iterable[e.Event]) -> list[Bill]:
-    """Every bill of a plan's journal, in the order they came."""
+    `live` says that a process runs the plan: what is not settled is in flight then.
+    """
     ledger = Ledger(plan)
-    found = [bill for event in events if (bill := ledger.see(event)) is not None]
-    return [*found, *ledger.unsettled()]
+    found = [bill for event in events for bill in ledger.see(event)]
+    return [*found, *(ledger.in_flight() if live else ledger.write_off())]
 
 
 class Ledger:
@@ -51,65 +56,80 @@ class Ledger:
     def __init__(self, plan: str) -> None:
         self._plan = plan
         self._run = ""
-        self._open: dict[str, tuple[str, e.SpendReserved]] = {}
+        self._learnt = Learnt()
+        self._open: dict[str, Request] = {}
 
-    def see(self, event: e.Event) -> Bill | None:
-        """The bill that this fact is, if it is one."""
+    def see(self, event: e.Event) -> list[Bill]:
+        """The bills that this fact leads to."""
         match event:
             case e.RunStarted():
-                self._run = event.run
+                left = self.write_off()
+                self._run, self._learnt = event.run, Learnt()
+                return left
+            case e.RunResumed() | e.RunEnded():
+                return self.write_off()
             case e.SpendReserved():
-                self._open[event.id] = (self._run, event)
+                most = Amount(usd=event.usd, tokens=event.tokens)
+                asked = Request(task=event.task, role=event.role, model=event.model, most=most)
+                self._open[event.id] = asked
+            case e.SpendStreamed():
+                if (asked := self._open.get(event.id)) is not None:
+                    self._open[event.id] = replace(asked, streamed=event.usage)
             case e.SpendSettled():
-                # One whose intent is gone is still paid for.
-                asked_in, asked = self._open.pop(event.id, (self._run, None))
-                return _metered(self._plan, asked_in, event.task, asked, event.usage)
+                return [self._settled(event)]
             case e.PlayerFinished() | e.PlayerFailed() | e.CoachAnswered() | e.CoachFailed():
-                return _told(self._plan, self._run, event) if event.usage != e.Usage() else None
+                return [_told(self._plan, self._run, event)] if event.usage != e.Usage() else []
             case _:
                 pass
-        return None
+        return []
 
-    def unsettled(self) -> list[Bill]:
-        """What nobody will settle any more, at the most it can have cost; told once."""
+    def write_off(self) -> list[Bill]:
+        """Estimates of what no process is left to settle; given once."""
         left, self._open = self._open, {}
-        return [
-            _metered(self._plan, run, asked.task, asked, e.Usage(cost_usd=asked.usd, known=False))
-            for run, asked in left.values()
-        ]
+        return [self._bill(id_, each, self._learnt.lost(each)) for id_, each in left.items()]
+
+    def in_flight(self) -> Iterator[Bill]:
+        """What is reserved for the requests that are not settled yet."""
+        for id_, each in self._open.items():
+            yield replace(self._bill(id_, each, e.Usage()), held=reserved(self._learnt, [each]))
+
+    def _settled(self, event: e.SpendSettled) -> Bill:
+        asked, usage = self._open.pop(event.id, None), event.usage
+        if asked is None:  # one whose intent is gone is still paid for
+            role = model = NOT_RECORDED
+            asked = Request(task=event.task, role=role, model=model, most=Amount())
+            return self._bill(event.id, asked, usage)
+        usage = self._learnt.broken_off(asked, usage) if event.broke_off else usage
+        self._learnt = self._learnt.plus(asked.role, asked.model, usage)
+        return self._bill(event.id, asked, usage)
+
+    def _bill(self, id_: str, asked: Request, usage: e.Usage) -> Bill:
+        return Bill(
+            plan=self._plan,
+            run=self._run,
+            task=asked.task,
+            role=asked.role,
+            model=asked.model,
+            usage=usage,
+            request=id_,
+        )
 
 
-def totals(all_bills: Iterable[Bill], by: By) -> dict[str, Total]:
+def totals(all_bills: Iterable[Bill], by: By) -> dict[str, Cost]:
     """The sums of what has the same plan, run, task, role or model; the dearest first."""
-    sums: dict[str, e.Usage] = {}
+    sums: dict[str, list[Cost]] = {}
     for bill in all_bills:
         key: str = getattr(bill, by)
         if by == "task":
             key = f"{bill.plan}:{bill.task}"
-        sums[key] = sums.get(key, e.Usage()) + bill.usage
-    dearest = sorted(sums.items(), key=lambda item: (-item[1].cost_usd, item[0]))
-    return {key: total(usage) for key, usage in dearest}
+        sums.setdefault(key, []).append(bill.cost)
+    costs = {key: total(each) for key, each in sums.items()}
+    return dict(sorted(costs.items(), key=lambda item: (-item[1].cost_usd, item[0])))
 
 
-def total(usage: e.Usage) -> Total:
-    """A use as a sum."""
-    return Total(
-        cost_usd=round(usage.cost_usd, 6),
-        known=usage.known,
-        input_tokens=usage.input_tokens + usage.cache_write_tokens,
-        output_tokens=usage.output_tokens,
-        cached_tokens=usage.cache_read_tokens,
-    )
-
-
-def whole(all_bills: Iterable[Bill]) -> Total:
+def whole(all_bills: Iterable[Bill]) -> Cost:
     """What all of them come to."""
-    return total(sum((bill.usage for bill in all_bills), e.Usage()))
-
-
-def _metered(plan: str, run: str, task: str, asked: e.SpendReserved | None, usage: e.Usage) -> Bill:
-    role, model = (asked.role, asked.model) if asked is not None else (NOT_RECORDED, NOT_RECORDED)
-    return Bill(plan=plan, run=run, task=task, role=role, model=model, usage=usage)
+    return total(bill.cost for bill in all_bills)
 
 
 def _told(

@@ -4,28 +4,37 @@ Law: a pure function of the state, what was seen and the time. No row is wider t
 text of an agent or a plan can do anything but be read, and what does not fit is counted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
-from windlass.events.model import Failure, Usage
-from windlass.state import Phase, RunPhase, RunState, TaskState
-from windlass.state.reach import blocked
-from windlass.state.stretches import worked
-from windlass.state.transitions import HELPLESS, IN_MERGE, WITH_AGENT
+from windlass.core.events.model import Failure
+from windlass.core.state import Phase, RunPhase, RunState, TaskState
+from windlass.core.state.reach import blocked
+from windlass.core.state.stretches import worked
+from windlass.core.state.transitions import HELPLESS, IN_MERGE, WITH_AGENT
+from windlass.views.activity import (
+    WHOLE,
+    TaskView,
+    TaskViews,
+    held_by_limit,
+    idle,
+    moment,
+    under_way,
+    waits_for,
+)
 from windlass.views.columns import ascii_only, columns, cut, fitted, padded
+from windlass.views.cost import amounts, column, run_cost, task_cost
 from windlass.views.lines import must_fix
+from windlass.views.outcome import STALE_BECAUSE
 from windlass.views.progress import turns_allowed
-from windlass.views.sights import WHOLE, Sight, Sights, under_way
-from windlass.views.stale_tasks import WHY
 from windlass.views.tree import stage_name
-from windlass.views.waiting import held_by_limit, idle, moment, waits_for
-from windlass.views.words import clock, duration, one_line, plural, tokens
+from windlass.views.words import clock, duration, money, one_line, plural, tokens
 
 MOST_ROWS = 16
 LEFT_FREE = 4
-"""Rows of the terminal that a footer never takes: what happened must stay in sight."""
+"""Rows of the terminal that a footer never takes: what happened must stay in view."""
 _SOME_IDS = 6
 _NARROWEST = 24
 _WITHOUT_TOKENS = 5
@@ -34,7 +43,13 @@ _WITHOUT_TOKENS = 5
 _MARKS = {"you": "?", "work": "●", "back": "↩", "wait": "◷", "merge": "⇡"}
 _ORDER = tuple(_MARKS)
 
-_WORDS = {
+_WORDS: Mapping[Phase, tuple[str, str]] = {
+    **dict.fromkeys(HELPLESS, ("you", "asks you")),
+    **dict.fromkeys(IN_MERGE, ("merge", "merging")),
+    Phase.PENDING: ("wait", "waits"),
+    Phase.MERGED: ("merge", "merged"),
+    Phase.ABANDONED: ("back", "given up"),
+    Phase.STALE: ("you", "stale"),
     Phase.PLAYING: ("work", "Player"),
     Phase.PLAYED: ("work", "saving"),
     Phase.SAVING: ("work", "saving"),
@@ -53,8 +68,13 @@ _WORDS = {
     Phase.RETURNED: ("wait", "waits"),
     Phase.APPROVED: ("merge", "approved"),
     Phase.CONFLICTED: ("merge", "conflict"),
+    **dict.fromkeys(IN_MERGE, ("merge", "merging")),
+    **dict.fromkeys(HELPLESS, ("you", "asks you")),
     Phase.TAKEN: ("you", "taken"),
+    Phase.STALE: ("you", "stale"),
+    **dict.fromkeys((Phase.PENDING, Phase.MERGED, Phase.ABANDONED), ("wait", "waits")),
 }
+"""The kind and the word of a task's row. Tasks in the last phases have no row."""
 _WORD_WIDTH = 8
 
 
@@ -89,7 +109,7 @@ class Screen(Struct, frozen=True, kw_only=True):
         return max(0, min(MOST_ROWS, self.rows - LEFT_FREE))
 
 
-def board(state: RunState, sights: Sights, now: datetime, screen: Screen) -> list[Row]:
+def board(state: RunState, views: TaskViews, now: datetime, screen: Screen) -> list[Row]:
     """The footer, from the run's title to how it is stopped."""
     if screen.width < _NARROWEST or screen.height < 1:
         return []
@@ -98,15 +118,15 @@ def board(state: RunState, sights: Sights, now: datetime, screen: Screen) -> lis
     room = screen.height - len(rows)
     # What tasks do comes first; what sums them up goes where there is room for some of both.
     kept = below[: max(0, min(len(below), room - min(room, 3)))] if room < len(below) + 1 else below
-    rows += _tasks(state, sights, now, screen.width, room - len(kept))
+    rows += _tasks(state, views, now, screen.width, room - len(kept))
     rows += [_fitting(row, screen.width) for row in kept]
     return [_in_ascii(row) for row in rows] if screen.ascii else rows
 
 
-def heartbeat(state: RunState, sights: Sights, now: datetime) -> str:
+def heartbeat(state: RunState, views: TaskViews, now: datetime) -> str:
     """The same in one line, for a log that has been silent for a while."""
-    at_work = [_about(state, task, sights.get(task.id), now) for task in _ordered(state)]
-    whole = sights.get(WHOLE)
+    at_work = [_about(state, task, views.get(task.id), now) for task in _ordered(state)]
+    whole = views.get(WHOLE)
     told = [f"{_whole_name(state)} {clock(_since(state, whole, now))}"] if whole is not None else []
     told += [f"{each.id} {each.word} {clock(each.seconds)}" for each in at_work[:_SOME_IDS]]
     more = [f"+{len(at_work) - _SOME_IDS} more"] if len(at_work) > _SOME_IDS else []
@@ -119,8 +139,12 @@ def _title(state: RunState, now: datetime, width: int) -> Row:
     if state.spent_tokens:
         parts.append(f"{tokens(state.spent_tokens)} tokens")
     while len(parts) > 1 and columns(_ruled(parts)) > width:
-        # Tokens go first, then the run's id; what is done stays longest.
-        parts.pop(1 if len(parts) == _WITHOUT_TOKENS else -1)
+        # Tokens go first, then the run's id, then all money but what is spent; what is done stays.
+        short = amounts(run_cost(state)).partition(" · ")[0]
+        if len(parts) == _WITHOUT_TOKENS - 1 and parts[-1] != short:
+            parts[-1] = short
+        else:
+            parts.pop(1 if len(parts) == _WITHOUT_TOKENS else -1)
     line = cut(_ruled(parts), width)
     return Row((("title", line + "─" * (width - columns(line))),))
 
@@ -130,14 +154,9 @@ def _ruled(parts: Sequence[str]) -> str:
 
 
 def _sums(state: RunState, now: datetime) -> list[str]:
-    # What was paid: a request under way counts at its worst, and would make the sum jump.
-    spent = f"{_cents(state.spent)} of ${state.settings.max_cost:.2f}"
+    spent = f"{amounts(run_cost(state))} of {money(state.settings.max_cost)}"
     elapsed = clock(worked(state, state.started_at, now))
     return [f"{state.index.merged}/{len(state.tasks)} done", elapsed, spent]
-
-
-def _cents(usage: Usage) -> str:
-    return f"${usage.cost_usd:.2f}{'' if usage.known else '+'}"
 
 
 def _ordered(state: RunState) -> list[TaskState]:
@@ -146,9 +165,7 @@ def _ordered(state: RunState) -> list[TaskState]:
 
 
 def _kind(task: TaskState) -> str:
-    if task.phase in HELPLESS:
-        return "you"
-    return "merge" if task.phase in IN_MERGE else _WORDS[task.phase][0]
+    return _WORDS[task.phase][0]
 
 
 class _About(Struct, frozen=True, kw_only=True):
@@ -168,33 +185,34 @@ class _About(Struct, frozen=True, kw_only=True):
         return f"{self.id} {fitted(self.title, 60)}".rstrip()
 
 
-def _about(state: RunState, task: TaskState, sight: Sight | None, now: datetime) -> _About:
-    word, detail = _doing(state, task, sight, now)
+def _about(state: RunState, task: TaskState, view: TaskView | None, now: datetime) -> _About:
+    word, detail = _doing(state, task, view, now)
     return _About(
         kind=_kind(task),
         id=task.id,
         title=state.specs[task.id].title,
         word=word,
-        seconds=_since(state, sight, now),
+        seconds=_since(state, view, now),
         task=task,
         detail=detail,
     )
 
 
-def _since(state: RunState, sight: Sight | None, now: datetime) -> float:
-    return worked(state, sight.since, now) if sight is not None else 0.0
+def _since(state: RunState, view: TaskView | None, now: datetime) -> float:
+    return worked(state, view.since, now) if view is not None else 0.0
 
 
-def _doing(state: RunState, task: TaskState, sight: Sight | None, now: datetime) -> tuple[str, str]:
-    doing = sight.doing if sight is not None else ""
+def _doing(
+    state: RunState, task: TaskState, view: TaskView | None, now: datetime
+) -> tuple[str, str]:
+    doing, word = view.doing if view is not None else "", _WORDS[task.phase][1]
     if task.phase is Phase.STALE:
-        return "stale", f"{WHY}; retry or approve it"
+        return word, f"{STALE_BECAUSE}; retry or approve it"
     if task.phase in HELPLESS:
         by = task.last.by if task.phase is Phase.TAKEN and task.attempts else None
-        return ("taken", f"by {by}") if by else ("asks you", task.question or "")
+        return (word, f"by {by}") if by else ("asks you", task.question or "")
     if task.phase in IN_MERGE:
-        return "merging", _merging(task)
-    word = _WORDS[task.phase][1]
+        return word, _merging(task)
     if task.phase is Phase.APPROVED:
         return word, _queued(state, task)
     if (failure := waits_for(task)) is not None:
@@ -234,9 +252,11 @@ def _to_answer(task: TaskState) -> str:
     return one_line(said, 200)
 
 
-def _tasks(state: RunState, sights: Sights, now: datetime, width: int, room: int) -> Iterator[Row]:
-    about = [_about(state, task, sights.get(task.id), now) for task in _ordered(state)]
-    whole = sights.get(WHOLE)
+def _tasks(
+    state: RunState, views: TaskViews, now: datetime, width: int, room: int
+) -> Iterator[Row]:
+    about = [_about(state, task, views.get(task.id), now) for task in _ordered(state)]
+    whole = views.get(WHOLE)
     if whole is not None:
         seconds, name = _since(state, whole, now), _whole_name(state)
         row = _About(kind="work", id=name, word="checks", seconds=seconds, detail=whole.doing)
@@ -275,7 +295,8 @@ def _task(state: RunState, about: _About, widths: _Widths) -> Row:
     turn = spent = used = ""
     if (task := about.task) is not None:
         turn = f"{max(1, task.turn)}/{turns_allowed(state, task)}"
-        spent, used = _cents(task.spent), tokens(task.spent.tokens)
+        cost = task_cost(state, task)
+        spent, used = column(cost), tokens(cost.tokens)
     elapsed = f"{clock(about.seconds):>{widths.elapsed}}" if widths.elapsed else ""
     detail = fitted(about.detail, widths.detail)
     pieces = [

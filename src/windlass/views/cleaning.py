@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from windlass.state import Phase, RunState, TaskState
-from windlass.state.transitions import IN_TIP
+from windlass.core.state import Phase, RunState, TaskState
+from windlass.core.state.transitions import IN_TIP
 from windlass.views.outcome import is_finished, run_status
 
 

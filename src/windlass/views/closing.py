@@ -1,29 +1,42 @@
-"""The end of a run, worst first, and always the next command."""
+"""What a run leaves behind when it ends: the last lines, worst first, and the continue-here file.
 
+Law: there is always a next command. Of a continue-here file only the two lines that name plan and
+run are ever read back, as a pointer; all else comes from the journal.
+"""
+
+import re
 import shlex
+from collections.abc import Callable
 
-from windlass.events.model import Outcome, RunEnd
-from windlass.state import Phase, RunState, TaskState
-from windlass.state.reach import blocked
-from windlass.state.stretches import limit_seconds, task_seconds
-from windlass.state.transitions import HELPLESS
-from windlass.views.continue_here import commits_done
-from windlass.views.cost import UNKNOWN_COST, run_cost, task_cost
+from msgspec import Struct
+
+from windlass.core.events.model import Outcome, RunEnd
+from windlass.core.state import Phase, RunState, TaskState
+from windlass.core.state.reach import blocked
+from windlass.core.state.stretches import limit_seconds, task_seconds
+from windlass.core.state.transitions import HELPLESS
+from windlass.views.activity import quota
+from windlass.views.cost import amounts, column, doubts, run_cost, task_cost
 from windlass.views.lines import (
     UNCHECKED,
     Line,
-    harmless,
+    harmless_line,
     is_unchecked,
     must_fix,
+    network_advice,
     not_passed,
     quoted,
 )
-from windlass.views.network import advice
-from windlass.views.outcome import counts, task_statuses
-from windlass.views.progress import integration_branch, progress, turns_allowed, turns_used
-from windlass.views.stale_tasks import WHY, accepted_line, check_lines
+from windlass.views.outcome import STALE_BECAUSE, accepted_line, check_lines, counts, task_statuses
+from windlass.views.progress import (
+    commits_of,
+    integration_branch,
+    progress,
+    turns_allowed,
+    turns_used,
+)
 from windlass.views.steps import Ground, Step, landed_at, listed, next_steps, ways_to_help
-from windlass.views.tree import position, stage_name, unverified_stage
+from windlass.views.tree import position, stage_name, tree, unverified_stage
 from windlass.views.words import duration, money, one_line, plural, tokens
 
 _WORST = ("ABANDONED", "STAGE", "NEEDS YOU", "STALE", "BLOCKED")
@@ -49,7 +62,7 @@ def closing(
         branch_line(state, ground),
         Line("Next", first, tuple(more)),
     ]
-    return [harmless(line) for line in lines]
+    return [harmless_line(line) for line in lines]
 
 
 def troubles(state: RunState, workspaces: str) -> list[Line]:
@@ -77,8 +90,7 @@ def _troubles(state: RunState, workspaces: str) -> list[Line]:
 
 
 def _abandoned(state: RunState, task: TaskState, name: str, kept: tuple[str, ...]) -> Line:
-    cost = task_cost(task)
-    spent = money(cost.usd, known=cost.known)
+    spent = column(task_cost(state, task))
     told = f"{name} · {turns_used(task)}/{turns_allowed(state, task)} turns · {spent}"
     failed = (*not_passed(task.last.results)[:2], *_must_fix(task)[:2])
     # Where neither says why, what it was sent back with does.
@@ -126,7 +138,7 @@ def what_it_needs(task: TaskState, state: RunState) -> tuple[str, ...]:
 
 def about_stale(state: RunState, task_id: str) -> tuple[str, ...]:
     """Why the task is stale, what its checks say, and what settles it."""
-    told = f"{WHY}; it is not done until you say what becomes of it"
+    told = f"{STALE_BECAUSE}; it is not done until you say what becomes of it"
     old = f"or put the old text back into {state.plan.path}, or take the task out of it"
     ways = ways_to_help(state.tasks[task_id], state)
     return (told, *check_lines(state, task_id), *(step.command for step in ways), old)
@@ -135,7 +147,7 @@ def about_stale(state: RunState, task_id: str) -> tuple[str, ...]:
 def asks(task: TaskState) -> str:
     """What it waits for."""
     if task.phase is Phase.STALE:
-        return f"{WHY}; say what becomes of it"
+        return f"{STALE_BECAUSE}; say what becomes of it"
     return f"{task.last.by} works on it" if task.phase is Phase.TAKEN else task.question or ""
 
 
@@ -145,7 +157,7 @@ def _summary(state: RunState) -> Line:
     checks = " ".join(f"{metrics.checks[o]} {o}" for o in Outcome if metrics.checks[o])
     read, written = cost.input_tokens + cost.cached_tokens, tokens(cost.output_tokens)
     cached = f" ({round(100 * cost.cached_tokens / read)}% cached)" if cost.cached_tokens else ""
-    spent = f"{money(cost.usd, known=cost.known)} of {money(state.settings.max_cost)}"
+    spent = f"{amounts(cost)} of {money(state.settings.max_cost)}"
     why = [one_line(state.reason, 400)] if state.reason else []
     details = [
         *why,
@@ -153,8 +165,7 @@ def _summary(state: RunState) -> Line:
         f"{spent} · tokens {tokens(read)} in{cached}, {written} out",
     ]
     details += _repeated(state)
-    if not cost.known:
-        details.append(f"+ some of it is not known: {UNKNOWN_COST}")
+    details += doubts(cost)
     if is_unchecked(state):
         details.append(UNCHECKED)
     details += _accepted(state)
@@ -167,7 +178,7 @@ def _summary(state: RunState) -> Line:
 def _repeated(state: RunState) -> list[str]:
     """What took time that no task was at fault for."""
     waited = limit_seconds(state)
-    limit = f"{duration(waited)} waiting for {state.settings.agent.name} quota" if waited else ""
+    limit = f"{duration(waited)} waiting for {quota(state)}" if waited else ""
     rounds = sum(each.onto is not None for task in state.all_tasks for each in task.attempts)
     merged = f"{plural(rounds, 'merge')} repeated" if rounds else ""
     told = " · ".join(part for part in (limit, merged) if part)
@@ -190,14 +201,14 @@ def _flaky(state: RunState) -> list[str]:
 def branch_line(state: RunState, ground: Ground | None) -> Line:
     """What was merged, onto what, and what became of the branch the run began from."""
     base = f"{state.base_branch or 'commit'}@{state.base[:10]}"
-    told = (*state.notes, *advice(state), *_base_line(state, ground))
+    told = (*state.notes, *network_advice(state), *_base_line(state, ground))
     if not (count := state.merges):
         return Line("Branch", f"nothing was merged onto {base}", told)
     return Line("Branch", f"{integration_branch(state)}: {plural(count, 'merge')} on {base}", told)
 
 
 def _base_line(state: RunState, ground: Ground | None) -> tuple[str, ...]:
-    """What became of the branch the run began from; nothing where nobody has looked."""
+    """What became of the branch the run began from; nothing where git was not asked."""
     base = state.base_branch
     if base is None:
         return ("the run began from a commit that no branch stood at",)
@@ -213,3 +224,49 @@ def _base_line(state: RunState, ground: Ground | None) -> tuple[str, ...]:
     if ground.holds_tip:
         return (f"{where}, which holds all of it",)
     return (f"{where}, which these merges do not hold yet; `windlass land` merges with it",)
+
+
+_LINE = re.compile(r"^(Plan|Run): (\S+)[ \t]*\r?$", re.MULTILINE)
+
+
+class Pointer(Struct, frozen=True):
+    """The run that such a file is about."""
+
+    plan: str
+    run: str
+
+
+def continue_here_text(state: RunState, seq: int, redact: Callable[[str], str] = str) -> str | None:
+    """The file's text; None where the run is not paused, and there is to be no such file."""
+    if state.ended is not RunEnd.PAUSED:
+        return None
+    told = [
+        f"Execution paused at {position(state)}.",
+        "",
+        f"Plan: {state.plan.id}",
+        f"Run: {state.run}",
+        f"File: {one_line(state.plan.path, 500)}",
+        f"Commits: {commits_done(state)} completed",
+        f"Branch: {integration_branch(state)}",
+        f"Journal: {seq}",
+        "",
+        "Progress:",
+        *(redact(line) for line in tree(state)),
+        "",
+        "To resume: windlass resume",
+    ]
+    return "\n".join(told) + "\n"
+
+
+def commits_done(state: RunState) -> int:
+    """How many commits the merged tasks are made of."""
+    merged = (task for task in state.tasks.values() if task.phase is Phase.MERGED)
+    return sum(len(commits_of(task)) for task in merged)
+
+
+def pointer(text: str) -> Pointer | None:
+    """The run that the text names, if it is such a file."""
+    found: dict[str, str] = {}
+    for line in _LINE.finditer(text):
+        found.setdefault(line[1], line[2])
+    return Pointer(found["Plan"], found["Run"]) if found.keys() == {"Plan", "Run"} else None

@@ -1,22 +1,44 @@
-"""What a run has used up: derived from its events every time, never counted along."""
+"""What a run has cost: three amounts that every screen, file and program is given from here.
+
+`spent` is what answered requests came to, `reserved` what those in flight are expected to come to,
+`estimated` what those count for whose answer was never seen whole. All are derived from the facts
+every time.
+"""
+
+from collections.abc import Iterable
 
 from msgspec import Struct
 
-from windlass.state import RunState, TaskState
+from windlass.core.events.values import Usage
+from windlass.core.state import RunState, TaskState
+from windlass.core.state.budget import written_off
+from windlass.core.state.requests import Learnt, Request
+from windlass.views.words import money
 
-UNKNOWN_COST = "an agent was killed, or an answer broke off or had no clear price"
-"""Why a sum can be an estimate; what is not known counts as the most it can have been."""
+ESTIMATED = "an agent was killed, or an answer broke off or had no clear price"
+"""Why an amount can be an estimate."""
+UNKNOWN = "+ some of it is not known: an agent was killed before it could say what it had used"
+"""Why an amount can be missing: such an agent had no meter."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
     """Money and tokens."""
 
-    usd: float
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    known: bool
-    """False where some of it is an estimate (`UNKNOWN_COST`)."""
+    cost_usd: float = 0.0
+    """What is used up: spent and estimated."""
+    spent_usd: float = 0.0
+    """What answered requests came to."""
+    estimated_usd: float = 0.0
+    """What requests count for whose answer was never seen whole."""
+    reserved_usd: float = 0.0
+    """What requests in flight are expected to come to."""
+    reserved_most_usd: float = 0.0
+    """The most they can come to: it decides what may still start."""
+    known: bool = True
+    """False where some of it is an estimate, or not known at all."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -24,22 +46,90 @@ class Cost(Struct, frozen=True, kw_only=True):
         return self.input_tokens + self.output_tokens + self.cached_tokens
 
 
-def task_cost(task: TaskState) -> Cost:
-    """What one task has used up."""
-    return _sum([task])
+def total(costs: Iterable[Cost]) -> Cost:
+    """All of them together, in whole millionths of a dollar."""
+    each = list(costs)
+    return Cost(
+        cost_usd=round(sum(one.cost_usd for one in each), 6),
+        spent_usd=round(sum(one.spent_usd for one in each), 6),
+        estimated_usd=round(sum(one.estimated_usd for one in each), 6),
+        reserved_usd=round(sum(one.reserved_usd for one in each), 6),
+        reserved_most_usd=round(sum(one.reserved_most_usd for one in each), 6),
+        known=all(one.known for one in each),
+        input_tokens=sum(one.input_tokens for one in each),
+        output_tokens=sum(one.output_tokens for one in each),
+        cached_tokens=sum(one.cached_tokens for one in each),
+    )
 
 
 def run_cost(state: RunState) -> Cost:
-    """What the whole run has used up."""
-    return _sum(list(state.all_tasks))
+    """What the whole run has used up; in one that has ended nothing is in flight."""
+    state = written_off(state) if state.ended is not None else state
+    used = [_used(task) for task in state.all_tasks]
+    recovered = Cost(known=state.spent.known)  # not where git alone tells what there was
+    return total([*used, recovered, reserved(state.learnt, state.held.values())])
 
 
-def _sum(tasks: list[TaskState]) -> Cost:
-    usages = [task.spent for task in tasks]
+def task_cost(state: RunState, task: TaskState) -> Cost:
+    """What one task has used up."""
+    if state.ended is not None and state.held:
+        state = written_off(state)
+        task = state.tasks.get(task.id, task)
+    mine = (request for request in state.held.values() if request.task == task.id)
+    return total([_used(task), reserved(state.learnt, mine)])
+
+
+def _used(task: TaskState) -> Cost:
+    return cost_of(task.spent, estimated_usd=task.estimated_usd)
+
+
+def cost_of(usage: Usage, *, estimated_usd: float | None = None) -> Cost:
+    """A usage as a cost; a single one is an estimate as a whole, or not at all."""
+    if estimated_usd is None:
+        estimated_usd = 0.0 if usage.known else usage.cost_usd
     return Cost(
-        usd=round(sum(task.cost_usd for task in tasks), 6),
-        input_tokens=sum(usage.input_tokens + usage.cache_write_tokens for usage in usages),
-        output_tokens=sum(usage.output_tokens for usage in usages),
-        cached_tokens=sum(usage.cache_read_tokens for usage in usages),
-        known=all(usage.known for usage in usages),
+        cost_usd=usage.cost_usd,
+        spent_usd=usage.cost_usd - estimated_usd,
+        estimated_usd=estimated_usd,
+        input_tokens=usage.input_tokens + usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cache_read_tokens,
+        known=usage.known,
     )
+
+
+def reserved(learnt: Learnt, requests: Iterable[Request]) -> Cost:
+    """Requests in flight as a cost."""
+    flying = list(requests)
+    return Cost(
+        reserved_usd=sum(learnt.expected_usd(each) for each in flying),
+        reserved_most_usd=sum(each.most.usd for each in flying),
+    )
+
+
+def amounts(cost: Cost) -> str:
+    """`$0.01 spent · $0.02 estimated · $0.60 reserved`, without the parts that are zero.
+
+    A `+` says that more was spent, and that Windlass does not know how much.
+    """
+    unknown = not cost.known and not cost.estimated_usd
+    parts = [f"{money(cost.spent_usd, known=not unknown)} spent"]
+    if cost.estimated_usd:
+        parts.append(f"{money(cost.estimated_usd)} estimated")
+    if cost.reserved_usd:
+        parts.append(f"{money(cost.reserved_usd)} reserved")
+    return " · ".join(parts)
+
+
+def doubts(cost: Cost) -> list[str]:
+    """What to say of amounts that are not what the provider's own numbers came to."""
+    if cost.estimated_usd:
+        return [f"{money(cost.estimated_usd)} of it is an estimate: {ESTIMATED}"]
+    return [] if cost.known else [UNKNOWN]
+
+
+def column(cost: Cost) -> str:
+    """What is used up, for a narrow column: `~$0.61` with an estimate, `$0.61+` with an unknown."""
+    if cost.estimated_usd:
+        return f"~{money(cost.cost_usd)}"
+    return money(cost.cost_usd, known=cost.known)

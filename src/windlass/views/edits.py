@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from windlass.plan import Edits, Plan, Task, compare
-from windlass.state import Phase, RunState
-from windlass.state.staleness import is_done_for
-from windlass.state.transitions import IN_TIP
+from windlass.core.plan import Edits, Plan, Task, compare
+from windlass.core.state import Phase, RunState
+from windlass.core.state.staleness import is_done_for
+from windlass.core.state.transitions import IN_TIP
 from windlass.views.words import one_line
 
 

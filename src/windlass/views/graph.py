@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from windlass.plan import Plan, Task, ordered, steps
+from windlass.core.plan import Plan, Task, ordered, steps
 from windlass.views.columns import columns, cut, wrapped
 from windlass.views.words import one_line, plural
 

@@ -1,23 +1,25 @@
-"""What the story is told with: a line, a tally of checks, a quotation."""
+"""Lines for people, and what is said in them: tallies of checks, quotations, warnings, hosts."""
+
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.events.review import Issue
-from windlass.plan.names import told
-from windlass.state import RunState, TaskState
+from windlass.core.events import model as e
+from windlass.core.events.review import Issue
+from windlass.core.plan.names import told
+from windlass.core.state import RunState, TaskState
 from windlass.views.words import one_line, plural
 
 WIDTH = 100
 UNCHECKED = "unchecked: no checks anywhere, so nothing but the agents' word says the work is right"
-
-
 NO_COMMANDS = "the Coach runs no commands here: this sandbox cannot keep them from speaking for it"
+_HOSTS = 8
+"""How many hosts a line names."""
 
 
 class Line(Struct, frozen=True):
-    """A word that says what happened, whom it happened to, and what there is to say of it."""
+    """A word that says what happened, the task it happened to, and details."""
 
     word: str
     text: str
@@ -26,8 +28,8 @@ class Line(Struct, frozen=True):
     """How many seconds it took, where something came to its end."""
 
 
-def harmless(line: Line) -> Line:
-    """The line with nothing in it that a terminal would obey, whatever it names."""
+def harmless_line(line: Line) -> Line:
+    """The line with nothing in it that a terminal would obey."""
     return replace(line, text=told(line.text), details=tuple(map(told, line.details)))
 
 
@@ -69,7 +71,7 @@ def must_fix(task: TaskState) -> tuple[Issue, ...]:
 
 
 def quoted(text: str) -> tuple[str, ...]:
-    """The first lines of what somebody said, without those that only rule off."""
+    """The first lines of a text, without those that are only a rule."""
     lines = [one_line(line, WIDTH) for line in text.splitlines() if any(map(str.isalnum, line))]
     more = (f"… {plural(len(lines) - 4, 'more line')}",) if len(lines) > 5 else ()  # noqa: PLR2004
     return (*lines[: 4 if more else 5], *more)
@@ -83,3 +85,27 @@ def flaky(state: RunState, tree: str, results: tuple[e.CheckResult, ...]) -> tup
         f"flaky: `{one_line(r.command, 60)}` said {', '.join(r.answers)} of the same files"
         for r in ones
     )
+
+
+def network_advice(state: RunState) -> tuple[str, ...]:
+    """What to add to `windlass.toml`, where hosts were refused or only setup named them."""
+    lines: list[str] = []
+    if refused := state.hosts_refused:
+        hosts = plural(len(refused), "host")
+        lines.append(f"network: {hosts} refused; to allow: {hosts_setting(refused)}")
+    if reached := state.hosts_reached:
+        keep = hosts_setting(reached)
+        lines.append(f"network: setup reached {listed_hosts(reached)}; to keep: {keep}")
+    return tuple(lines)
+
+
+def hosts_setting(hosts: Iterable[str]) -> str:
+    """The setting that allows these hosts."""
+    named = ", ".join(f'"{host}"' for host in hosts)
+    return f"[sandbox] hosts = [{named}]"
+
+
+def listed_hosts(hosts: tuple[str, ...]) -> str:
+    """Some of them by name, the rest by number."""
+    more = f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else ""
+    return ", ".join(hosts[:_HOSTS]) + more

@@ -3,7 +3,7 @@
 Law: each process tells of the facts that it recorded itself, and remembers what came before. So a
 run that is resumed counts on from nothing, as after any restart of a program, and no task, token
 or dollar is counted by two processes. What was paid comes from the ledger, as `windlass costs` has
-it, and how long a task took from `state.stretches`: while nobody hauled the run, nobody worked.
+it, and how long a task took from `state.stretches`: while no process ran it, no agent worked.
 """
 
 from datetime import datetime
@@ -11,10 +11,10 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.events import model as e
+from windlass.core.events import model as e
+from windlass.core.state import RunState
+from windlass.core.state.stretches import worked
 from windlass.ports import Attributes, Instrument, Measured, Span
-from windlass.state import RunState
-from windlass.state.stretches import worked
 from windlass.views import telemetry_names as n
 from windlass.views.bills import Bill, Ledger
 from windlass.views.tracing import Context, Tracing
@@ -23,7 +23,7 @@ _SETTLED = ("completed", "abandoned")
 _COUNTED = ("completed", "abandoned", "needs_human", "stale")
 
 
-class Told(Struct, frozen=True):
+class Emitted(Struct, frozen=True):
     """What one fact comes to."""
 
     spans: tuple[Span, ...] = ()
@@ -33,9 +33,18 @@ class Told(Struct, frozen=True):
 class Measuring:
     """Follows one run, fact by fact."""
 
-    def __init__(self, plan: str, parent: Context | None = None, *, contents: bool = False) -> None:
+    def __init__(
+        self,
+        plan: str,
+        parent: Context | None = None,
+        *,
+        contents: bool = False,
+        provider: str = "",
+    ) -> None:
+        """Take whose run it is and what it is part of; `provider` answers the agents' requests."""
         self._plan = plan
-        self._tracing = Tracing(parent, contents=contents)
+        self._provider = provider
+        self._tracing = Tracing(parent, contents=contents, provider=provider)
         self._ledger = Ledger(plan)
         self._begun: dict[str, datetime] = {}
         """When each task that is not settled was begun."""
@@ -45,9 +54,9 @@ class Measuring:
         """Where an agent of that role works now."""
         return self._tracing.working(task, role)
 
-    def see(self, event: e.Event, state: RunState) -> Told:
+    def see(self, event: e.Event, state: RunState) -> Emitted:
         """What to tell of this fact, given the state it led to."""
-        bills = self._bills(event)
+        bills = self._ledger.see(event)
         for bill in bills:
             self._tracing.paid(bill)
         spans = self._tracing.see(event, state)
@@ -58,13 +67,7 @@ class Measuring:
             *self._newly_stale(event, state),
             *self._durations(spans, state),
         ]
-        return Told(tuple(spans), tuple(measured))
-
-    def _bills(self, event: e.Event) -> list[Bill]:
-        if isinstance(event, e.RunResumed | e.RunEnded):
-            return self._ledger.unsettled()
-        bill = self._ledger.see(event)
-        return [bill] if bill is not None else []
+        return Emitted(tuple(spans), tuple(measured))
 
     def _beginnings(self, event: e.Event) -> list[Measured]:
         """Nothing of each sort, said at once: from there on an increase can be seen."""
@@ -83,10 +86,9 @@ class Measuring:
 
     def _of_bill(self, bill: Bill, state: RunState) -> list[Measured]:
         usage, labels = bill.usage, self._labels(bill.role, bill.model)
-        agent = state.settings.agent.name
         shared = {
             n.OPERATION: n.CHAT if state.metered else n.INVOKE_AGENT,
-            n.PROVIDER: n.PROVIDERS.get(agent, agent),
+            n.PROVIDER: self._provider,
             n.MODEL: bill.model,
         }
         read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens

@@ -5,16 +5,18 @@ themselves (stop, pause, abort, restart), and nothing twice: a run that ends bec
 that were passed on already, or of a task that was told of, says no more than what is new.
 """
 
-from windlass.events import model as e
-from windlass.events.values import Failure, RunEnd
+from typing import assert_never
+
+from windlass.core.events import model as e
+from windlass.core.events.values import Failure, RunEnd
+from windlass.core.state import RunState
+from windlass.core.state.stretches import run_seconds
+from windlass.core.state.transitions import HELPLESS
 from windlass.ports import Notice, NoticeKind
-from windlass.state import RunState
-from windlass.state.stretches import run_seconds
-from windlass.state.transitions import HELPLESS
-from windlass.views.cost import run_cost
+from windlass.views.activity import wait_line, waits_for
+from windlass.views.cost import amounts, run_cost
 from windlass.views.outcome import counts
-from windlass.views.waiting import wait_line, waits_for
-from windlass.views.words import duration, money
+from windlass.views.words import duration
 
 _LONG = 2000
 """Of what an agent asks; more than any desktop shows."""
@@ -51,8 +53,12 @@ def _end(event: e.RunEnded, state: RunState) -> Notice | None:
             return _of_run(state, "limit", "Limit", _with_reason(event, state))
         case RunEnd.NEEDS_HUMAN if state.stale or not any(t.phase in HELPLESS for t in state.live):
             return _of_run(state, "human", "Needs you", _with_reason(event, state))
+        case (
+            RunEnd.NEEDS_HUMAN | RunEnd.STOPPED | RunEnd.PAUSED | RunEnd.ABORTED | RunEnd.ABANDONED
+        ):
+            return None  # a notice about the task was sent before, or a person ended the run
         case _:
-            return None
+            assert_never(event.status)
 
 
 def _with_reason(event: e.RunEnded, state: RunState) -> str:
@@ -62,7 +68,7 @@ def _with_reason(event: e.RunEnded, state: RunState) -> str:
 def _counts(state: RunState) -> str:
     cost = run_cost(state)
     took = duration(run_seconds(state))
-    return f"{counts(state)} · {took} · {money(cost.usd, known=cost.known)}"
+    return f"{counts(state)} · {took} · {amounts(cost)}"
 
 
 def _how(state: RunState, task: str) -> str:

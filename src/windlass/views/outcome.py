@@ -1,12 +1,17 @@
-"""How a run stands, in the words and exit codes that people script against."""
+"""How a run and its tasks stand, in the words and exit codes that people script against.
+
+Law: a stale task is never shown as completed. What was shown for its old text is shown as such.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from windlass.events.model import Failure, RunEnd
-from windlass.state import RunState, TaskState, selection
-from windlass.state.reach import blocked
-from windlass.views.words import plural
+from windlass.core.events.model import CheckResult, Failure, Outcome, RunEnd
+from windlass.core.plan import Task, same_meaning
+from windlass.core.state import Phase, RunState, TaskState, selection
+from windlass.core.state.reach import blocked
+from windlass.core.state.transitions import IN_TIP
+from windlass.views.words import one_line, plural
 
 EXIT_CODES: Mapping[RunEnd, int] = MappingProxyType(
     {
@@ -79,3 +84,52 @@ def task_statuses(state: RunState) -> dict[str, str]:
         task.id: "blocked" if task.id in out_of_reach else task.status
         for task in state.tasks.values()
     }
+
+
+_COMMAND = 100
+_TOLD = {
+    "fail": "fails",
+    "not_run": "has not run",
+    "collected_nothing": "finds nothing to run",
+    "unable_to_start": "cannot start",
+    "timed_out": "times out",
+}
+STALE_BECAUSE = "merged for an older text of the plan"
+
+
+def checks_on_tip(state: RunState, task_id: str) -> dict[str, str]:
+    """Each check of the task's present text, and what it said of the tip."""
+    said = state.evidence.get(state.tip_tree or "", {})
+    checks = dict.fromkeys(state.specs[task_id].checks)
+    return {check: _word(said[check]) if check in said else "not_run" for check in checks}
+
+
+def _word(result: CheckResult) -> str:
+    return result.absence or result.outcome
+
+
+def check_lines(state: RunState, task_id: str) -> tuple[str, ...]:
+    """A line for each check of the present text that has not passed on the tip."""
+    said = checks_on_tip(state, task_id)
+    return tuple(
+        f"`{one_line(check, _COMMAND)}` {_TOLD.get(word, word)} on the tip"
+        for check, word in said.items()
+        if word != Outcome.PASS
+    )
+
+
+def accepted_line(state: RunState, task_id: str) -> str:
+    """Who accepted what is merged for the present text, and when; empty where no one had to."""
+    task, spec = state.tasks[task_id], state.specs[task_id]
+    accepted = task.accepted if task.phase is Phase.MERGED else None
+    if accepted is None or task.merged_as is None or same_meaning(task.merged_as, spec):
+        return ""
+    by, at = one_line(accepted.by, 80), f"{accepted.at:%Y-%m-%d %H:%M}Z"
+    return f"merged for an older text, and accepted by {by} at {at}"
+
+
+def text_shown(state: RunState, task_id: str) -> Task:
+    """The text that the Coach's evidence speaks of: of a merged task the one it was merged for."""
+    task = state.tasks.get(task_id) or state.withdrawn[task_id]
+    merged_as = task.merged_as if task.phase in IN_TIP else None
+    return merged_as or state.specs[task_id]

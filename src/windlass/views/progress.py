@@ -1,17 +1,25 @@
-"""`windlass status --json` and the run's state.json: one shape, a contract that others read."""
+"""`windlass status --json` and the run's state.json: one shape, a contract that others read.
+
+Also a past run in one line, for `windlass history`.
+"""
 
 from datetime import datetime
 
 from msgspec import UNSET, Struct, UnsetType
 
-from windlass.events.model import Failure, Outcome
-from windlass.plan import digest_of
-from windlass.state import RunState, TaskState
-from windlass.state.stretches import run_seconds
-from windlass.views.cost import run_cost, task_cost
-from windlass.views.outcome import run_status, task_statuses
-from windlass.views.stale_tasks import WHY, accepted_line, checks_on_tip
-from windlass.views.waiting import waits_for
+from windlass.core.events.model import Failure, Outcome
+from windlass.core.plan import digest_of
+from windlass.core.state import RunState, TaskState
+from windlass.core.state.stretches import run_seconds
+from windlass.views.activity import waits_for
+from windlass.views.cost import Cost, run_cost, task_cost
+from windlass.views.outcome import (
+    STALE_BECAUSE,
+    accepted_line,
+    checks_on_tip,
+    run_status,
+    task_statuses,
+)
 
 
 class Stale(Struct, frozen=True, kw_only=True):
@@ -41,6 +49,7 @@ class TaskProgress(Struct, frozen=True, kw_only=True):
     merged: str | None
     """The merge commit that brought the task in."""
     cost_usd: float
+    """What is used up: spent and estimated."""
     feedback: str | None
     waits_for: Failure | None = None
     """The failure that is waited out before the next agent is started."""
@@ -49,6 +58,14 @@ class TaskProgress(Struct, frozen=True, kw_only=True):
     """Only there where the status is stale."""
     accepted: Accepted | UnsetType = UNSET
     """Only there where a person accepted what is merged for the plan's present text."""
+    spent_usd: float = 0.0
+    """What answered requests came to."""
+    estimated_usd: float = 0.0
+    """What requests count for whose answer was never seen whole."""
+    reserved_usd: float = 0.0
+    """What requests in flight are expected to come to."""
+    reserved_most_usd: float = 0.0
+    """The most they can come to."""
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
@@ -61,12 +78,33 @@ class Metrics(Struct, frozen=True, kw_only=True):
     merges: int
     checks: dict[str, int]
     cost_usd: float
+    """What is used up: spent and estimated."""
     cost_known: bool
     input_tokens: int
     output_tokens: int
     cached_tokens: int
     resumes: int
     elapsed_seconds: float
+    spent_usd: float = 0.0
+    """What answered requests came to."""
+    estimated_usd: float = 0.0
+    """What requests count for whose answer was never seen whole."""
+    reserved_usd: float = 0.0
+    """What requests in flight are expected to come to."""
+    reserved_most_usd: float = 0.0
+    """The most they can come to: it decides what may still start."""
+
+    @property
+    def cost(self) -> Cost:
+        """The amounts by themselves."""
+        return Cost(
+            cost_usd=self.cost_usd,
+            spent_usd=self.spent_usd,
+            estimated_usd=self.estimated_usd,
+            reserved_usd=self.reserved_usd,
+            reserved_most_usd=self.reserved_most_usd,
+            known=self.cost_known,
+        )
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -131,18 +169,22 @@ def commits_of(task: TaskState) -> tuple[str, ...]:
 
 
 def _task(state: RunState, task: TaskState, status: str) -> TaskProgress:
-    waiting = waits_for(task)
+    waiting, cost = waits_for(task), task_cost(state, task)
     accepted = task.accepted if accepted_line(state, task.id) else None
     return TaskProgress(
         status=status,
         turns=turns_used(task),
         commits=commits_of(task),
         merged=task.merge_commit,
-        cost_usd=task_cost(task).usd,
+        cost_usd=cost.cost_usd,
+        spent_usd=cost.spent_usd,
+        estimated_usd=cost.estimated_usd,
+        reserved_usd=cost.reserved_usd,
+        reserved_most_usd=cost.reserved_most_usd,
         feedback=task.question or task.feedback,
         waits_for=waiting,
         waits_until=task.wait_until if waiting is not None else None,
-        stale=Stale(why=WHY, checks=checks_on_tip(state, task.id))
+        stale=Stale(why=STALE_BECAUSE, checks=checks_on_tip(state, task.id))
         if state.is_stale(task.id)
         else UNSET,
         accepted=Accepted(by=accepted.by, at=accepted.at, text=digest_of(accepted.spec))
@@ -162,11 +204,73 @@ def _metrics(state: RunState) -> Metrics:
         returned=sum(a.feedback is not None for task in tasks for a in task.attempts),
         merges=state.merges,
         checks={o.value: sum(r.outcome is o for r in results) for o in Outcome},
-        cost_usd=cost.usd,
+        cost_usd=cost.cost_usd,
         cost_known=cost.known,
+        spent_usd=cost.spent_usd,
+        estimated_usd=cost.estimated_usd,
+        reserved_usd=cost.reserved_usd,
+        reserved_most_usd=cost.reserved_most_usd,
         input_tokens=cost.input_tokens,
         output_tokens=cost.output_tokens,
         cached_tokens=cost.cached_tokens,
         resumes=state.resumes,
         elapsed_seconds=round(run_seconds(state), 3),
+    )
+
+
+class Past(Struct, frozen=True, kw_only=True):
+    """One run."""
+
+    plan: str
+    run: str
+    started_at: datetime
+    ended_at: datetime | None
+    status: str
+    reason: str
+    tasks: int
+    completed: int
+    turns: int
+    elapsed_seconds: float
+    cost_usd: float
+    cost_known: bool
+    spent_usd: float
+    estimated_usd: float
+    reserved_usd: float
+    reserved_most_usd: float
+    tip: str
+
+    @property
+    def cost(self) -> Cost:
+        """The amounts by themselves."""
+        return Cost(
+            cost_usd=self.cost_usd,
+            spent_usd=self.spent_usd,
+            estimated_usd=self.estimated_usd,
+            reserved_usd=self.reserved_usd,
+            reserved_most_usd=self.reserved_most_usd,
+            known=self.cost_known,
+        )
+
+
+def past(state: RunState) -> Past:
+    """A run as its journal left it."""
+    metrics = progress(state, 0).metrics
+    return Past(
+        plan=state.plan.id,
+        run=state.run,
+        started_at=state.started_at,
+        ended_at=state.ended_at,
+        status=run_status(state),
+        reason=state.reason,
+        tasks=metrics.tasks,
+        completed=metrics.completed,
+        turns=metrics.turns,
+        elapsed_seconds=metrics.elapsed_seconds,
+        cost_usd=metrics.cost_usd,
+        cost_known=metrics.cost_known,
+        spent_usd=metrics.spent_usd,
+        estimated_usd=metrics.estimated_usd,
+        reserved_usd=metrics.reserved_usd,
+        reserved_most_usd=metrics.reserved_most_usd,
+        tip=state.tip,
     )

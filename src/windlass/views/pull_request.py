@@ -6,19 +6,31 @@ around Windlass's own part is people's, and stays.
 
 from collections.abc import Iterator
 from typing import Annotated
+from urllib.parse import quote, urlencode
 
 from msgspec import Meta, Struct
 
-from windlass.events.model import CheckResult
-from windlass.events.review import Review
-from windlass.state import RunState, TaskState
-from windlass.views.cost import UNKNOWN_COST, run_cost, task_cost
-from windlass.views.forge_text import apart, code, plain
+from windlass.core.events.model import CheckResult
+from windlass.core.events.review import Review
+from windlass.core.state import RunState, TaskState
+from windlass.views.cost import amounts, column, doubts, run_cost, task_cost
 from windlass.views.lines import UNCHECKED, is_unchecked, tally
-from windlass.views.outcome import task_statuses
+from windlass.views.outcome import (
+    STALE_BECAUSE,
+    accepted_line,
+    check_lines,
+    task_statuses,
+    text_shown,
+)
 from windlass.views.progress import integration_branch, turns_used
-from windlass.views.stale_tasks import WHY, accepted_line, check_lines, text_shown
-from windlass.views.words import money, one_line, plural, tokens
+from windlass.views.words import (
+    code_span,
+    markdown_text,
+    one_line,
+    plural,
+    tokens,
+    without_mentions,
+)
 
 TITLE = 256
 """How long a title may be on GitHub."""
@@ -42,13 +54,17 @@ class Draft(Struct, frozen=True, kw_only=True):
 def title_of(state: RunState, draft: Draft | None = None) -> str:
     """The plan's own title, or an agent's, as one line."""
     if draft is not None and draft.title.strip():
-        return apart(draft.title, TITLE)
+        return without_mentions(draft.title, TITLE)
     return one_line(state.plan.title or state.plan.id, TITLE)
 
 
 def summary_of(draft: Draft) -> str:
     """An agent's summary between marks of its own, paragraph by paragraph."""
-    said = [plain(part, _SUMMARY) for part in draft.summary.split("\n\n")[:_PARTS] if part.strip()]
+    said = [
+        markdown_text(part, _SUMMARY)
+        for part in draft.summary.split("\n\n")[:_PARTS]
+        if part.strip()
+    ]
     return "\n\n".join([SUMMARY, *said, SUMMARY_END]) if said else ""
 
 
@@ -80,7 +96,7 @@ def fitted_into(there: str, state: RunState, *, summary: str = "") -> str:
     before, begun, rest = there.partition(BEGIN)
     ours, ended, after = rest.partition(END)
     if not begun or not ended:
-        # Somebody took the marks away: what stands there now is theirs.
+        # A person took the marks away: what stands there now is theirs.
         before, after = (f"{there.rstrip()}\n\n" if there.strip() else ""), ""
     limit = LIMIT - len(before) - len(after)
     return before + body_of(state, summary=summary or summary_in(ours), limit=limit) + after
@@ -105,7 +121,7 @@ def _sections(state: RunState) -> Iterator[str]:
 def _head(state: RunState) -> Iterator[str]:
     done, all_ = len(state.done), len(state.tasks)
     cost = run_cost(state)
-    yield f"**{plain(state.plan.title or state.plan.id, TITLE)}**"
+    yield f"**{markdown_text(state.plan.title or state.plan.id, TITLE)}**"
     yield ""
     merged = f"{done} of {plural(all_, 'task')} done in {plural(state.merges, 'merge')}"
     unchecked = is_unchecked(state)
@@ -113,8 +129,8 @@ def _head(state: RunState) -> Iterator[str]:
     again = "" if unchecked else ", and checked again as merged"
     yield f"{merged}. What agents did was {looked} by another agent before it was merged{again}."
     yield (
-        f"Cost: {money(cost.usd, known=cost.known)}, {tokens(cost.tokens)} tokens."
-        + ("" if cost.known else f" (Some of it is not known: {UNKNOWN_COST}.)")
+        f"Cost: {amounts(cost)}, {tokens(cost.tokens)} tokens."
+        + "".join(f" ({told}.)" for told in doubts(cost))
     )
     if unchecked:
         yield f"**{UNCHECKED[0].upper()}{UNCHECKED[1:]}.**"
@@ -124,13 +140,13 @@ def _table(state: RunState, words: dict[str, str]) -> Iterator[str]:
     yield "| task | status | turns | checks | cost | commit |"
     yield "|---|---|---:|---|---:|---|"
     for task in state.tasks.values():
-        cost = task_cost(task)
+        cost = task_cost(state, task)
         cells = (
             _name(state, task),
             f"{words[task.id]}{_aside(state, task)}",
             str(turns_used(task)),
             (tally(task.last.results) if task.attempts else "") or "none",
-            money(cost.usd, known=cost.known),
+            column(cost),
             (task.merge_commit or "")[:10],
         )
         yield f"| {' | '.join(cells)} |"
@@ -143,7 +159,7 @@ def _aside(state: RunState, task: TaskState) -> str:
 
 
 def _name(state: RunState, task: TaskState) -> str:
-    return f"{plain(task.id, 64)} {plain(state.specs[task.id].title, _NAME)}"
+    return f"{markdown_text(task.id, 64)} {markdown_text(state.specs[task.id].title, _NAME)}"
 
 
 def _checks(state: RunState) -> Iterator[str]:
@@ -163,14 +179,14 @@ def _check(result: CheckResult) -> str:
     flaky = ", and said otherwise of the same files before" if result.wavers else ""
     said = (result.absence or result.outcome).replace("_", " ")
     counted = f", {plural(result.tests, 'test')}" if result.tests is not None else ""
-    return f"- {code(result.command, _COMMAND)} {said}{counted}{flaky}"
+    return f"- {code_span(result.command, _COMMAND)} {said}{counted}{flaky}"
 
 
 def _trace(state: RunState) -> Iterator[str]:
     base = state.base_branch or "commit"
-    yield f"- Branch {code(integration_branch(state), 200)} at {state.tip[:10]}"
-    yield f"- Base {code(base, 200)} at {state.base[:10]}"
-    yield f"- Run {code(state.run, 40)}, sandbox level {state.sandbox}"
+    yield f"- Branch {code_span(integration_branch(state), 200)} at {state.tip[:10]}"
+    yield f"- Base {code_span(base, 200)} at {state.base[:10]}"
+    yield f"- Run {code_span(state.run, 40)}, sandbox level {state.sandbox}"
     yield "- Every commit says its origin: `Windlass-Run`, `Windlass-Task`, `Windlass-Turn`"
 
 
@@ -179,17 +195,18 @@ def _told(state: RunState, task: TaskState) -> Iterator[str]:
     spec = text_shown(state, task.id)
     yield f"## {_name(state, task)}"
     if state.is_stale(task.id):
-        yield f"\n**Stale: {WHY}. What is shown here was shown for that text.**"
-        yield from (f"- {plain(line, _SAID)}" for line in check_lines(state, task.id))
+        yield f"\n**Stale: {STALE_BECAUSE}. What is shown here was shown for that text.**"
+        yield from (f"- {markdown_text(line, _SAID)}" for line in check_lines(state, task.id))
     elif accepted := accepted_line(state, task.id):
-        yield f"\n{plain(accepted, _SAID)}; what is shown here was shown for the older text."
+        shown = "what is shown here was shown for the older text"
+        yield f"\n{markdown_text(accepted, _SAID)}; {shown}."
     if not task.attempts:
-        yield "\nTaken over from another tool; nobody reviewed it here."
+        yield "\nTaken over from another tool; it was not reviewed here."
         return
     last = task.last
-    by = f"{plain(last.by, 80)}: " if last.by else ""
+    by = f"{markdown_text(last.by, 80)}: " if last.by else ""
     if last.summary.strip():
-        yield f"\n{by}{plain(last.summary, _SAID)}"
+        yield f"\n{by}{markdown_text(last.summary, _SAID)}"
     reviews = (coaching.review for coaching in reversed(last.coachings))
     review = next((each for each in reviews if each is not None), None)
     said = {item.criterion: item for item in review.evidence} if review is not None else {}
@@ -197,9 +214,9 @@ def _told(state: RunState, task: TaskState) -> Iterator[str]:
     for number, criterion in enumerate(spec.acceptance_criteria or (spec.title,), start=1):
         item = said.get(number)
         word = "no evidence" if item is None else "met" if item.met else "not met"
-        yield f"- {word}: {plain(criterion, _CRITERION)}"
+        yield f"- {word}: {markdown_text(criterion, _CRITERION)}"
         if item is not None:
-            yield f"  - {plain(item.evidence, _SAID)}"
+            yield f"  - {markdown_text(item.evidence, _SAID)}"
     yield from _issues(review)
     yield from (_check(result) for result in last.results)
 
@@ -207,5 +224,41 @@ def _told(state: RunState, task: TaskState) -> Iterator[str]:
 def _issues(review: Review | None) -> Iterator[str]:
     """What the Coach would still have liked; nothing that had to be mended is left."""
     for issue in review.issues if review is not None else ():
-        where = f" ({code(issue.file, _COMMAND)})" if issue.file else ""
-        yield f"- {issue.severity.replace('_', ' ')}: {plain(issue.description, _SAID)}{where}"
+        where = f" ({code_span(issue.file, _COMMAND)})" if issue.file else ""
+        severity = issue.severity.replace("_", " ")
+        yield f"- {severity}: {markdown_text(issue.description, _SAID)}{where}"
+
+
+GITHUB = "github.com"
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """Where a pull request is to be opened."""
+
+    host: str
+    path: str
+    """Where the base is: such as owner/name."""
+    base: str
+    head: str
+
+
+def is_github(host: str) -> bool:
+    """Whether a host is GitHub's own; another's GitHub may have any name."""
+    return host == GITHUB or host.endswith(".ghe.com")
+
+
+def new_page(target: Target) -> str:
+    """The address of the page that opens it, where the kind of host is known; else nothing."""
+    root, host = f"https://{target.host}/{quote(target.path)}", target.host
+    base, head = quote(target.base, safe="/"), quote(target.head, safe="/:")
+    if is_github(host):
+        return f"{root}/compare/{base}...{head}?expand=1"
+    if "gitlab" in host:
+        named = {"source_branch": target.head, "target_branch": target.base}
+        asked = urlencode({f"merge_request[{key}]": value for key, value in named.items()})
+        return f"{root}/-/merge_requests/new?{asked}"
+    if "bitbucket" in host:
+        return f"{root}/pull-requests/new?{urlencode({'source': target.head, 'dest': target.base})}"
+    if any(kind in host for kind in ("codeberg", "gitea", "forgejo")):
+        return f"{root}/compare/{base}...{head}"
+    return ""

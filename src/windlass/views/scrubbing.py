@@ -1,15 +1,15 @@
 """What of a record strangers may read: its shape and its numbers, not its words.
 
-Law: what is kept is listed, and whatever is not listed is replaced by how long it was; a field that
-somebody adds tomorrow is not given away by having been forgotten here. What is kept still passes
-the redactor, and names no person and no place of theirs.
+Law: what is kept is listed, and all else is replaced by its length; so a field that is added later
+and forgotten here is not given away. What is kept still passes the redactor, and names no person
+and no place of theirs.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from windlass.secrets import KEPT
+from windlass.core.secrets import KEPT
 from windlass.views.words import one_line
 
 LISTED = KEPT | frozenset({
@@ -24,7 +24,7 @@ LISTED = KEPT | frozenset({
 """Fields whose words are kept, redacted and cut to a line."""
 
 PEOPLE = "by"
-"""A field that names whoever asked for something: a command of ours, or a person."""
+"""A field that names who asked for something: a command of ours, or a person."""
 
 _WIDTH = 300
 _WORD = re.compile(r"[\w.-]+")
@@ -35,7 +35,7 @@ Clean = Callable[[str], str]
 def scrubbed(value: object, clean: Clean, *, field: str = "", texts: bool = False) -> object:
     """Plain data without what strangers need not know; with `texts`, its words are kept too."""
     if isinstance(value, str):
-        return _told(value, field, clean, texts=texts)
+        return _kept(value, field, clean, texts=texts)
     if isinstance(value, Mapping):
         items = cast("Mapping[str, object]", value).items()
         return {clean(key): scrubbed(item, clean, field=key, texts=texts) for key, item in items}
@@ -45,12 +45,12 @@ def scrubbed(value: object, clean: Clean, *, field: str = "", texts: bool = Fals
     return value
 
 
-def _told(text: str, field: str, clean: Clean, *, texts: bool) -> str:
+def _kept(text: str, field: str, clean: Clean, *, texts: bool) -> str:
     if texts:
         return clean(text)
     if field in LISTED:
         # Redacted first, for half a secret could not be told from any word. What comes after the
-        # first line is what somebody quoted.
+        # first line is quoted text.
         first = next((line for line in clean(text).splitlines() if line.strip()), "")
         return one_line(first, _WIDTH)
     if field == PEOPLE:

@@ -1,20 +1,26 @@
-"""The commands that make sense now, each with what it does.
+"""What a person can do now: the next commands, the ways to go on, and why a command was refused.
 
 Law: what a person is told to do next is said here, for the end of a run, `status`, the report and
-whoever asks by program; the usual way comes first.
+programs that ask; the usual way comes first.
 """
 
+import math
 import shlex
 from collections.abc import Sequence
 from itertools import islice
+from typing import NamedTuple, assert_never
 
 from msgspec import Struct
 
-from windlass.events.model import RunEnd
-from windlass.state import Phase, RunState, TaskState
-from windlass.state.budget import used_up
+from windlass.core.events.model import RunEnd
+from windlass.core.events.values import Amount
+from windlass.core.plan.names import some
+from windlass.core.state import Phase, RunState, TaskState
+from windlass.core.state.budget import is_money_short, used_up
+from windlass.core.state.transitions import IN_TIP, RESETTABLE, UNDER_WAY
+from windlass.views.outcome import run_status, task_statuses
 from windlass.views.progress import integration_branch
-from windlass.views.tree import failed_stage, unverified_stage
+from windlass.views.tree import failed_stage, position, stage_name, tree, unverified_stage
 from windlass.views.words import plural
 
 _SOME_WORDS = 3
@@ -50,10 +56,13 @@ def resuming(state: RunState, plan: str) -> Step:
     """Going on, with more of a budget that is used up."""
     if used_up(state) is None:
         return Step(f"windlass resume {plan}", "go on where it was")
-    if state.spent_usd >= state.settings.max_cost:
-        more = f"--max-cost {2 * state.settings.max_cost:g}"
+    short, limits = state.short or Amount(), state.settings
+    if is_money_short(state):
+        enough = max(2 * limits.max_cost, math.ceil(100 * (state.spent.cost_usd + short.usd)) / 100)
+        more = f"--max-cost {enough:g}"
     else:
-        more = f"--max-tokens {2 * (state.settings.max_tokens or 0)}"
+        tokens = max(2 * (limits.max_tokens or 0), state.spent.tokens + short.tokens)
+        more = f"--max-tokens {tokens}"
     return Step(f"windlass resume {plan} {more}", "go on with more")
 
 
@@ -75,8 +84,10 @@ def next_steps(state: RunState, *, plan: str, ground: Ground | None) -> list[Ste
             return [go, Step(_anew(plan).command, "once the base is mended")]
         case RunEnd.NEEDS_HUMAN:
             return _help(state, plan)
-        case _:
+        case RunEnd.STOPPED | RunEnd.PAUSED | RunEnd.LIMIT | None:
             return _words(state, plan)
+        case _:
+            assert_never(state.ended)
 
 
 def _clean(plan: str) -> Step:
@@ -92,11 +103,15 @@ def landed_at(state: RunState) -> str | None:
     return state.landing.landed if state.landing is not None else None
 
 
+def has_landed(state: RunState, ground: Ground | None) -> bool:
+    """Whether the user's branch has all that was merged, by a landing or by their own merge."""
+    return landed_at(state) is not None or (ground is not None and ground.holds_tip)
+
+
 def _take_it(state: RunState, plan: str, ground: Ground | None) -> list[Step]:
     """How the user's branch gets what was merged, unless it has it, or there is nothing."""
     branch = integration_branch(state)
-    has_it = landed_at(state) is not None or (ground is not None and ground.holds_tip)
-    if has_it or not state.merges:
+    if has_landed(state, ground) or not state.merges:
         return []
     these = f"these {state.merges} merges" if state.merges > 1 else "this merge"
     base = state.base_branch
@@ -209,3 +224,146 @@ def cure(state: RunState, plan: str) -> Cure:
         told = f"merge it by hand on {state.base_branch}: `{merging.command}`"
         return Cure(told=f"{told}, then `{again.command}`", steps=(merging, again))
     return Cure(steps=(again,))
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """One way to go on, or not to."""
+
+    name: str
+    """As it is typed, and as the option is called."""
+    text: str
+    words: tuple[tuple[str, str], ...] = ()
+    """What is said first: a command, and the task or stage it is for."""
+
+
+_NAMED = 5
+"""How many tasks a choice names."""
+
+RESTART = Choice(name="restart", text="leave it as it is, pinned, and begin a new run")
+ABORT = Choice(name="abort", text="give the run up; what was done stays pinned")
+
+
+def choices(state: RunState) -> tuple[Choice, ...]:
+    """How the run may go on, the usual way first."""
+    found = [_plain(state)]
+    if given_up := state.index.abandoned:
+        those, turns = some(given_up, _NAMED), state.settings.max_turns
+        again = Choice(
+            name="retry",
+            text=f"give {those} another {turns} turns, and go on",
+            words=tuple(("retry", id_) for id_ in given_up),
+        )
+        # Where a run failed there is nothing that it could do without them.
+        found.insert(0 if state.ended is RunEnd.FAILED else 1, again)
+    if (stage := failed_stage(state)) is not None:
+        text = f"do all of {stage_name(state, stage)} once more, and go on"
+        found.append(Choice(name="retry-stage", text=text, words=(("retry", stage),)))
+    if (stage := unverified_stage(state)) is not None:
+        text = f"go on although {stage_name(state, stage)} did not verify"
+        found.append(Choice(name="go-on", text=text, words=(("approve", stage),)))
+    return tuple(found)
+
+
+def unfinished(state: RunState) -> list[str]:
+    """What there is to choose for: the run, how it stands, and why."""
+    merged = f"{len(state.done)} of {plural(len(state.tasks), 'task')} merged"
+    first = f"Run {state.run} of {state.plan.id} is {run_status(state)}: {merged}"
+    return [first, "", "Progress:", *tree(state)]
+
+
+def how_to_go_on(state: RunState, plan: str) -> str:
+    """The commands, where no person can be asked; the usual one first."""
+    first, *_ = offered = choices(state)
+    anew = f"`windlass run {plan} --restart` begins anew"
+    if first.name == "resume":
+        return f"go on with `{resuming(state, plan).command}`; {anew}"
+    ways = [f"`windlass resume {plan} --{each.name}`" for each in offered if each.words]
+    without = f"--yes goes on without {some(state.index.abandoned, _NAMED)}"
+    return f"say how: {' or '.join(ways)}; {without}; {anew}"
+
+
+def _plain(state: RunState) -> Choice:
+    stage = unverified_stage(state)
+    if stage is not None:
+        text = f"look at {stage_name(state, stage)} once more, and go on if it holds"
+    elif state.index.abandoned:
+        text = f"go on without {some(state.index.abandoned, _NAMED)}"
+    else:
+        text = f"go on at {position(state)}"
+    return Choice(name="resume", text=text)
+
+
+_DONE = {
+    "approve": "approved",
+    "answer": "answered",
+    "retry": "retried",
+    "reset": "reset",
+    "take": "taken",
+    "give": "given back",
+}
+_LOOK = "`windlass status` shows what waits for you"
+_WAIT = "wait for its turn to end, or `windlass stop` first"
+
+
+class Refusal(NamedTuple):
+    """What is said, and the cure."""
+
+    said: str
+    cure: str
+
+
+def refusal(command: str, state: RunState, task_id: str, *, undo: bool = False) -> Refusal:
+    """Why the task has no use for that command now; `undo` of a reset is meant."""
+    why, cure = _why(command, state, task_id, undo=undo)
+    done = "put back" if undo else _DONE[command]
+    return Refusal(f"task {task_id!r} cannot be {done}: {why}", cure)
+
+
+def _why(command: str, state: RunState, task_id: str, *, undo: bool) -> tuple[str, str]:
+    task = state.tasks[task_id]
+    status = f"it is {task_statuses(state)[task_id]}"
+    if undo:
+        return "it was not reset, or was begun since", _LOOK
+    if command == "give":
+        return f"it is not taken, {status}", _how_to_take(state, task_id, status)
+    if command in {"approve", "answer"}:
+        return _not_asked(command, state, task_id, status)
+    if task.phase in UNDER_WAY:
+        return "it is worked on", _WAIT
+    if state.specs[task_id].scenario and command != "retry":
+        return "it is the plan's scenario, which is tried on what was merged", _LOOK
+    if command == "take":
+        return _not_taken(state, task_id, status)
+    if command == "reset" and task.phase not in RESETTABLE:
+        return f"nothing was done for it yet, {status}", _LOOK
+    return f"only what is merged or abandoned is done once more, {status}", _LOOK
+
+
+def _not_asked(command: str, state: RunState, task_id: str, status: str) -> tuple[str, str]:
+    """Nothing waits for that word; or it was said of another text than the task has."""
+    if command == "approve" and state.is_stale(task_id):
+        return "its text is not the one that you saw", f"windlass status {state.plan.id}"
+    asked = "it does not wait for approval" if command == "approve" else "it asks nothing"
+    return f"{asked}, {status}", _LOOK
+
+
+def _how_to_take(state: RunState, task_id: str, status: str) -> str:
+    """A cure that is refused in its turn is none."""
+    task = state.tasks[task_id]
+    if task.phase in UNDER_WAY:
+        return _WAIT
+    if state.specs[task_id].scenario:
+        return _LOOK
+    if task.phase in IN_TIP or (task.phase is Phase.PENDING and task not in state.free):
+        return _not_taken(state, task_id, status)[1]
+    return f"windlass take {state.plan.id}:{task_id}"
+
+
+def _not_taken(state: RunState, task_id: str, status: str) -> tuple[str, str]:
+    """It is taken, it is done, or what it needs is not."""
+    needed = [id_ for id_ in state.specs[task_id].depends_on if id_ not in state.in_tip]
+    if state.tasks[task_id].phase is Phase.PENDING and needed:
+        return f"it needs {', '.join(needed)}, not merged yet", f"take {needed[0]} first, or wait"
+    if state.tasks[task_id].phase in IN_TIP:
+        return "it is merged", f"windlass retry {state.plan.id}:{task_id}"
+    return f"its turn is not over, {status}", _WAIT

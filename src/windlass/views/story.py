@@ -1,26 +1,35 @@
-"""The story of a run, a line for each thing that a person would want to know."""
+"""The story of a run: a line for each fact that a person would want to know.
 
-from windlass.events import model as e
-from windlass.events.review import Review
-from windlass.state import RunState
-from windlass.state.reach import blocked
-from windlass.state.stretches import task_seconds, turn_seconds
-from windlass.views.cost import task_cost
+Law: every fact has an arm here, also where it says nothing, so that a new one cannot be forgotten.
+"""
+
+from typing import TypeAlias, assert_never
+
+from windlass.core.events import model as e
+from windlass.core.events.landing import LandEvent
+from windlass.core.events.review import Review
+from windlass.core.state import RunState
+from windlass.core.state.reach import blocked
+from windlass.core.state.stretches import task_seconds, turn_seconds
+from windlass.views.activity import moment, quota, wait_line
+from windlass.views.cost import column, task_cost
 from windlass.views.lines import (
     WIDTH,
     Line,
     flaky,
-    harmless,
+    harmless_line,
+    hosts_setting,
+    listed_hosts,
     must_fix,
     not_passed,
     quoted,
     tally,
+    warnings,
 )
+from windlass.views.outcome import STALE_BECAUSE, check_lines
 from windlass.views.progress import turns_allowed
-from windlass.views.stale_tasks import check_lines
-from windlass.views.story_run import of_run
-from windlass.views.waiting import moment, wait_line
-from windlass.views.words import money, one_line, plural, tokens
+from windlass.views.tree import position, verified
+from windlass.views.words import one_line, plural, tokens
 
 # fmt: off
 WORDS = (
@@ -32,20 +41,194 @@ WORDS = (
 # fmt: on
 """Every word that a line of the story may begin with."""
 
+_RESTS = {
+    "stop": ("STOP", "keeping what agents have done so far"),
+    "pause": ("PAUSE", "turns that have begun come to their end, then it rests"),
+    "pause_now": ("PAUSE", "keeping what agents have done so far"),
+    "abort": ("ABORT", "the run is given up; all that was done stays pinned"),
+}
+
+_OfRun: TypeAlias = (
+    e.RunStarted
+    | e.RunResumed
+    | e.RunRecovered
+    | e.PlanRevised
+    | e.HostsAsked
+    | e.StopRequested
+    | e.SpendReserved
+    | e.SpendStreamed
+    | e.SpendSettled
+    | e.SpendRefused
+    | e.RunEnded
+)
+_OfTurn: TypeAlias = (
+    e.TipTaken
+    | e.PlayerStarted
+    | e.PlayerFinished
+    | e.PlayerFailed
+    | e.SnapshotStarted
+    | e.SnapshotTaken
+    | e.SnapshotRefused
+    | e.ChecksStarted
+    | e.ChecksFinished
+    | e.CoachStarted
+    | e.CoachAnswered
+    | e.CoachFailed
+    | e.TurnReturned
+    | e.TaskApproved
+    | e.TaskAbandoned
+    | e.HelpNeeded
+    | e.WaitStarted
+    | e.TimerFired
+)
+_OfPeople: TypeAlias = (
+    e.TaskAdopted
+    | e.TaskAccepted
+    | e.TaskReopened
+    | e.CheckpointPassed
+    | e.Answered
+    | e.TaskReset
+    | e.TaskResetUndone
+    | e.TaskTaken
+    | e.TaskGiven
+)
+_OfMerge: TypeAlias = (
+    e.MergeStarted
+    | e.MergeBuilt
+    | e.MergeConflicted
+    | e.MergeSetAside
+    | e.MergeStands
+    | e.TaskMerged
+)
+_OfChecks: TypeAlias = (
+    e.BaselineStarted
+    | e.BaselineFinished
+    | e.VerificationStarted
+    | e.VerificationFinished
+    | e.StagePassed
+    | e.StageRetried
+)
+
 
 def line_of(event: e.Event, state: RunState) -> Line | None:
     """What to say of an event, given the state it led to; None where there is nothing to say."""
     if isinstance(event, e.BatchEvent):
         return None
-    tellers = (_of_work, _of_trouble, _of_review, _of_people, _of_merge)
-    if isinstance(event, e.RunEvent):
-        line = of_run(event, state)
+    if isinstance(event, LandEvent):
+        line = _of_landing(event)
+    elif isinstance(event, _OfChecks):
+        line = _of_checks(event, state)
+    elif isinstance(event, _OfRun):
+        line = _of_run(event, state)
+    elif isinstance(event, _OfPeople):
+        line = _of_people(event, state)
+    elif isinstance(event, _OfMerge):
+        line = _of_merge(event, state)
     else:
-        line = next((line for tell in tellers if (line := tell(event, state)) is not None), None)
-    return None if line is None else harmless(line)
+        line = _of_turn(event, state)
+    return None if line is None else harmless_line(line)
 
 
-def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:
+def _of_run(event: _OfRun, state: RunState) -> Line | None:  # noqa: C901  one arm a fact
+    match event:
+        case e.RunStarted():
+            return Line(
+                "START",
+                f"{state.plan.title} · {plural(len(state.tasks), 'task')}"
+                f" · run {event.run} · from {event.base[:10]} · sandbox {event.sandbox}",
+                warnings(state),
+            )
+        case e.RunResumed():
+            found = verified(state, event.found)
+            lines = ("Verified:", *(f"- {line}" for line in found)) if found else ()
+            return Line("RESUME", _resumed(state), (*lines, *warnings(state)))
+        case e.RunRecovered():
+            return Line("RECOVERED", "all before this is what git alone shows of it", event.notes)
+        case e.PlanRevised():
+            stale = (f"{id_} is stale: {STALE_BECAUSE}" for id_ in state.stale)
+            text = "the plan was edited; the run goes on with it as it is now"
+            return Line("PLAN", text, tuple(stale))
+        case e.HostsAsked():
+            return _of_hosts(event)
+        case e.StopRequested():
+            word, what = _RESTS[event.how]
+            return Line(word, f"asked by {event.by}; {what}")
+        case e.SpendReserved() | e.SpendStreamed() | e.SpendSettled() | e.SpendRefused():
+            return None  # the footer has the sum
+        case e.RunEnded():
+            return None  # `closing` has the last lines
+        case _:
+            assert_never(event)
+
+
+def _of_hosts(event: e.HostsAsked) -> Line:
+    who = " ".join(part for part in (event.task, event.role) if part)
+    if event.refused:
+        allow = f"to allow: {hosts_setting(event.refused)}"
+        return Line("NETWORK", f"{who} was refused {listed_hosts(event.refused)}", (allow,))
+    reached = listed_hosts(event.reached)
+    return Line("NETWORK", f"{who} reached {reached}; this run's agents may too")
+
+
+def _of_checks(event: _OfChecks, state: RunState) -> Line | None:
+    """What is seen of the base, of a stage, or of the tip."""
+    match event:
+        case e.BaselineStarted():
+            text = f"running {plural(len(event.checks), 'check')} on the base"
+            return Line("BASE", text) if event.checks else None
+        case e.BaselineFinished():
+            line = Line("BASE", tally(event.results), not_passed(event.results))
+            return line if event.results else None
+        case e.VerificationStarted():
+            checks = plural(len(event.checks), "check")
+            if event.stage is None:
+                return Line("VERIFY", f"running {checks} on the tip")
+            return Line("VERIFY", f"stage {one_line(event.stage, 60)} is done: {checks}, its files")
+        case e.VerificationFinished():
+            named = flaky(state, event.tree, event.results)
+            details = (*not_passed(event.results), *named, *event.problems)
+            text = tally(event.results) or ("amiss" if details else "as it should be")
+            return Line("VERIFY", text, details)
+        case e.StagePassed():
+            why = "" if event.by == "verification" else f" · let through by {event.by}"
+            return Line("STAGE", f"{one_line(event.stage, 60)} has passed{why}")
+        case e.StageRetried():
+            return Line("AGAIN", f"stage {one_line(event.stage, 60)} · asked for by {event.by}")
+        case _:
+            assert_never(event)
+
+
+def _of_landing(event: LandEvent) -> Line | None:
+    match event:
+        case e.BaseSeen():
+            text = f"{event.branch} has moved to {event.commit[:10]}; merging with it"
+            return Line("LAND", text) if event.relation == "apart" else None
+        case e.BaseMergeConflicted():
+            return Line("CONFLICT", f"with the base: {', '.join(event.files[:5])}")
+        case e.Landed():
+            return Line("LANDED", f"{event.branch} stands at {event.commit[:10]}")
+        case e.LandRefused():
+            return Line("NOT MOVED", event.branch or "the base", quoted(event.reason))
+        case (
+            e.LandRequested()
+            | e.BaseLookStarted()
+            | e.BaseMergeStarted()
+            | e.BaseMergeBuilt()
+            | e.BranchMoveStarted()
+        ):
+            return None
+        case _:
+            assert_never(event)
+
+
+def _resumed(state: RunState) -> str:
+    merged = len(state.done)
+    left = merged < len(state.tasks)
+    going_on = f"Resuming from {position(state)}..." if left else "Nothing is left to do."
+    return f"{going_on} {merged} of {plural(len(state.tasks), 'task')} merged · run {state.run}"
+
+
+def _of_turn(event: _OfTurn, state: RunState) -> Line | None:  # noqa: C901, PLR0912  one arm a fact
     name = _name(event.task, state)
     match event:
         case e.TipTaken():
@@ -55,13 +238,22 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:
             limit = turns_allowed(state, state.tasks[event.task])
             return Line("PLAYER", f"{name} · turn {event.turn}/{limit}{again}")
         case e.ChecksStarted():
-            return Line(
-                "CHECKS", f"{name} · {plural(len(event.checks), 'check')} on {event.commit[:10]}"
-            )
+            checks = plural(len(event.checks), "check")
+            return Line("CHECKS", f"{name} · {checks} on {event.commit[:10]}")
         case e.ChecksFinished():
-            named = flaky(state, event.tree, event.results)
-            details = (*not_passed(event.results), *named)
+            details = (*not_passed(event.results), *flaky(state, event.tree, event.results))
             return Line("CHECKS", f"{name} · {tally(event.results)}", details)
+        case e.CoachStarted():
+            verb = "tries" if state.specs[event.task].scenario else "reviews"
+            return Line("COACH", f"{name} · {verb} {event.commit[:10]}")
+        case e.CoachAnswered():
+            criteria = len(state.specs[event.task].acceptance_criteria) or 1
+            verdict = _verdict(event.review, criteria)
+            return Line("COACH", f"{name} · {verdict}", _changed_by_coach(event.touched))
+        case e.PlayerFailed() | e.CoachFailed():
+            return _failed(event, name)
+        case e.WaitStarted():
+            return _waits(event, state)
         case e.TurnReturned():
             return _returned(event, state)
         case e.HelpNeeded():
@@ -69,24 +261,22 @@ def _of_work(event: e.TaskEvent, state: RunState) -> Line | None:
         case e.TaskAbandoned():
             took = task_seconds(state, state.tasks[event.task])
             return Line("ABANDONED", name, _abandoned(event, state), took)
+        case (
+            e.PlayerFinished()
+            | e.SnapshotStarted()
+            | e.SnapshotTaken()
+            | e.SnapshotRefused()
+            | e.TaskApproved()
+            | e.TimerFired()
+        ):
+            return None  # what comes next says more
         case _:
-            return None
+            assert_never(event)
 
 
-def _of_trouble(event: e.TaskEvent, state: RunState) -> Line | None:
-    match event:
-        case e.PlayerFailed() | e.CoachFailed():
-            return _failed(event, state)
-        case e.WaitStarted() if event.until > event.at:
-            return _waits(event, state)
-        case _:  # what was waited for when the run was stopped may be over
-            return None
-
-
-def _failed(event: e.PlayerFailed | e.CoachFailed, state: RunState) -> Line | None:
-    name = _name(event.task, state)
+def _failed(event: e.PlayerFailed | e.CoachFailed, name: str) -> Line | None:
     if event.failure is e.Failure.USAGE_LIMIT:
-        return None  # the wait that follows tells of it
+        return None  # the wait that follows says it
     if event.failure is e.Failure.INTERRUPTED:
         return Line("STOPPED", f"{name} · what it did so far is kept · no turn used")
     who = "the Coach, " if isinstance(event, e.CoachFailed) else ""
@@ -94,11 +284,13 @@ def _failed(event: e.PlayerFailed | e.CoachFailed, state: RunState) -> Line | No
     return Line("FAILED", f"{name} · {who}{event.failure} · no turn used", (why,) if why else ())
 
 
-def _waits(event: e.WaitStarted, state: RunState) -> Line:
+def _waits(event: e.WaitStarted, state: RunState) -> Line | None:
+    if event.until <= event.at:
+        return None  # what was waited for when the run was stopped is over
     if event.failure is not e.Failure.USAGE_LIMIT:
         name = _name(event.task, state)
         return Line("WAIT", f"{name} · {wait_line(event.failure, event.until, event.at)}")
-    until = f"{state.settings.agent.name} quota until {moment(event.until, event.at)}"
+    until = f"{quota(state)} until {moment(event.until, event.at)}"
     return Line("LIMIT", f"{until}; {event.task} waits, no turn spent")
 
 
@@ -107,25 +299,30 @@ def _returned(event: e.TurnReturned, state: RunState) -> Line:
     turn = f"turn {task.last.turn}/{turns_allowed(state, task)}"
     found = len(must_fix(task)) if event.cause == "review" else 0
     why = f"{found} must_fix" if found else event.cause.replace("_", " ")
-    told = f"{_name(event.task, state)} · {turn} · {why}"
-    return Line("RETURNED", told, quoted(event.feedback), turn_seconds(state, task))
+    text = f"{_name(event.task, state)} · {turn} · {why}"
+    return Line("RETURNED", text, quoted(event.feedback), turn_seconds(state, task))
 
 
-def _of_review(event: e.TaskEvent, state: RunState) -> Line | None:
-    name = _name(event.task, state)
-    match event:
-        case e.CoachStarted():
-            verb = "tries" if state.specs[event.task].scenario else "reviews"
-            return Line("COACH", f"{name} · {verb} {event.commit[:10]}")
-        case e.CoachAnswered():
-            criteria = len(state.specs[event.task].acceptance_criteria) or 1
-            said = _review(event.review, criteria)
-            return Line("COACH", f"{name} · {said}", _trespass(event.touched))
-        case _:
-            return None
+def _verdict(review: Review, criteria: int) -> str:
+    counts = {s: sum(i.severity == s for i in review.issues) for s in ("must_fix", "should_fix")}
+    found = "".join(f" · {count} {severity}" for severity, count in counts.items() if count)
+    met = len({item.criterion for item in review.evidence if item.met} & {*range(1, criteria + 1)})
+    return f"{review.decision} · evidence for {met} of {criteria}{found}"
 
 
-def _of_people(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C901  one arm a fact
+def _changed_by_coach(touched: tuple[str, ...]) -> tuple[str, ...]:
+    if not touched:
+        return ()
+    return (f"it changed {', '.join(touched[:5])} in its own checkout; nothing of that counts",)
+
+
+def _abandoned(event: e.TaskAbandoned, state: RunState) -> tuple[str, ...]:
+    waiting = sorted(dep for dep, cause in blocked(state).items() if cause == event.task)
+    lost = (f"blocks {', '.join(waiting)}",) if waiting else ()
+    return (*quoted(event.reason), *lost)
+
+
+def _of_people(event: _OfPeople, state: RunState) -> Line:  # noqa: C901  one arm a fact
     name = _name(event.task, state)
     match event:
         case e.TaskAdopted():
@@ -151,23 +348,10 @@ def _of_people(event: e.TaskEvent, state: RunState) -> Line | None:  # noqa: C90
         case e.TaskGiven():
             return Line("GIVEN", f"{name} · handed back", quoted(event.summary))
         case _:
-            return None
+            assert_never(event)
 
 
-def _review(review: Review, criteria: int) -> str:
-    counts = {s: sum(i.severity == s for i in review.issues) for s in ("must_fix", "should_fix")}
-    found = "".join(f" · {count} {severity}" for severity, count in counts.items() if count)
-    met = len({item.criterion for item in review.evidence if item.met} & {*range(1, criteria + 1)})
-    return f"{review.decision} · evidence for {met} of {criteria}{found}"
-
-
-def _trespass(touched: tuple[str, ...]) -> tuple[str, ...]:
-    if not touched:
-        return ()
-    return (f"it changed {', '.join(touched[:5])} in its own checkout; nothing of that counts",)
-
-
-def _of_merge(event: e.TaskEvent, state: RunState) -> Line | None:
+def _of_merge(event: _OfMerge, state: RunState) -> Line | None:
     name = _name(event.task, state)
     match event:
         case e.MergeConflicted():
@@ -179,8 +363,10 @@ def _of_merge(event: e.TaskEvent, state: RunState) -> Line | None:
             if state.is_stale(event.task):
                 return Line("STALE", f"{name} · merged for an older text · {bill}", (), took)
             return Line("DONE", f"{name} · {bill}", _summary(event, state), took)
-        case _:
+        case e.MergeStarted() | e.MergeBuilt() | e.MergeSetAside():
             return None
+        case _:
+            assert_never(event)
 
 
 def _name(task_id: str, state: RunState) -> str:
@@ -189,17 +375,11 @@ def _name(task_id: str, state: RunState) -> str:
 
 def _bill(task_id: str, state: RunState) -> str:
     task = state.tasks[task_id]
-    cost = task_cost(task)
+    cost = task_cost(state, task)
     turns, used = plural(task.last.turn, "turn"), f"{tokens(cost.tokens)} tokens"
-    return f"{turns} · {used} · {money(cost.usd, known=cost.known)}"
+    return f"{turns} · {used} · {column(cost)}"
 
 
 def _summary(event: e.TaskMerged, state: RunState) -> tuple[str, ...]:
     said = state.tasks[event.task].last.summary
     return (*quoted(said), *((event.note,) if event.note else ()))
-
-
-def _abandoned(event: e.TaskAbandoned, state: RunState) -> tuple[str, ...]:
-    waiting = sorted(dep for dep, cause in blocked(state).items() if cause == event.task)
-    lost = (f"blocks {', '.join(waiting)}",) if waiting else ()
-    return (*quoted(event.reason), *lost)

@@ -4,6 +4,7 @@ The names of spans and of what belongs to a milestone or a task are those people
 for. The `gen_ai` ones follow OpenTelemetry's conventions, which still move.
 """
 
+from windlass.core import other_tools
 from windlass.ports import Instrument
 
 SERVICE = "windlass"
@@ -29,8 +30,7 @@ TASK_TITLE = "task.title"
 TASK_STATUS = "task.status"
 TURN_NUMBER = "turn.number"
 TURN_OUTCOME = "turn.outcome"
-TOKENS = "claude.tokens"
-COST = "claude.cost_usd"
+TOKENS, COST = other_tools.TOKENS, other_tools.COST
 ERROR_TYPE = "error.type"
 OPERATION = "gen_ai.operation.name"
 PROVIDER = "gen_ai.provider.name"
@@ -44,8 +44,6 @@ MESSAGES = "gen_ai.output.messages"
 
 INVOKE_AGENT = "invoke_agent"
 CHAT = "chat"
-PROVIDERS = {"claude": "anthropic"}
-"""Who is behind each agent."""
 
 L_MILESTONE, L_STATUS, L_ROLE, L_MODEL, L_TYPE = "milestone", "status", "role", "model", "type"
 """What instruments are broken down by."""

@@ -2,7 +2,7 @@
 
 Law 1: the same facts give the same spans, ids included; ids follow from the run. Law 2: a span
 lies in one stretch of a run, from its start or resumption until it ends or its process dies; the
-fact that ends a span is recorded once, so whoever tells only what ends by its own facts tells
+fact that ends a span is recorded once, so a process that emits only what its own facts end emits
 nothing twice. What a dead process left open ends, by `RunResumed`, when it last spoke.
 """
 
@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from windlass.events import model as e
-from windlass.events.values import Failure, RunEnd, Usage
+from windlass.core.events import model as e
+from windlass.core.events.values import Failure, RunEnd, Usage
+from windlass.core.state import RunState
+from windlass.core.state.transitions import IN_MERGE
 from windlass.ports import Span
-from windlass.state import RunState
-from windlass.state.transitions import IN_MERGE
 from windlass.views import telemetry_names as n
 from windlass.views.bills import NOT_RECORDED, Bill
 from windlass.views.outcome import run_status
@@ -70,13 +70,15 @@ class _Open(Struct, kw_only=True):
 class Tracing:
     """Follows one run, fact by fact, and gives each span when it is over."""
 
-    def __init__(self, parent: Context | None = None, *, contents: bool = False) -> None:
-        """Take what the run is part of, and whether to tell what agents said."""
+    def __init__(
+        self, parent: Context | None = None, *, contents: bool = False, provider: str = ""
+    ) -> None:
+        """Take what the run is part of, whether to tell what agents said, and who answers them."""
+        self._provider = provider
         self._outer = parent
         self._contents = contents
         self._run = ""
         self._trace = ""
-        self._agent = ""
         self._opened = 0
         self._at = datetime.min.replace(tzinfo=UTC)
         self._milestone: _Open | None = None
@@ -127,7 +129,6 @@ class Tracing:
         resumed = isinstance(event, e.RunResumed)
         self._opened = self._opened if resumed else 0
         self._run, self._completed = state.run, 0
-        self._agent = state.settings.agent.name
         outer = self._outer
         self._trace = outer.trace if outer is not None else _id(32, "run", state.run)
         self._milestone = _Open(
@@ -194,7 +195,7 @@ class Tracing:
             attributes={
                 n.TASK_ID: id_,
                 n.OPERATION: n.INVOKE_AGENT,
-                n.PROVIDER: n.PROVIDERS.get(self._agent, self._agent),
+                n.PROVIDER: self._provider,
                 n.AGENT: name.removeprefix("invoke_agent "),
             },
         )

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from windlass.events.model import RunEnd
-from windlass.plan.names import some
-from windlass.state import Phase, RunState, TaskState
-from windlass.state.reach import blocked
-from windlass.state.stages import barriers, look_at
-from windlass.state.transitions import HELPLESS
+from windlass.core.events.model import RunEnd
+from windlass.core.plan.names import some
+from windlass.core.state import Phase, RunState, TaskState
+from windlass.core.state.reach import blocked
+from windlass.core.state.stages import barriers, look_at
+from windlass.core.state.transitions import HELPLESS
 from windlass.views.progress import commits_of, turns_used
 from windlass.views.words import one_line, plural
 

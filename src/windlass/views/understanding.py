@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from windlass.plan import Note, Plan, Task, critical_path
+from windlass.core.plan import Note, Plan, Task, critical_path
 from windlass.views.columns import columns, cut, fitted, wrapped
 from windlass.views.graph import by_stage, picture
 from windlass.views.words import one_line, plural

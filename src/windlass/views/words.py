@@ -2,17 +2,21 @@
 
 import re
 
-from windlass.plan.names import FORMATS, JOINERS
+from windlass.core.plan.names import CONTROLS, without_terminal_codes
 
-_CONTROL = re.compile(f"[\x00-\x1f\x7f-\x9f{FORMATS}{JOINERS}]+")
+_CONTROL = re.compile(f"[\x00-\x1f{CONTROLS}]+")
 _SHORT, _MINUTE, _HOUR, _DAY = 10, 60, 3600, 86400
 _KILO = 1000
 _CENT = 0.01
 _SPARSE = 8
 """How much of a text may be blank before less of it is shown than there is room for."""
-_MARKS = re.compile(r"([\\`*_{}\[\]<>|#~&!])")
-_CALLS = re.compile(r"([@#]|GH-|://)(?=[\w/])", re.IGNORECASE)
-"""What a forge makes a mention, a reference or a link of, which may tell people or close issues."""
+_ODD = re.compile(f"[\x00-\x08\x0b-\x1f{CONTROLS}\ufe00-\ufe0e\ud800-\udfff\U000e0080-\U000e01ef]")
+"""Letters that are not seen, that turn others around, or that are none at all."""
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>|#~&!$^])")
+_AT_START = re.compile(r"^(\d*)([-+=:.)])")
+"""What begins a list or a rule; elsewhere these signs mean nothing."""
+_CALLS = re.compile(r"@(?=[\w-])|#(?=\d)|gh(?=-\d)|:(?=//)|:(?=[\w+-]+:)|www(?=\.)", re.IGNORECASE)
+"""What a forge makes a mention, a reference, a link or a picture of, after it read the Markdown."""
 
 
 def duration(seconds: float) -> str:
@@ -70,7 +74,38 @@ def one_line(text: str, width: int) -> str:
     return flat if whole else flat[: width - 1].rstrip() + "…"
 
 
-def markdown_line(text: str, width: int) -> str:
-    """Text by an agent or a plan as a line that Markdown shows as it is, and that calls nobody."""
-    apart = _CALLS.sub("\\1\u200b", one_line(text, width))
-    return _MARKS.sub(r"\\\1", apart).replace("\u200b", "&#8203;")
+def harmless(text: str, most: int | None = None) -> str:
+    """The text with line breaks and no other power, cut in its middle where it is too long."""
+    kept = text
+    if most is not None and len(text) > most:
+        head, tail = most * 2 // 3, most // 3
+        left = len(text) - head - tail
+        kept = f"{text[:head]}\n… {left:,} characters are left out here …\n{text[-tail:]}"
+    plain = without_terminal_codes(kept.replace("\r\n", "\n").replace("\r", "\n"))
+    return _ODD.sub(lambda odd: f"\\u{ord(odd[0]):04x}", plain)
+
+
+def markdown_text(text: str, width: int) -> str:
+    """One line by an agent or a plan, as Markdown that a forge shows as it is and obeys nowhere.
+
+    It cannot mention a person, close or link an issue, lead elsewhere, or make a heading, a cell
+    or a tag. A backslash keeps Markdown from reading a sign; a forge looks for mentions and issues
+    in what was rendered, so there a space of no width breaks the word.
+    """
+    escaped = _SIGNS.sub(r"\\\1", without_mentions(text, width))
+    return _AT_START.sub(r"\1\\\2", escaped)
+
+
+def without_mentions(text: str, width: int) -> str:
+    """One line that mentions no one, where no Markdown is read: a title."""
+    return _CALLS.sub(lambda found: f"{found[0]}\u200b", one_line(text, width))
+
+
+def code_span(text: str, width: int) -> str:
+    """One line as code in Markdown; not for a table's cell, where a bar would end it."""
+    flat = one_line(text, width)
+    runs = (len(run) for run in re.findall("`+", flat))
+    fence = "`" * (max(runs, default=0) + 1)
+    # A space on both sides is taken off again; without it a backtick at the edge would count.
+    edge = " " if flat.startswith("`") or flat.endswith("`") or not flat else ""
+    return f"{fence}{edge}{flat}{edge}{fence}"

@@ -1,1 +1,1 @@
-"""Coding agents, one file each."""
+"""Coding agents: a module or package for each vendor, and what serves them all."""

@@ -12,9 +12,10 @@ from pathlib import PurePath
 
 from msgspec.structs import replace
 
-from windlass.adapters.meter.comeback import Refusal
+from windlass.adapters.agents.vendor import Vendor
 from windlass.adapters.meter.proxy import Meter
-from windlass.events.model import Failure, Usage
+from windlass.adapters.meter.rate_limits import Refusal
+from windlass.core.events.model import Failure, Usage
 from windlass.ports import Agent, Brief, Report, Watch
 
 
@@ -22,23 +23,26 @@ class MeteredAgent:
     """Lets a fresh agent work through the meter."""
 
     def __init__(
-        self, meter: Meter, make: Callable[[Mapping[str, str]], Agent], address: str | None = None
+        self,
+        meter: Meter,
+        vendor: Vendor,
+        make: Callable[[Mapping[str, str]], Agent],
+        address: str | None = None,
     ) -> None:
-        """Take what makes an agent with the very variables it reaches its model with.
+        """Take what makes an agent of the vendor with the variables it reaches its model with.
 
         `address` is the meter's in an agent's box, where that has a network of its own.
         """
         self._address = address
         self._meter = meter
+        self._vendor = vendor
         self._make = make
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         """Work with a token that is good for this call only."""
         admission = self._meter.admit(brief.task, brief.role)
-        credentials = {
-            "ANTHROPIC_API_KEY": admission.token,
-            "ANTHROPIC_BASE_URL": self._address or admission.url,
-        }
+        url = self._address or admission.url
+        credentials = self._vendor.through_meter(admission.token, url)
         try:
             report = await self._make(credentials).work(brief, workspace, watch)
         finally:
@@ -46,12 +50,16 @@ class MeteredAgent:
         return replace(informed(report, refusal), usage=Usage())
 
 
+CUT = "an answer was cut short: too little of the run's own budget is left for a longer one"
 _EXPLAINED = frozenset({Failure.ENVIRONMENT, Failure.TRANSIENT})
 """Failures of a request that the meter knows more of than the agent's program."""
 
 
 def informed(report: Report, refusal: Refusal | None) -> Report:
     """The report with what the last refusal says of the cause, and of when to go on."""
+    if refusal is not None and refusal.is_cut:
+        # Whatever its program made of half an answer: it is no result.
+        return replace(report, failure=Failure.BUDGET, message=CUT, answer=None)
     if refusal is not None and refusal.is_ours and report.failure is Failure.BUDGET:
         return replace(report, message="the run's own budget is used up")
     if refusal is not None and refusal.why and report.failure in _EXPLAINED:

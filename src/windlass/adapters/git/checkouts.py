@@ -1,34 +1,40 @@
-"""Checkouts of exactly one commit, fresh or from the pool; which it was, nobody can tell.
+"""Checkouts of exactly one commit: a task's workspace, or a throwaway for a check or a Coach.
 
-The `.git` inside belongs to whoever works there and is never trusted: it is made anew for every
-use, and Windlass looks at the files through its own git directory and an index kept elsewhere.
+A checkout is fresh or comes from the pool; its user cannot tell. The `.git` inside belongs to the
+agent or person who works there and is never trusted: it is written anew for every use, and Windlass
+reads the files through its own git directory and an index kept elsewhere.
 """
 
 import contextlib
 import os
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
+import anyio
 import anyio.to_thread
 
 from windlass.adapters.concurrently import together
-from windlass.adapters.git.dress import Clone, Dress
-from windlass.adapters.git.excludes import made_by_setup
-from windlass.adapters.git.histories import Histories, Sight
+from windlass.adapters.files import is_folder, remove
+from windlass.adapters.git.checkout_git_dir import Clone, GitDirs, Histories, Visible
+from windlass.adapters.git.paths import made_by_setup, remove_traps
 from windlass.adapters.git.pool import Pool, Shelf
-from windlass.adapters.git.removal import remove
-from windlass.adapters.git.snares import disarm
-from windlass.adapters.git.store import Store
+from windlass.adapters.git.store import Store, printable_line
 from windlass.errors import GitFailed
 
 
 class Checkouts:
     """Makes checkouts, and takes them back."""
 
-    def __init__(self, store: Store, pool: Pool | None = None, dress: Dress | None = None) -> None:
+    def __init__(
+        self, store: Store, pool: Pool | None = None, git_dirs: GitDirs | None = None
+    ) -> None:
         self._store = store
         self._pool = pool
-        self._dress = dress or Clone(store, Histories(store))
+        self._git_dirs = git_dirs or Clone(store, Histories(store))
 
     async def make(self, path: Path, commit: str, index: Path, shelf: Shelf) -> None:
         """A checkout at `path` that is exactly the commit, whole or not at all."""
@@ -42,8 +48,8 @@ class Checkouts:
                 building.mkdir()
                 await self._read(building, commit, index)
 
-        await together(build, partial(self._dress.make_ready, commit))
-        await self._dress.put_on(building, path, commit, index, Sight((commit,)))
+        await together(build, partial(self._git_dirs.prepare, commit))
+        await self._git_dirs.write(building, path, commit, index, Visible((commit,)))
         if self._pool is not None and await self._pool.is_fit(index):
             # A name of its own: git replaces an index, and never writes into one.
             with contextlib.suppress(OSError):  # no links here: then it is not used again
@@ -53,7 +59,7 @@ class Checkouts:
     async def give_back(self, path: Path, index: Path, shelf: Shelf) -> None:
         """Let a checkout go that nobody works in any more; `shelf` is whom it may serve next."""
         made = _made(index)
-        if self._pool is not None and made.is_file() and path.is_dir() and not path.is_symlink():
+        if self._pool is not None and made.is_file() and is_folder(path):
             await self._pool.give(shelf, path, made)
         await remove(path, made, index)
 
@@ -66,21 +72,23 @@ class Checkouts:
 
     async def fill(self, path: Path, treeish: str, index: Path) -> None:
         """Make the tracked files of a checkout those of a tree, whatever they are now."""
-        await anyio.to_thread.run_sync(disarm, path)
+        await anyio.to_thread.run_sync(remove_traps, path)
         await self._read(path, treeish, index)
 
     async def restore(self, path: Path, index: Path) -> None:
         """Make the tracked files of a checkout those of its index again."""
-        await anyio.to_thread.run_sync(disarm, path)
+        await anyio.to_thread.run_sync(remove_traps, path)
         await self._store.trees("checkout-index", "--all", "--force", work_tree=path, index=index)
 
-    async def dress(self, path: Path, commit: str, index: Path, sight: Sight | None = None) -> None:
+    async def write_git_dir(
+        self, path: Path, commit: str, index: Path, visible: Visible | None = None
+    ) -> None:
         """Give the checkout a new `.git` that stands at the commit, and throw the old one away."""
-        await self._dress.put_on(path, path, commit, index, sight or Sight((commit,)))
+        await self._git_dirs.write(path, path, commit, index, visible or Visible((commit,)))
 
-    async def hand_over(self, path: Path, commit: str, index: Path) -> None:
+    async def write_git_dir_for_person(self, path: Path, commit: str, index: Path) -> None:
         """Do the same for a person, who sees the whole repository."""
-        await self._dress.put_on(path, path, commit, index, None)
+        await self._git_dirs.write(path, path, commit, index, None)
 
     async def _renew(self, building: Path, commit: str, index: Path, shelf: Shelf) -> bool:
         """Whether one from the pool could be brought to the commit; if not, nothing is left."""
@@ -100,3 +108,143 @@ class Checkouts:
 def _made(index: Path) -> Path:
     """The index as it was when the checkout was made, before anyone looked through it."""
     return index.with_name(f"{index.name}.made")
+
+
+class RunSetup(Protocol):
+    """Makes checkouts fit to work in."""
+
+    async def __call__(self, checkout: Path, index: Path, commit: str) -> bool:
+        """Run the setup commands, or bring what they made before; whether there are any."""
+        ...
+
+    async def keep_results(self, checkout: Path, index: Path, commit: str) -> None:
+        """Keep what checks left for the checkouts after it."""
+        ...
+
+
+MAX_TOUCHED = 50
+"""How many changed files are told."""
+
+
+class GitThrowaway:
+    """One such checkout."""
+
+    def __init__(self, store: Store, checkouts: Checkouts, path: Path, index: Path) -> None:
+        self.path = path
+        self._store = store
+        self._checkouts = checkouts
+        self._index = index
+
+    async def touched(self) -> tuple[str, ...]:
+        """The tracked files that whoever worked here has changed."""
+        if await self._checkouts.is_pristine(self.path, self._index):
+            return ()  # git would read again whatever is as young as the checkout
+        await anyio.to_thread.run_sync(remove_traps, self.path)
+        listed = await self._store.trees(
+            "ls-files", "-z", "--modified", work_tree=self.path, index=self._index
+        )
+        names = dict.fromkeys(printable_line(path) for path in listed.fields)
+        return tuple(names)[:MAX_TOUCHED]
+
+
+class Excerpt(NamedTuple):
+    """Some files of a commit, as they are named in it."""
+
+    path: Path
+    files: tuple[str, ...]
+
+
+class Throwaways:
+    """Makes them, furnished as every checkout of the project is."""
+
+    def __init__(self, store: Store, setup: RunSetup, checkouts: Checkouts) -> None:
+        self._store = store
+        self._setup = setup
+        self._checkouts = checkouts
+
+    @asynccontextmanager
+    async def checkout(
+        self, commit: str, label: str, *, then: Shelf | None = None
+    ) -> AsyncGenerator[GitThrowaway]:
+        """A checkout of the commit for as long as the block lasts. Raises SetupFailed.
+
+        `then` is for checks, and says whom it may serve afterwards: judges only where nothing can
+        outlive the block.
+        """
+        place = self._store.folders.throwaway / f"{label}-{secrets.token_hex(4)}"
+        checkout, index = place / "checkout", place / "index"
+        try:
+            await self._checkouts.make(checkout, commit, index, "judges")
+            if await self._setup(checkout, index, commit):
+                await self._checkouts.write_git_dir(
+                    checkout, commit, index
+                )  # it knows what setup made
+            yield GitThrowaway(self._store, self._checkouts, checkout, index)
+            with anyio.CancelScope(shield=True):
+                if then is not None:
+                    await self._setup.keep_results(checkout, index, commit)
+                await self._checkouts.give_back(checkout, index, then or "players")
+        finally:
+            with anyio.CancelScope(shield=True):
+                await remove(place)
+
+    @asynccontextmanager
+    async def excerpt(
+        self,
+        commit: str,
+        label: str,
+        wanted: Callable[[str], bool],
+        leads: Callable[[str], bool] = lambda _folder: True,
+    ) -> AsyncGenerator[Excerpt]:
+        """Some plain files of the commit, to be read for as long as the block lasts.
+
+        They are chosen by their paths as text, and written alone, however large the rest is.
+        """
+        place = self._store.folders.throwaway / f"{label}-{secrets.token_hex(4)}"
+        listed = (await self._store.listing(commit, leads)).items()
+        chosen = [entry for path, entry in listed if entry.is_plain and wanted(path)]
+        texts = await self._store.contents([entry.id for entry in chosen])
+        names = [os.fsdecode(entry.path) for entry in chosen]
+        files = {name: text for name, text in zip(names, texts, strict=True) if _is_inside(name)}
+        try:
+            await anyio.to_thread.run_sync(_write, place, files)
+            yield Excerpt(place, tuple(files))
+        finally:
+            with anyio.CancelScope(shield=True):
+                await remove(place)
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path of a tree stays in its folder; git makes no others, somebody else might."""
+    return path.startswith("/") is False and not {"", ".", ".."} & set(path.split("/"))
+
+
+def _write(place: Path, files: Mapping[str, bytes]) -> None:
+    place.mkdir(parents=True)
+    for name, text in files.items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:  # the place is new, and nothing in it is a link
+            file.write(text)
+
+
+def is_occupied(folder: Path) -> bool:
+    """Whether a process works there, or has a file of it open; where nobody can tell, none has."""
+    around = f"{os.path.realpath(folder)}/"
+    return any(f"{place}/".startswith(around) for place in _places())
+
+
+def _places() -> Iterator[str]:
+    """Every working folder and open file that this user may know of."""
+    with suppress(OSError):
+        for pid in os.listdir("/proc"):  # noqa: PTH208  a Path each costs as much again
+            if pid.isdigit():
+                yield from _places_of(f"/proc/{pid}")
+
+
+def _places_of(process: str) -> Iterator[str]:
+    with suppress(OSError):
+        yield os.readlink(f"{process}/cwd")  # noqa: PTH115  as above
+        for fd in os.listdir(f"{process}/fd"):  # noqa: PTH208  as above
+            with suppress(OSError):
+                yield os.readlink(f"{process}/fd/{fd}")  # noqa: PTH115  as above

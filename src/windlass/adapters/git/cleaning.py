@@ -1,38 +1,141 @@
-"""What a folder of Windlass's holds that no pin holds, and letting it go once all of it is pinned.
+"""What a folder of Windlass's holds that no pin holds, and its removal once all of it is pinned.
 
-Law: nothing is removed here but by-products and what a pinned commit has, byte for byte.
+Law 1: only by-products are removed, and what a pinned commit holds byte for byte.
+Law 2: git deletes a ref under a lock on the list of all packed refs, and a git that is killed
+leaves that lock, empty, in the user's way. So Windlass removes pins itself: each lock is created
+together with its content and can be found again by it. Only pins are removed, and only where they
+stand at the commit that was seen.
 """
 
+import os
 import secrets
 import shutil
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio.to_thread
 from msgspec import Struct
 
-from windlass.adapters.files import fsync_dir, write_durably
-from windlass.adapters.git.dress import Notes
-from windlass.adapters.git.excludes import excludes, made_by_setup
+from windlass.adapters.files import (
+    fsync_dir,
+    is_folder,
+    make_folder,
+    read_plainly,
+    remove,
+    remove_durably,
+    write_durably,
+)
+from windlass.adapters.git.checkout_git_dir import WorktreeEntries
+from windlass.adapters.git.commits import Merges, Snapshots
+from windlass.adapters.git.landing_record import Locked, create_lock
 from windlass.adapters.git.layout import Refs, is_order
-from windlass.adapters.git.merges import Merges
-from windlass.adapters.git.removal import remove
-from windlass.adapters.git.snapshots import Snapshots
+from windlass.adapters.git.paths import excludes, made_by_setup
 from windlass.adapters.git.store import Store, printable_line
-from windlass.adapters.git.unpinning import release, remove_pins
+from windlass.adapters.locks import wait_until
 from windlass.errors import GitFailed
 from windlass.ports import Authorship, Refused
+
+_PATIENCE = 5.0
+_HOME = "windlass-unpin"
+
+
+def remove_pins(git_dir: Path, pins: Mapping[str, str]) -> None:
+    """Remove these refs of Windlass's, each if it stands at that commit."""
+    packed = git_dir / "packed-refs"
+    with _locked(git_dir, packed):
+        gone = {
+            line
+            for line in _lines(packed)
+            if (told := line.rstrip().split(b" ")) and _is_to_remove(told, pins)
+        }
+        for ref, commit in pins.items():
+            path = git_dir / ref
+            if read_plainly(path) == f"{commit}\n":
+                with _locked(git_dir, path):
+                    if read_plainly(path) == f"{commit}\n":
+                        path.unlink()
+                        fsync_dir(path.parent)
+        if gone:
+            # A packed ref that another git moved since has a file of its own, which wins.
+            kept = b"".join(_kept(_lines(packed), gone))
+            write_durably(packed, kept, by_way_of=git_dir / _HOME)
+    release(git_dir)
+
+
+def release(git_dir: Path) -> None:
+    """Let go of what a process left that was killed while it removed pins."""
+    home = git_dir / _HOME
+    if not home.is_dir():
+        return
+    for note in home.glob("*.lock-of"):
+        token, lock = home / note.stem, Path(os.fsdecode(note.read_bytes()))
+        held = read_plainly(token)
+        if held and read_plainly(lock) == held:
+            remove_durably(lock)
+        remove_durably(token)
+        remove_durably(note)
+    for left in home.iterdir():
+        left.unlink()
+    home.rmdir()
+
+
+@contextmanager
+def _locked(git_dir: Path, path: Path) -> Generator[None]:
+    """Keep every other git from a file; what is to be found again is noted before."""
+    home, name = git_dir / _HOME, secrets.token_hex(8)
+    token, note = home / name, home / f"{name}.lock-of"
+    lock = path.with_name(f"{path.name}.lock")
+    make_folder(home)
+    write_durably(token, f"windlass clean {secrets.token_hex(16)}\n")
+    write_durably(note, os.fsencode(lock))
+    if not wait_until(lambda: create_lock(token, lock), _PATIENCE):
+        raise Locked(lock)
+    fsync_dir(lock.parent)
+    try:
+        yield
+    finally:
+        remove_durably(lock)
+        remove_durably(note)
+        remove_durably(token)
+
+
+def _is_to_remove(told: list[bytes], pins: Mapping[str, str]) -> bool:
+    if len(told) != 2:  # noqa: PLR2004  a commit and its ref
+        return False
+    commit, ref = told[0].decode(errors="replace"), os.fsdecode(told[1])
+    return pins.get(ref) == commit
+
+
+def _kept(lines: list[bytes], gone: set[bytes]) -> Iterator[bytes]:
+    """The lines without those, and without what each of them stands for behind a tag."""
+    skipping = False
+    for line in lines:
+        if line.startswith(b"^") and skipping:
+            continue
+        skipping = line in gone
+        if not skipping:
+            yield line
+
+
+def _lines(packed: Path) -> list[bytes]:
+    try:
+        return packed.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+
 
 _WORK = ".cleaning-"
 _GONE = ".gone"
 _TITLE = "What was left in its workspace"
 
 
-def is_half_gone(folder: Path) -> bool:
+def is_partly_removed(folder: Path) -> bool:
     """Whether a folder is what a removal has left that was cut short."""
     return folder.name.startswith(".") and folder.name.endswith(_GONE)
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class WorkspaceContents(Struct, frozen=True, kw_only=True):
     """What a workspace holds."""
 
     tree: str = ""
@@ -72,7 +175,7 @@ class Cleaning:
         await remove(self._work)
         self._store.close()
 
-    async def look(self, folder: Path, refs: Refs, parent: str, own: Path) -> Held:
+    async def look(self, folder: Path, refs: Refs, parent: str, own: Path) -> WorkspaceContents:
         """What the folder holds beside its `.git`; `parent` is the commit it was last known as.
 
         `own` is its index, beside which stands what setup made in it.
@@ -83,7 +186,7 @@ class Cleaning:
         try:
             tree = await self._snapshots(refs.run).tree(folder, index, parent)
             if isinstance(tree, Refused):
-                return Held(refused=tree.reason)
+                return WorkspaceContents(refused=tree.reason)
             # What is left now is what git does not take.
             known = (f"--exclude-from={path}" for path in (self._known, made))
             asked = ("ls-files", "-z", "--others", *known)
@@ -92,9 +195,11 @@ class Cleaning:
                 "for-each-ref", "--format=%(tree)", f"refs/windlass/{refs.plan}/"
             )
         except GitFailed as failure:
-            return Held(refused=failure.message)
+            return WorkspaceContents(refused=failure.message)
         pinned = tree in listed.text.split()
-        return Held(tree=tree, pinned=pinned, loose=tuple(printable_line(path) for path in loose))
+        return WorkspaceContents(
+            tree=tree, pinned=pinned, loose=tuple(printable_line(path) for path in loose)
+        )
 
     async def save(self, folder: Path, refs: Refs, task: str, parent: str, ref: str) -> None:
         """Commit what the folder held when it was last looked at, and pin it, or raise."""
@@ -108,13 +213,13 @@ class Cleaning:
     async def remove(self, folder: Path) -> None:
         """Let a folder go, links not followed: all of it at once, for a part could be mistaken."""
         aside = folder
-        if folder.is_dir() and not folder.is_symlink() and not is_half_gone(folder):
+        if is_folder(folder) and not is_partly_removed(folder):
             aside = folder.with_name(f".{folder.name}{_GONE}")
             await remove(aside)
             folder.rename(aside)
             fsync_dir(folder.parent)  # nothing of it goes before the whole has gone
         await remove(aside)
-        await Notes(self._store).take_off(folder)
+        await WorktreeEntries(self._store).remove_entry(folder)
 
     async def pins_in_branches(self, refs: Refs, tip: str) -> dict[str, str]:
         """The run's pins that a branch of the user's holds with its tip; base, tip, order stay."""
@@ -137,7 +242,7 @@ class Cleaning:
 
     async def unpin(self, pins: dict[str, str]) -> None:
         """Take these pins away, each only if it stands where it was seen."""
-        if not (self._store.origin.git_dir / "reftable").exists():
+        if not self._store.origin.has_reftable:
             await anyio.to_thread.run_sync(remove_pins, self._store.origin.git_dir, pins)
             return
         lines = "".join(f"delete {ref} {at}\n" for ref, at in pins.items())

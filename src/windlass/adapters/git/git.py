@@ -1,14 +1,26 @@
-"""The one place that runs git. Every call is hardened, durable and deaf to whoever configured it.
+"""The one place that runs git: every call is hardened, durable and ignores configuration.
 
 A tree can be hostile: git runs what its configuration, hooks, filters and drivers name. So no call
-reads the user's or the system's configuration, hooks are off, and whatever looks at a working tree
-does so from a git directory of Windlass's own, in which no filter or driver is known. Objects go
-into the user's repository, where pins keep them; `core.fsync=committed` makes them survive a power
-loss, which plain git does not.
+reads the user's or the system's configuration, hooks are off, and a call that looks at a working
+tree does so from Windlass's own git directory, which knows no filter or driver. Objects go into the
+user's repository, where pins keep them; `core.fsync=committed` makes them survive a power loss,
+which plain git does not.
+
+Two git processes stay and answer one request after another, because starting one costs half a
+merge. Between requests such a process holds no lock and no state. It ends when its input ends, so
+it never outlives Windlass. A process that failed is not used again. If git gave a reason, the
+request failed; if git ended without a word, a fresh process is asked. So every request must be safe
+to repeat.
 """
 
+import contextlib
 import os
+import select
 import subprocess
+import tempfile
+import threading
+import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +33,9 @@ from msgspec import Struct
 from windlass.errors import GitFailed
 
 T = TypeVar("T")
+
+SUBMODULE = "160000"
+"""The mode of a submodule in a tree."""
 
 MINIMUM = (2, 38)
 """The first git whose merge-tree writes trees."""
@@ -63,16 +78,10 @@ _ENVIRONMENT = {
 
 _ELSEWHERE = frozenset(
     {
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_COMMON_DIR",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_NAMESPACE",
-        "GIT_PREFIX",
+        "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX",
     }
-)
+)  # fmt: skip
 """Variables that lead git to another repository than the one around a folder."""
 
 
@@ -167,14 +176,14 @@ class Git:
             process_group=0,
         )
         try:
-            done = await whole(run)
+            done = await to_its_end(run)
         except OSError as error:  # no git, or no such folder any more
             raise GitFailed(args, -1, str(error)) from error
         except subprocess.TimeoutExpired:
             raise stuck(args, self.timeout) from None
         return _answer(args, done, ok)
 
-    def stay(self, *args: str, stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
+    def start(self, *args: str, stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
         """Start `git ARGS`, to be fed and asked until its input ends."""
         return subprocess.Popen(
             argv(*args),
@@ -189,7 +198,7 @@ class Git:
         )
 
 
-async def whole(work: Callable[[], T]) -> T:
+async def to_its_end(work: Callable[[], T]) -> T:
     """Have a thread do something with git, to its end: cancelled, git would leave its locks behind.
 
     A thread that waits costs a third of what the event loop takes to watch a process.
@@ -210,7 +219,7 @@ def ask(
     done = subprocess.run(
         ["git", *_HARMLESS, *args],
         cwd=cwd,
-        env={**_theirs(environment or os.environ), "GIT_OPTIONAL_LOCKS": "0"},
+        env={**_user_environment(environment or os.environ), "GIT_OPTIONAL_LOCKS": "0"},
         capture_output=True,
         check=False,
         input=stdin.encode(errors="surrogateescape"),
@@ -218,7 +227,7 @@ def ask(
     return _answer(args, done, ok)
 
 
-async def act(
+async def run_user_git(
     *args: str,
     cwd: Path,
     environment: Mapping[str, str],
@@ -242,17 +251,17 @@ async def act(
         capture_output=True,
         check=False,
         cwd=cwd,
-        env={**_theirs(environment), **_UNASKED, **(within or {})},
+        env={**_user_environment(environment), **_UNASKED, **(within or {})},
         pass_fds=held,
         process_group=0,
     )
     try:
-        return _answer(args, await whole(run), ok)
+        return _answer(args, await to_its_end(run), ok)
     except OSError as error:  # no git, or no such folder any more
         raise GitFailed(args, -1, str(error)) from error
 
 
-def reach(
+def run_remote_git(
     *args: str,
     cwd: Path,
     environment: Mapping[str, str],
@@ -275,7 +284,7 @@ def reach(
             capture_output=True,
             check=False,
             cwd=cwd,
-            env={**_theirs(environment), **asks},
+            env={**_user_environment(environment), **asks},
             timeout=timeout,
             pass_fds=held,
             # A login may be asked for at the terminal, which only its own group may read.
@@ -288,7 +297,7 @@ def reach(
     return _answer(args, done, ok)
 
 
-def _theirs(environment: Mapping[str, str]) -> dict[str, str]:
+def _user_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The folder decides which repository it is, not what a hook that called us was told."""
     theirs = {name: value for name, value in environment.items() if name not in _ELSEWHERE}
     return {**theirs, "PATH": absolute(theirs.get("PATH", os.defpath)), "LC_ALL": "C"}
@@ -321,3 +330,148 @@ def _answer(
     if done.returncode not in ok:
         raise GitFailed(args, done.returncode, stderr)
     return Output(code=done.returncode, stdout=stdout, stderr=stderr)
+
+
+_CHUNK = 65536
+_PATIENCE = 5.0
+"""Seconds that a process whose input has ended may take to go."""
+
+
+class Session:
+    """One process."""
+
+    def __init__(self, git: Git, args: tuple[str, ...]) -> None:
+        self._args = args
+        self._timeout = git.timeout
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
+        try:
+            self._process = git.start(*args, stderr=self._said)
+        except OSError as error:
+            self._said.close()
+            raise GitFailed(args, -1, str(error)) from error
+        self._input, self._output = _pipes(self._process)
+        self._held = bytearray()
+        self._answers = select.poll()
+        self._answers.register(self._output, select.POLLIN)
+        # Also when nobody thinks of closing it.
+        self.end = weakref.finalize(self, _end, self._process, self._said)
+
+    def tell(self, request: bytes) -> None:
+        """Feed it. Not more than it is sure to read before it answers."""
+        self._said.seek(0)  # it writes on from here: what it said before was no reason to fail
+        self._said.truncate()
+        try:
+            while request:
+                request = request[os.write(self._input.fileno(), request) :]
+        except OSError:
+            raise self._failure() from None
+
+    def line(self) -> str:
+        """The next line it answers, without its end."""
+        while (end := self._held.find(b"\n")) < 0:
+            self._more()
+        text = self._held[:end].decode(errors="surrogateescape")
+        del self._held[: end + 1]
+        return text
+
+    def exactly(self, size: int) -> bytes:
+        """The next so many bytes of its answer."""
+        while len(self._held) < size:
+            self._more()
+        taken = bytes(self._held[:size])
+        del self._held[:size]
+        return taken
+
+    def _more(self) -> None:
+        deadline = time.monotonic() + self._timeout
+        while not self._answers.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            if time.monotonic() >= deadline:
+                self._process.kill()
+                self.end()
+                raise stuck(self._args, self._timeout)
+        read = os.read(self._output.fileno(), _CHUNK)
+        if not read:
+            raise self._failure()
+        self._held += read
+
+    def _failure(self) -> GitFailed:
+        with contextlib.suppress(OSError):
+            self._input.close()
+        try:
+            code = self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self._said.seek(0)
+        said = self._said.read().decode(errors="replace")
+        self.end()
+        return GitFailed(self._args, code, said)
+
+
+class PersistentGit:
+    """A process that is there when it is needed, for one request at a time."""
+
+    def __init__(self, git: Git, *args: str, sight: Callable[[], object] = lambda: None) -> None:
+        self._git = git
+        self._args = args
+        self._sight = sight
+        """What the process saw when it was started; it is started anew once that is another."""
+        self._seen: object = None
+        self._session: Session | None = None
+        self._using = threading.Lock()
+
+    async def ask(self, request: Callable[[Session], T]) -> T:
+        """Have a request answered, whole: half of one would leave half an answer."""
+        return await to_its_end(partial(self._ask, request))
+
+    def close(self) -> None:
+        """End the process; another request starts another."""
+        with self._using:
+            self._drop()
+
+    def _ask(self, request: Callable[[Session], T]) -> T:
+        with self._using:
+            seen = self._sight()
+            if seen != self._seen:
+                self._drop()
+            self._seen = seen
+            stayed = self._session is not None
+            try:
+                return self._answer(request)
+            except GitFailed as failure:
+                if not stayed or failure.stderr.strip():
+                    raise
+            return self._answer(request)
+
+    def _answer(self, request: Callable[[Session], T]) -> T:
+        if self._session is None:
+            self._session = Session(self._git, self._args)
+        try:
+            return request(self._session)
+        except BaseException:
+            self._drop()  # nobody knows what it would answer next
+            raise
+
+    def _drop(self) -> None:
+        gone, self._session = self._session, None
+        if gone is not None:
+            gone.end()
+
+
+def _pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
+    if process.stdin is None or process.stdout is None:
+        message = "a process that stays has pipes"
+        raise AssertionError(message)
+    return process.stdin, process.stdout
+
+
+def _end(process: "subprocess.Popen[bytes]", said: IO[bytes]) -> None:
+    for pipe in _pipes(process):
+        with contextlib.suppress(OSError):
+            pipe.close()
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    said.close()

@@ -1,24 +1,26 @@
-"""A look at the user's repository before a run: what it is, and whether Windlass can work in it.
+"""What Windlass reads of the user's repository: whether it can work there, what commits changed.
 
-Everything that would go wrong later is refused here, with one clear line, and nothing is changed.
+Before a run: everything that would fail later is refused here, with one clear line, and nothing is
+changed. Afterwards: how much differs between commits, for reports (a commit that git no longer has
+is left out), and what differs, file by file. Every entry that differs is named, binary files,
+renames, modes and submodules included.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from windlass.adapters.git.git import MINIMUM, Output, ask
+from windlass.adapters.git.git import MINIMUM, SUBMODULE, Output, ask
 from windlass.adapters.git.layout import Refs
-from windlass.adapters.git.names import OWN, folded
-from windlass.adapters.git.snares import MOST_RULES, RULES
-from windlass.adapters.git.store import HELD_SETTINGS, Origin
+from windlass.adapters.git.paths import MOST_RULES, OWN, RULES, as_any_file_system
+from windlass.adapters.git.store import HELD_SETTINGS, Origin, Store, printable, printable_line
+from windlass.core.settings import WorkspaceSettings
 from windlass.errors import GitFailed, RepositoryError
-from windlass.settings import WorkspaceSettings
+from windlass.ports import Change, Changes, Patch
 
-_GITLINK = "160000"
 _HEADS = "refs/heads/"
 _HASH = re.compile(r"[0-9a-fA-F]{4,64}")
 _MAX_BORROWED = 5
@@ -258,7 +260,7 @@ def _branch(git: UserGit, wanted: str | None) -> tuple[str | None, list[str]]:
 
 def _refuse_submodules(entries: list[str]) -> None:
     for entry in entries:
-        if entry.startswith(_GITLINK):
+        if entry.startswith(SUBMODULE):
             raise RepositoryError(
                 f"the repository has a submodule at {entry.partition(chr(9))[2]!r}",
                 hint="Windlass does not work with submodules yet; nothing was started",
@@ -268,7 +270,7 @@ def _refuse_submodules(entries: list[str]) -> None:
 def _refuse_own(entries: list[str]) -> None:
     """A branch that carries commands to runs, and their records, over those that are here."""
     for path in (entry.partition("\t")[2] for entry in entries):
-        top, *below = map(folded, path.split("/", 2))
+        top, *below = map(as_any_file_system, path.split("/", 2))
         if top == OWN and (not below or below[0] == "plans"):
             raise RepositoryError(
                 f"the repository tracks {path!r}, where Windlass keeps its own",
@@ -395,3 +397,86 @@ def _user_excludes(git: UserGit, git_dir: Path) -> tuple[str, ...]:
         if path.is_file():
             lines += path.read_text(errors="replace").splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+_STAT = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
+
+
+def changes(git: UserGit, pairs: Iterable[tuple[str, str]]) -> Changes:
+    """For each pair, old and new, the files that differ and by how many lines."""
+    wanted = list(dict.fromkeys(pairs))
+    there = _commits(git, {commit for pair in wanted for commit in pair})
+    asked = [(old, new) for old, new in wanted if old in there and new in there]
+    if not asked:
+        return {}
+    told = git.ask(
+        "diff-tree", "--stdin", "--always", "-r", "--numstat", "-z", *_STAT,
+        stdin="".join(f"{new} {old}\n" for old, new in asked),
+    )  # fmt: skip
+    found: list[list[Change]] = []
+    for field in told.fields:
+        added, tab, rest = field.partition("\t")
+        if not tab:  # the name of the commit that what follows is about
+            found.append([])
+            continue
+        deleted, _, path = rest.partition("\t")
+        found[-1].append(Change(path=path, added=_lines(added), deleted=_lines(deleted)))
+    return {pair: tuple(each) for pair, each in zip(asked, found, strict=True)}
+
+
+def _commits(git: UserGit, names: set[str]) -> set[str]:
+    asked = "".join(f"{name}\n" for name in sorted(names))
+    form = "--batch-check=%(objectname) %(objecttype)"
+    lines = git.ask("cat-file", form, stdin=asked).text.split("\n")
+    return {name for name, _, kind in (line.partition(" ") for line in lines) if kind == "commit"}
+
+
+def _lines(told: str) -> int | None:
+    return int(told) if told.isdigit() else None
+
+
+_PATCH = ("--no-color", "--no-ext-diff", "--no-textconv", "--full-index", "-M")
+_SECTION = re.compile(r"(?m)^(?=diff --git )")
+_BINARY = re.compile(r"(?m)^Binary files .* differ$")
+_LINK = "120000"
+_WORDS = {"A": "new", "D": "deleted", "M": "changed", "T": "of another type", "R": "renamed"}
+
+
+async def patches(store: Store, old: str, new: str) -> tuple[Patch, ...]:
+    """One for each entry that differs, in git's order."""
+    raw = await store.trees("diff-tree", "-r", "--raw", "-z", *_PATCH, old, new)
+    whole = await store.trees("diff-tree", "-r", "--patch", *_PATCH, old, new)
+    # A line of a hunk begins with a blank, a sign or a backslash: only git itself can begin so.
+    sections = iter([part for part in _SECTION.split(printable(whole.stdout)) if part])
+    return tuple(_patch(entry, sections) for entry in _entries(raw.fields))
+
+
+def _entries(fields: list[str]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Old mode, new mode, status, path and what it was called before."""
+    told = iter(fields)
+    for meta in told:
+        before, after, _, _, status = meta.removeprefix(":").split(" ")
+        first = next(told)
+        path = next(told) if status[0] in "RC" else first
+        yield before, after, status[0], path, first if path != first else ""
+
+
+def _patch(entry: tuple[str, str, str, str, str], sections: Iterator[str]) -> Patch:
+    before, after, status, path, was = entry
+    # What becomes a link, or was one, is shown as deleted and as new.
+    text = "".join(next(sections, "") for _ in range(2 if status == "T" else 1))
+    words = [_WORDS.get(status, "changed") + (f" from {printable_line(was)}" if was else "")]
+    if "0" * 6 not in (before, after) and before != after:
+        words.append(f"mode {before} to {after}")
+    elif status == "A" and after != "100644":
+        words.append("a link" if after == _LINK else f"mode {after}")
+    binary = _BINARY.search(text) is not None and "\n@@" not in text
+    submodule = SUBMODULE in (before, after)
+    words += ["a submodule"] if submodule else ["binary"] if binary else []
+    return Patch(
+        path=printable_line(path),
+        what=", ".join(words),
+        text=text.rstrip("\n"),
+        gone=status == "D",
+        opaque=binary or submodule,
+    )

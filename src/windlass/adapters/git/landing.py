@@ -1,34 +1,131 @@
-"""The user's own branch takes the tip: forward only, from where it was seen, and with its checkout.
+"""Landing: the user's own branch moves forward to the tip, and its checkout follows.
 
-Law: this is the one place that writes to what is the user's, and it does so at their word. Where
-the branch is checked out, git itself writes the files, as `git merge --ff-only` would at their
-hands: a dirty file in the way stops it before anything is changed. One that is dirty by Windlass's
-own hand alone, which writes a plan's state into its files, makes way. A landing that was cut short,
-at any point and by anything, is taken back or completed by the next one that looks
-(`landing_intent.py`, `landing_rollback.py`).
+Law: this is the one place that writes to the user's branch and files, and only at their word. Where
+the branch is checked out, git writes the files as `git merge --ff-only` would: a dirty file in the
+way stops it before anything is changed. A file that is dirty only by the state that Windlass wrote
+into it makes way. A landing that was cut short, at any point, is undone or completed by the next
+one (`landing_record.py`).
+
+A landing may write only files that are clean. A file that is changed, staged, hidden from git or
+untracked is the user's and never listed; git refuses to write it, or leaves it alone.
 """
 
 import contextlib
+import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+import stat
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any, TypeAlias
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol, TypeAlias
 
 import anyio.to_thread
+from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.adapters.clock import SystemClock
-from windlass.adapters.exclusive import alone
-from windlass.adapters.files import sync_all
-from windlass.adapters.git.git import Output, act
-from windlass.adapters.git.landing_intent import Home, Intent
-from windlass.adapters.git.landing_rollback import Rollback
-from windlass.adapters.git.landing_touch import Touch, touched
+from windlass.adapters.files import is_folder, sync_all
+from windlass.adapters.git.git import SUBMODULE, Output, run_user_git
+from windlass.adapters.git.landing_record import Intent, LandingFolder, Rollback
+from windlass.adapters.git.layout import in_progress, worktrees
 from windlass.adapters.git.store import Origin, Store, printable
-from windlass.adapters.git.worktrees import in_the_middle, worktrees
+from windlass.adapters.locks import exclusively
 from windlass.errors import Busy, GitFailed, RepositoryError
 from windlass.ports import Seen
+
+_FIELDS = 2
+_PLAIN = "H"
+"""How git marks a file of the index that it looks at and that is checked out."""
+
+
+class AskGit(Protocol):
+    """The user's own git in the checkout, with an index of its own."""
+
+    async def __call__(self, *args: str, ok: Sequence[int] = (0,)) -> Output:
+        """Run it, and return its answer."""
+        ...
+
+
+class WritableFiles:
+    """The files that a landing may write, and the folders that it makes for them."""
+
+    def __init__(self, root: Path, paths: Iterable[str], made: Iterable[str]) -> None:
+        """Remember how each of them is now."""
+        self._root = root
+        self.paths = tuple(paths)
+        self.made = tuple(made)
+        self._before = {path: _stamp(root / path) for path in self.paths}
+
+    def is_changed(self) -> bool:
+        """Whether any of them is not as it was."""
+        return any(_stamp(self._root / path) != was for path, was in self._before.items())
+
+    def with_paths(self, paths: Sequence[str]) -> "WritableFiles":
+        """The same, with more files."""
+        more = WritableFiles(self._root, dict.fromkeys((*self.paths, *paths)), self.made)
+        more._before |= self._before
+        return more
+
+
+class _Change(Struct, frozen=True):
+    path: str
+    added: bool
+
+
+async def writable_files(
+    store: Store, git: AskGit, root: Path, old: str, new: str
+) -> WritableFiles:
+    """The files that differ between two commits and are clean."""
+    await git("update-index", "-q", "--refresh", ok=(0, 1))
+    dirty = set((await git("diff-files", "--name-only", "-z")).fields)
+    staged = set((await git("diff-index", "--cached", "--name-only", "-z", old)).fields)
+    marked = (line.split(" ", 1) for line in (await git("ls-files", "-v", "-z")).fields)
+    hidden = {path for tag, path in marked if tag != _PLAIN}
+    theirs = dirty | staged | hidden
+    told = await store.trees("diff-tree", "-r", "-z", "--raw", "--no-renames", old, new)
+    changes = list(_changes(told.fields))
+    paths = [
+        change.path
+        for change in changes
+        if change.path not in theirs and not (change.added and _is_taken(root / change.path))
+    ]
+    added = {change.path for change in changes if change.added}
+    return WritableFiles(root, paths, sorted(_missing(root, added & set(paths))))
+
+
+def _changes(fields: Sequence[str]) -> Iterator[_Change]:
+    for told, path in zip(fields[::_FIELDS], fields[1::_FIELDS], strict=True):
+        before, after, *_, kind = told.removeprefix(":").split()
+        if SUBMODULE not in {before, after}:
+            yield _Change(path, added=kind == "A")
+
+
+def _missing(root: Path, paths: Iterable[str]) -> set[str]:
+    """The folders above these files that are not there."""
+    folders = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
+    return {folder for folder in folders - {"."} if not is_folder(root / folder)}
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether something is there; a folder makes way for a file if git finds nothing else in it."""
+    return os.path.lexists(path) and not is_folder(path)
+
+
+def _stamp(path: Path) -> tuple[int, int, int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return (stat.S_IFMT(found.st_mode), found.st_ino, found.st_size, found.st_mtime_ns)
+
 
 _HEADS = "refs/heads/"
 _TRIES = 3
@@ -42,19 +139,20 @@ _LOCK = "landing"
 """Below `.windlass`: held by the one landing of a repository, and by its git."""
 
 
-Ours: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, Sequence[str]]]
+OwnChanges: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, Sequence[str]]]
 """The files of a checkout that differ from its commit by what Windlass wrote into them alone."""
 
 
-async def none_is_ours(_checkout: Path, _commit: str) -> Sequence[str]:
+async def no_own_changes(_checkout: Path, _commit: str) -> Sequence[str]:
     """Of who writes into no file."""
     return ()
 
 
-def left_behind(origin: Origin) -> list[tuple[Home, Path]]:
+def unfinished_landings(origin: Origin) -> list[tuple[LandingFolder, Path]]:
     """The landings that go on or have died, each with the checkout that it is about."""
     homes = (
-        (Home(own, origin.git_dir), place) for own, place in worktrees(origin.git_dir, origin.root)
+        (LandingFolder(own, origin.git_dir), place)
+        for own, place in worktrees(origin.git_dir, origin.root)
     )
     return [(home, place) for home, place in homes if home.is_there()]
 
@@ -66,7 +164,7 @@ class Branches:
         self,
         store: Store,
         environment: Mapping[str, str],
-        ours: Ours = none_is_ours,
+        ours: OwnChanges = no_own_changes,
     ) -> None:
         self._store = store
         self._environment = environment
@@ -79,10 +177,10 @@ class Branches:
         _, commit = await self._found(branch)
         if not commit:
             return Seen(commit="", relation="gone")
-        if await self._is_in(tip, commit):
+        if await self._store.is_ancestor(tip, commit):
             return Seen(commit=commit, relation="holds")
-        behind = await self._is_in(commit, tip)
-        rewound = commit != base and not await self._is_in(base, commit)
+        behind = await self._store.is_ancestor(commit, tip)
+        rewound = commit != base and not await self._store.is_ancestor(base, commit)
         return Seen(commit=commit, relation="behind" if behind else "apart", rewound=rewound)
 
     async def move(self, branch: str, old: str, new: str) -> None:
@@ -94,7 +192,7 @@ class Branches:
         if now != old:
             raise _stands_elsewhere(branch, now, old)
         origin = self._store.origin
-        if busy := in_the_middle(origin.git_dir, origin.root, ref):
+        if busy := in_progress(origin.git_dir, origin.root, ref):
             raise RepositoryError(
                 f"{branch} {busy}", hint="let git finish that, then `windlass land`"
             )
@@ -105,8 +203,7 @@ class Branches:
                 f"{branch} is checked out in {places}, and only one of them could follow",
                 hint="leave it checked out in one, then `windlass land`",
             )
-        if (origin.git_dir / "reftable").exists():
-            # Such a repository has no files of refs; git alone can move them.
+        if origin.has_reftable:
             await self._moved_by_git(ref, old, new, checkouts)
         elif checkouts:
             await self._fast_forward(checkouts[0], ref, old, new)
@@ -133,10 +230,6 @@ class Branches:
             ref = found[2]
         return ref, ""
 
-    async def _is_in(self, commit: str, other: str) -> bool:
-        asked = ("merge-base", "--is-ancestor", commit, other)
-        return (await self._store.trees(*asked, ok=(0, 1))).code == 0
-
     async def _checkouts(self, ref: str) -> list[Path]:
         """The user's checkouts of the branch that are there."""
         listed = await self._store.refs("worktree", "list", "--porcelain", "-z")
@@ -159,13 +252,13 @@ class Branches:
 
     async def settle(self) -> None:
         """Take back or complete what landings have left that were cut short, of any plan."""
-        if not (found := left_behind(self._store.origin)):
+        if not (found := unfinished_landings(self._store.origin)):
             return
         async with self._alone() as held:
             for home, place in found:
                 await self._settled(home, place, held)
 
-    async def _settled(self, home: Home, place: Path, held: int) -> None:
+    async def _settled(self, home: LandingFolder, place: Path, held: int) -> None:
         intent = home.read()
         if intent is not None and intent.files and place.is_dir():
             now = await self._stands(intent.ref)
@@ -189,7 +282,7 @@ class Branches:
             "another landing goes on in this repository, or its git does",
             hint="wait for its end, then `windlass land`",
         )
-        one = alone(self._store.folders.root / _LOCK, busy)
+        one = exclusively(self._store.folders.root / _LOCK, busy)
         held = await anyio.to_thread.run_sync(one.__enter__)
         try:
             yield held
@@ -202,7 +295,7 @@ class Branches:
     async def _update(self, ref: str, old: str, new: str) -> None:
         """Nobody has it checked out: the ref alone moves, if it is where it was."""
         common = self._store.origin.git_dir
-        home = Home(common, common)
+        home = LandingFolder(common, common)
         async with self._alone() as held:
             if home.is_there():
                 await self._settled(home, self._store.origin.root, held)
@@ -210,7 +303,7 @@ class Branches:
             home.begin(intent)
             await self._finish(home, intent)
 
-    async def _finish(self, home: Home, intent: Intent) -> None:
+    async def _finish(self, home: LandingFolder, intent: Intent) -> None:
         """Bring index, branch and reflogs to the new commit; may be done again from any point."""
         if intent.files:
             home.swap_index()
@@ -233,8 +326,8 @@ class Branches:
     async def _fast_forward(self, checkout: Path, ref: str, old: str, new: str) -> None:
         """Let git write the files from a git directory of the landing's own; then all follows."""
         asked = ("rev-parse", "--absolute-git-dir")
-        own = Path((await act(*asked, cwd=checkout, environment=self._environment)).text)
-        home = Home(own, self._store.origin.git_dir)
+        own = Path((await run_user_git(*asked, cwd=checkout, environment=self._environment)).text)
+        home = LandingFolder(own, self._store.origin.git_dir)
         async with self._alone() as held:
             if home.is_there():
                 await self._settled(home, checkout, held)
@@ -246,7 +339,7 @@ class Branches:
                 for _ in range(_TRIES):
                     if failure is None or not (paths := await self._ours(checkout, old)):
                         break
-                    await move.take_back(paths)
+                    await move.remove_own_text(paths)
                     failure = await move.refused()
                 if failure is not None:
                     raise _not_moved(checkout, failure)
@@ -265,11 +358,11 @@ class Branches:
             if not checkouts:
                 asked = ("update-ref", *said, ref, new, old)
                 root = self._store.origin.root
-                await act(*asked, cwd=root, environment=self._environment)
+                await run_user_git(*asked, cwd=root, environment=self._environment)
             else:
                 reflog = {"GIT_REFLOG_ACTION": "windlass land"}
                 within = {**self._environment, **reflog}
-                await act(*_forward(new), cwd=checkouts[0], environment=within)
+                await run_user_git(*_forward(new), cwd=checkouts[0], environment=within)
         except GitFailed as failure:
             raise _not_moved(checkouts[0] if checkouts else None, failure) from failure
 
@@ -278,7 +371,12 @@ class Move:
     """One landing in a checkout, up to the moment when all of its files are in their place."""
 
     def __init__(
-        self, store: Store, environment: Mapping[str, str], home: Home, place: Path, held: int
+        self,
+        store: Store,
+        environment: Mapping[str, str],
+        home: LandingFolder,
+        place: Path,
+        held: int,
     ) -> None:
         self._store = store
         self._environment = environment
@@ -291,55 +389,55 @@ class Move:
             "GIT_WORK_TREE": str(place),
         }
         self._intent: Intent | None = None
-        self._touch = Touch(place, (), ())
+        self._writable = WritableFiles(place, (), ())
 
     async def prepare(self, intent: Intent) -> None:
         """Lock the index, and put on record what may be written."""
         await anyio.to_thread.run_sync(self._home.lock_index)
-        self._home.furnish(intent.old)
+        self._home.make_git_dir(intent.old)
         self._within |= await self._configured()
-        touch = await touched(self._store, self._git, self._place, intent.old, intent.new)
+        writable = await writable_files(self._store, self._git, self._place, intent.old, intent.new)
         logged = await self._git("config", "core.logAllRefUpdates", ok=(0, 1))
         intent = replace(intent, logged=logged.text.lower() not in {"false", "no", "off", "0"})
-        self._home.begin(intent, touch.paths, touch.made)
-        self._intent, self._touch = intent, touch
+        self._home.begin(intent, writable.paths, writable.made)
+        self._intent, self._writable = intent, writable
 
     async def refused(self) -> GitFailed | None:
         """What git says against it; None when the files are written."""
         try:
-            await self._git(*_forward(self._begun.new))
+            await self._git(*_forward(self._started.new))
         except GitFailed as failure:
             return failure
         return None
 
-    async def take_back(self, paths: Sequence[str]) -> None:
+    async def remove_own_text(self, paths: Sequence[str]) -> None:
         """Take Windlass's own words out of files.
 
         Not in the index: what the user has put there is theirs, and stops the landing.
         """
-        self._touch = self._touch.and_also(paths)
-        self._home.begin(self._begun, self._touch.paths, self._touch.made)
+        self._writable = self._writable.with_paths(paths)
+        self._home.begin(self._started, self._writable.paths, self._writable.made)
         asked = ("restore", "--quiet", "--worktree", "--source=HEAD", "--")
         await self._git(*asked, *paths, within={"GIT_LITERAL_PATHSPECS": "1"})
 
     async def written(self) -> Intent:
         """Make what git wrote outlast a power loss, and put on record that all of it is there."""
         await anyio.to_thread.run_sync(sync_all, self._place, self._home.own)
-        intent = replace(self._begun, written=True)
-        self._home.begin(intent, self._touch.paths, self._touch.made)
+        intent = replace(self._started, written=True)
+        self._home.begin(intent, self._writable.paths, self._writable.made)
         return intent
 
     async def undo(self) -> None:
         """Leave the checkout as it was found."""
         if not self._home.is_there():
             return
-        if self._intent is not None and self._touch.is_changed():
+        if self._intent is not None and self._writable.is_changed():
             back = Rollback(self._store, self._environment, self._home, self._place, (self._held,))
             await back.run(self._intent)
         self._home.leave()
 
     @property
-    def _begun(self) -> Intent:
+    def _started(self) -> Intent:
         if self._intent is None:
             raise AssertionError("a landing begins with its intent")
         return self._intent
@@ -350,7 +448,7 @@ class Move:
         A part of it may be included for the branch, or for exactly the checkout's git directory.
         """
         asked = ("config", "--list", "--null")
-        here = await act(*_OWN, *asked, cwd=self._place, environment=self._environment)
+        here = await run_user_git(*_OWN, *asked, cwd=self._place, environment=self._environment)
         if here.stdout == (await self._git(*asked)).stdout:
             return {}
         told: dict[str, str] = {"GIT_CONFIG_COUNT": str(len(here.fields))}
@@ -368,7 +466,7 @@ class Move:
         stdin: str = "",
     ) -> Output:
         """The user's own git in their checkout, with the landing's git directory."""
-        return await act(
+        return await run_user_git(
             *_OWN,
             *args,
             cwd=self._place,
@@ -397,12 +495,12 @@ def _not_moved(checkout: Path | None, failure: GitFailed) -> RepositoryError:
     where = f" in {checkout}" if checkout is not None else ""
     cure = "commit, stash or move what is in the way" if in_the_way else "settle that"
     return RepositoryError(
-        f"git did not move it{where}: {_told(failure)}",
+        f"git did not move it{where}: {_git_message(failure)}",
         hint=f"{cure}, then `windlass land`",
     )
 
 
-def _told(failure: GitFailed) -> str:
+def _git_message(failure: GitFailed) -> str:
     """What git said, without its advice on what to do next."""
     lines = [line for line in failure.stderr.splitlines() if line.strip()]
     said = [line.strip() for line in lines if not line.startswith(("hint:", "Aborting", "Please"))]

@@ -1,13 +1,17 @@
-"""Where things are: the names of pins, branches and folders. Exactly as the design has them.
+"""The names of pins, branches and folders, and the small files that say what is in use.
 
-A ref cannot be both a name and a folder, so every pin ends in a word of its own.
+A ref cannot be both a name and a folder, so every pin ends in a word of its own. The note beside a
+workspace (`Prepared`) is written when the workspace is durable and removed before anything in it is
+undone, so a workspace without a note was never given to an agent or a person. Whether a branch is
+checked out, rebased or bisected is read from git's own files; asking git costs a third of a merge.
 """
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 _ORDER = re.compile(r"refs/windlass/(?P<plan>[^/]+)/(?P<run>[^/]+)/order-(?P<number>[1-9]\d*)")
@@ -39,13 +43,19 @@ class Refs(Struct, frozen=True):
         return f"{self.root}/order-{number}"
 
     @property
+    def journal(self) -> str:
+        """The mirror of the journal."""
+        return f"{self.root}/journal"
+
+    @property
     def began(self) -> str:
-        """The run's first fact, as text."""
+        """The run's first fact, as text; versions before the mirror wrote it."""
         return f"{self.root}/began"
 
-    def told(self, number: int | None = None) -> str:
-        """A fact that no commit shows, as text; without a number, where all of them lie."""
-        return f"{self.root}/told" if number is None else f"{self.root}/told/{number}"
+    @property
+    def told(self) -> str:
+        """Facts that no commit shows, as texts by number; versions before the mirror wrote them."""
+        return f"{self.root}/told"
 
     def candidate(self, number: int) -> str:
         """A merge before its checks ran."""
@@ -154,7 +164,7 @@ class Folders(Struct, frozen=True):
         return self.home / "histories"
 
     @property
-    def furnished(self) -> Path:
+    def setup_results(self) -> Path:
         """What setup commands made, by the hash of their inputs."""
         return self.home / "furnished"
 
@@ -178,7 +188,7 @@ def stands_in_for(index: Path) -> Path:
     return index.with_name("stands-in-for")
 
 
-def shown_of_git(checkout: Path) -> Mapping[Path, Path]:
+def git_folders_shown(checkout: Path) -> Mapping[Path, Path]:
     """What a box shows of git beside its checkout: by the place it has there, the folder."""
     home = checkout.parent.parent
     index = checkout.with_name("index")
@@ -188,3 +198,128 @@ def shown_of_git(checkout: Path) -> Mapping[Path, Path]:
     if stand_in(index).is_dir():
         shown[Path(os.fsdecode(stands_in_for(index).read_bytes()))] = stand_in(index)
     return {place: folder for place, folder in shown.items() if folder.is_dir()}
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """What a workspace was last made ready for; written once it is."""
+
+    run: str
+    n: int
+    start: str
+    onto: str | None
+    by_person: bool = False
+    """Whether its `.git` is a person's, who may have commits there."""
+
+
+def is_ready(folders: Folders, run: str, task: str, n: int) -> bool:
+    """Whether a workspace was last made ready for that start of the task."""
+    found = note_of(folders, task)
+    return found is not None and (found.run, found.n) == (run, n)
+
+
+def note_of(folders: Folders, task: str) -> Prepared | None:
+    """What the note says, if there is one that can be read."""
+    try:
+        return msgspec.json.decode(folders.prepared(task).read_bytes(), type=Prepared)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+_HEADS = "refs/heads/"
+_LINKS = 5
+"""How many names in a row a ref may be another name for; git's own bound."""
+
+
+def in_use(git_dir: Path, root: Path, branch: str) -> str:
+    """What somebody does with a branch and where, in words; empty when nobody does anything."""
+    for own, place in worktrees(git_dir, root):
+        if branch in _stands_at(git_dir, own):
+            return f"is checked out in {place}"
+        if word := _in_the_middle(own, branch):
+            return f"is being {word} in {place}"
+    return ""
+
+
+def in_progress(git_dir: Path, root: Path, branch: str) -> str:
+    """What git is about to finish with a branch and where, in words; empty when nothing."""
+    for own, place in worktrees(git_dir, root):
+        if word := _in_the_middle(own, branch):
+            return f"is being {word} in {place}"
+    return ""
+
+
+def _in_the_middle(own: Path, branch: str) -> str:
+    if branch in _rebased(own):
+        return "rebased"
+    bisected = {branch, branch.removeprefix(_HEADS)}
+    return "bisected" if _text(own / "BISECT_START").strip() in bisected else ""
+
+
+def worktrees(git_dir: Path, root: Path) -> Iterator[tuple[Path, Path]]:
+    """The folder in which git keeps each worktree's own state, and the worktree."""
+    yield git_dir, root
+    for own in sorted((git_dir / "worktrees").glob("*")):
+        dot_git = _text(own / "gitdir").strip()
+        yield own, (own / dot_git).parent if dot_git else own
+
+
+def _stands_at(git_dir: Path, own: Path) -> Iterator[str]:
+    """The branch that HEAD names; where that is a name for another, that one too."""
+    at = own / "HEAD"
+    for _ in range(_LINKS):
+        name = _named(at)
+        if not name:
+            return
+        yield name
+        at = git_dir / name
+
+
+def _named(ref: Path) -> str:
+    """The ref that a ref is another name for."""
+    if ref.is_symlink():  # how old repositories say it
+        return str(ref.readlink())
+    said, _, name = _text(ref).partition(":")
+    return name.strip() if said == "ref" else ""
+
+
+def _rebased(own: Path) -> set[str]:
+    """The branches that a rebase in this worktree will move when it is done."""
+    held = ("rebase-merge/head-name", "rebase-merge/update-refs", "rebase-apply/head-name")
+    return {line.strip() for name in held for line in _text(own / name).splitlines()}
+
+
+def _text(path: Path) -> str:
+    try:
+        return os.fsdecode(path.read_bytes())
+    except OSError:
+        return ""
+
+
+class Workspace(Struct, frozen=True, kw_only=True):
+    """A task's workspace, as found from a folder in it."""
+
+    root: Path
+    """The repository whose run it belongs to."""
+    plan: str
+    task: str
+    below: Path
+    """The folder, as seen from the workspace."""
+
+
+def workspace_around(folder: Path) -> Workspace | None:
+    """The workspace that the folder lies in, if any.
+
+    The path says so, and a note that Windlass wrote. An agent can make any folder and any
+    repository inside its workspace, but it cannot write that note: so the outermost one counts.
+    """
+    parts = folder.parts
+    for at in range(1, len(parts) - 4):
+        match parts[at : at + 5]:
+            case (".windlass", "plans", plan, "workspaces", task):
+                root = Path(*parts[:at])
+                if note_of(Folders(root / ".windlass", plan), task) is not None:
+                    below = Path(*parts[at + 5 :])
+                    return Workspace(root=root, plan=plan, task=task, below=below)
+            case _:
+                pass
+    return None

@@ -1,24 +1,22 @@
-"""What git shows of a run when its journal is gone. Only looks; what follows is for others to say.
-
-Where the tip's own pin is lost or was put back, it stood at least where a Player was started from:
-nobody starts from a merge that the tip does not have. What is assumed so is said.
-"""
+"""What git shows of a run beside its journal: its mirror, its commits and its pins. Only looks."""
 
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from windlass.adapters.git.layout import Refs, orders
+from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.mirror import restored
 from windlass.adapters.git.store import Store
-from windlass.errors import GitFailed, RepositoryError, WindlassError
-from windlass.events.model import RunStarted
-from windlass.events.review import Review
-from windlass.ports import MAX_LISTED
-from windlass.state.remains import Kept, Made, Remains, Told, chain, read_began, read_told
+from windlass.core.events import codec
+from windlass.core.events import model as e
+from windlass.core.events.review import Review
+from windlass.core.exchange import MAX_LISTED
+from windlass.core.state.remains import Kept, Made, Remains
+from windlass.errors import GitFailed, JournalTooNew, RepositoryError, WindlassError
 
 _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>[1-9]\d*)/(?P<what>[^/]+)")
 _RUN = re.compile(r"refs/windlass/(?P<plan>[^/]+)/(?P<run>[^/]+)/(?!(?:base|tip|order-\d+)$)")
@@ -32,10 +30,26 @@ _FORMAT = f"--format=%H%x00%T%x00%P%x00%ct%x00{_TRAILERS}%x00"
 _FIELDS = 8
 
 
+class Recorded(Struct, frozen=True):
+    """The journal of a run as git has it."""
+
+    payloads: list[bytes]
+    """The records of the mirror, byte for byte; none where the run has no mirror."""
+    facts: list[e.Event]
+    """What they say; of a run without a mirror its first fact and the last edit of its plan."""
+    notes: tuple[str, ...] = ()
+
+
+class _Told(Struct, frozen=True, kw_only=True):
+    """How versions before the mirror pinned a fact that no commit shows."""
+
+    record: Raw
+
+
 async def pinned_runs(store: Store) -> dict[str, list[str]]:
     """Every plan that has pins in the repository, with its runs.
 
-    One that died before it recorded anything, and so never was, is none of them.
+    A run that died before it recorded anything, and so never was, is none of them.
     """
     found: dict[str, list[str]] = {}
     for ref in await store.pins("refs/windlass/"):
@@ -45,9 +59,55 @@ async def pinned_runs(store: Store) -> dict[str, list[str]]:
     return found
 
 
-async def remains_of(store: Store, refs: Refs) -> Remains:
-    """All that git shows of a run."""
-    return await _Reading(store, refs).remains()
+async def recorded_in_git(store: Store, refs: Refs) -> Recorded:
+    """The run's journal from its mirror, or what an older version pinned of it.
+
+    Raises JournalTooNew where a newer Windlass wrote the mirror.
+    """
+    pins = await store.pins(refs.journal, refs.began, refs.told)
+    if (mirror := pins.get(refs.journal)) is not None:
+        found = await restored(store, mirror)
+        facts: list[e.Event] = []
+        try:
+            for payload in found.payloads:
+                facts.append(codec.decode(payload))  # noqa: PERF401  what was read counts
+        except JournalTooNew:
+            raise
+        except WindlassError as error:
+            note = f"record {len(facts) + 1} of the mirror cannot be read: {error.message}"
+            return Recorded(found.payloads[: len(facts)], facts, (*found.notes, note))
+        return Recorded(found.payloads, facts, found.notes)
+    return await _of_older_version(store, refs, pins)
+
+
+async def _of_older_version(store: Store, refs: Refs, pins: dict[str, str]) -> Recorded:
+    """How the run began and its plan was last edited; versions before the mirror pinned that."""
+    numbers = (ref.removeprefix(f"{refs.told}/") for ref in pins if ref != refs.began)
+    told = (f"{refs.told}/{n}" for n in sorted((n for n in numbers if n.isdigit()), key=int))
+    facts, notes, edits = list[e.Event](), list[str](), list[e.Event]()
+    for ref in (refs.began, *told):
+        if ref not in pins:
+            continue
+        try:
+            [text] = await store.contents([pins[ref]])
+            if ref != refs.began:
+                text = bytes(msgspec.json.decode(text, type=_Told).record)
+            fact = codec.decode(text)
+        except (WindlassError, msgspec.MsgspecError) as error:
+            notes.append(f"{ref} cannot be read: {error}")
+            continue
+        if isinstance(fact, e.RunStarted):
+            facts.append(fact)
+        elif isinstance(fact, e.PlanRevised):
+            edits = [fact]
+        else:
+            notes.append(f"not taken over from {ref}: {type(fact).__name__}")
+    return Recorded([], [*facts, *edits] if facts else [], tuple(notes))
+
+
+async def remains_of(store: Store, refs: Refs, base: str | None = None) -> Remains:
+    """All that git shows of a run beside its journal; `base` is what the journal says it is."""
+    return await _Reading(store, refs).remains(base)
 
 
 class _Pins(Struct, frozen=True, kw_only=True):
@@ -65,11 +125,10 @@ class _Reading:
         self._refs = refs
         self._notes: list[str] = []
 
-    async def remains(self) -> Remains:
+    async def remains(self, base: str | None) -> Remains:
         """All of it."""
         pins = await self._pins()
-        began = self._began(pins.texts.get(self._refs.began))
-        base = pins.commits.get(self._refs.base) or (began.base if began is not None else None)
+        base = pins.commits.get(self._refs.base) or base
         if base is None:
             raise RepositoryError(
                 f"where run {self._refs.run} began is not pinned any more",
@@ -78,17 +137,14 @@ class _Reading:
         shown = (await self._store.pins(self._refs.integration)).get(self._refs.integration)
         seen = {*pins.commits.values(), *((shown,) if shown is not None else ())}
         commits = await self._commits(base, seen)
-        attempts = await self._attempts(pins, commits)
+        ours = shown if shown in commits and commits[shown].run == self._refs.run else None
         return Remains(
             run=self._refs.run,
-            order=orders(pins.commits, self._refs.plan).get(self._refs.run, 0),
-            began=began,
-            told=tuple(self._told(pins.texts)),
-            told_until=max(self._numbers(pins.texts), default=0),
             base=base,
-            tip=self._tip(pins, base, commits, attempts, shown),
+            tip=pins.commits.get(self._refs.tip) or ours,
+            tip_is_pinned=self._refs.tip in pins.commits,
             commits=commits,
-            attempts=attempts,
+            attempts=await self._attempts(pins, commits),
             candidates={
                 int(found["n"]): commit
                 for ref, commit in pins.commits.items()
@@ -99,38 +155,18 @@ class _Reading:
 
     async def _pins(self) -> _Pins:
         held = await self._store.pins(self._refs.root)
+        held.pop(self._refs.journal, None)
         asked = "".join(f"{name}\n" for name in held.values())
         answer = await self._store.trees("cat-file", "--batch-check=%(objecttype)", stdin=asked)
         kinds = dict(zip(held, answer.text.splitlines(), strict=True))
         commits = {ref: name for ref, name in held.items() if kinds[ref] == "commit"}
-        blobs = {ref: name for ref, name in held.items() if kinds[ref] == "blob"}
-        for ref in held.keys() - commits.keys() - blobs.keys():
-            self._notes.append(f"git has lost {held[ref][:10]} ({ref})")
-        texts = {
-            ref: (await self._store.trees("cat-file", "blob", name)).stdout
-            for ref, name in blobs.items()
-        }
-        return _Pins(commits=commits, texts=texts)
-
-    def _began(self, text: str | None) -> RunStarted | None:
-        try:
-            return read_began(text) if text is not None else None
-        except WindlassError as error:
-            self._notes.append(f"how the run began cannot be read: {error.message}")
-            return None
-
-    def _told(self, texts: dict[str, str]) -> Iterator[Told]:
-        """What was said, in its order, as far as it can be read."""
-        for number in self._numbers(texts):
-            try:
-                yield read_told(texts[self._refs.told(number)])
-            except (WindlassError, msgspec.MsgspecError) as error:
-                self._notes.append(f"{self._refs.told(number)} cannot be read: {error}")
-
-    def _numbers(self, texts: Iterable[str]) -> list[int]:
-        below = f"{self._refs.told()}/"
-        numbers = (ref.removeprefix(below) for ref in texts if ref.startswith(below))
-        return sorted(int(number) for number in numbers if number.isdigit())
+        blobs = {r: n for r, n in held.items() if kinds[r] == "blob" and _is_of_task(r, self._refs)}
+        for ref, name in held.items():
+            if kinds[ref] not in {"commit", "blob"}:
+                self._notes.append(f"git has lost {name[:10]} ({ref})")
+        texts = await self._store.contents(list(blobs.values()))
+        decoded = (text.decode(errors="replace") for text in texts)
+        return _Pins(commits=commits, texts=dict(zip(blobs, decoded, strict=True)))
 
     async def _commits(self, base: str, seen: Iterable[str]) -> dict[str, Made]:
         """The base, and every commit that these lead to beyond it."""
@@ -151,8 +187,7 @@ class _Reading:
             if (named := _ATTEMPT.fullmatch(ref.removeprefix(self._refs.root))) is None:
                 continue
             n, of_task = int(named["n"]), found.setdefault(named["task"], {})
-            before = of_task.get(n) or Kept(n=n, turn=1 if n == 1 else None)
-            of_task[n] = self._with(before, ref, named["what"], value)
+            of_task[n] = self._with(of_task.get(n) or Kept(n=n), ref, named["what"], value)
         for of_task in found.values():
             for n, kept in of_task.items():
                 of_task[n] = await self._whole(kept, commits)
@@ -161,8 +196,10 @@ class _Reading:
     def _with(self, kept: Kept, ref: str, what: str, value: str) -> Kept:
         name, _, number = what.partition("-")
         match name:
-            case "start" | "onto" | "tip":
-                return replace(kept, **{name: value})
+            case "start" | "tip":
+                return replace(kept, start=value)
+            case "onto":
+                return replace(kept, onto=value)
             case "snapshot" | "partial":
                 return replace(kept, kind=name, commit=value)
             case "turn" if number.isdigit():
@@ -189,43 +226,9 @@ class _Reading:
         turn = made.turn or kept.turn
         return replace(kept, files=files, created=created, deleted=deleted, turn=turn)
 
-    def _tip(
-        self,
-        pins: _Pins,
-        base: str,
-        commits: dict[str, Made],
-        attempts: dict[str, dict[int, Kept]],
-        shown: str | None,
-    ) -> str:
-        """Where the tip stood, at least; its own pin's word, unless a Player started beyond it."""
-        every = [kept for of_task in attempts.values() for kept in of_task.values()]
-        starts = [
-            at for kept in every for at in (kept.start, kept.onto, kept.tip) if at is not None
-        ]
-        pinned = pins.commits.get(self._refs.tip)
-        known = [at for at in (*starts, shown) if at is not None]
-        lines = {at: line for at in known if (line := self._line(commits, base, at)) is not None}
-        farthest = max(lines, key=lambda at: len(lines[at]), default=base)
-        if pinned is None:
-            self._notes.append(
-                f"the tip's pin is lost; it stood at {farthest[:10]}, as far as Players started "
-                "from it and the integration branch tell"
-            )
-            return farthest
-        passed = {base, *(made.commit for made in lines.get(farthest, ()))}
-        if pinned == farthest or pinned not in passed:
-            return pinned
-        self._notes.append(
-            f"the tip's pin was put back to {pinned[:10]}; Players started from {farthest[:10]}, "
-            "or the integration branch shows it, and there it is put again"
-        )
-        return farthest
 
-    def _line(self, commits: dict[str, Made], base: str, at: str) -> tuple[Made, ...] | None:
-        """The run's merges from the base to there; None where anything else is among them."""
-        line = chain(commits, base, at)
-        ours = line is not None and all(made.run == self._refs.run and made.task for made in line)
-        return line if ours and all(len(made.parents) > 1 for made in line or ()) else None
+def _is_of_task(ref: str, refs: Refs) -> bool:
+    return ref.startswith(f"{refs.root}/task/")
 
 
 def _made(text: str) -> Iterator[Made]:

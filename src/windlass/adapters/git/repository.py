@@ -15,39 +15,34 @@ import anyio.to_thread
 import msgspec
 
 from windlass.adapters.concurrently import together
-from windlass.adapters.files import remove_durably, write_durably
-from windlass.adapters.git.checkouts import Checkouts
-from windlass.adapters.git.deliverables import Deliverables
-from windlass.adapters.git.dress import Clone, Linked, Notes
-from windlass.adapters.git.excludes import made_by_setup
-from windlass.adapters.git.handwork import introduce
-from windlass.adapters.git.histories import Histories, Sight
-from windlass.adapters.git.landing import Branches, Ours, none_is_ours
-from windlass.adapters.git.layout import Folders, Refs, is_order
-from windlass.adapters.git.merges import Merges
-from windlass.adapters.git.occupied import is_occupied
-from windlass.adapters.git.order import next_order
-from windlass.adapters.git.patches import patches
-from windlass.adapters.git.pool import Pool
-from windlass.adapters.git.prepared import Prepared, is_ready, note_of
-from windlass.adapters.git.removal import remove
-from windlass.adapters.git.snapshots import Snapshots
-from windlass.adapters.git.store import Store
-from windlass.adapters.git.throwaways import Furnish, GitThrowaway, Throwaways
-from windlass.errors import GitFailed, RepositoryError, SetupFailed
-from windlass.ports import (
-    Authorship,
-    ChangedPaths,
-    Conflict,
-    Expected,
-    Merged,
-    Patch,
-    Refused,
-    Seen,
-    Snapshot,
+from windlass.adapters.files import is_folder, remove, remove_durably, write_durably
+from windlass.adapters.git.checkout_git_dir import (
+    Clone,
+    Histories,
+    Linked,
+    Visible,
+    WorktreeEntries,
 )
-from windlass.settings import WorkspaceSettings
-from windlass.state.remains import attempt_pins
+from windlass.adapters.git.checkouts import (
+    Checkouts,
+    GitThrowaway,
+    RunSetup,
+    Throwaways,
+    is_occupied,
+)
+from windlass.adapters.git.commits import Merges, Snapshots, set_identity
+from windlass.adapters.git.inspect import patches
+from windlass.adapters.git.landing import Branches, OwnChanges, no_own_changes
+from windlass.adapters.git.layout import Folders, Prepared, Refs, is_order, is_ready, note_of
+from windlass.adapters.git.paths import made_by_setup
+from windlass.adapters.git.pool import Pool
+from windlass.adapters.git.reconcile import Deliverables
+from windlass.adapters.git.store import Store, next_order
+from windlass.core.exchange import ChangedPaths, Expected
+from windlass.core.settings import WorkspaceSettings
+from windlass.core.state.remains import attempt_pins
+from windlass.errors import GitFailed, RepositoryError, SetupFailed
+from windlass.ports import Authorship, Conflict, Merged, Patch, Refused, Seen, Snapshot
 
 
 class GitRepository:
@@ -58,26 +53,26 @@ class GitRepository:
         store: Store,
         refs: Refs,
         *,
-        furnish: Furnish,
+        setup: RunSetup,
         settings: WorkspaceSettings,
         environment: Mapping[str, str],
         notice: Callable[[str], None] = lambda _text: None,
-        ours: Ours = none_is_ours,
+        ours: OwnChanges = no_own_changes,
     ) -> None:
         """Compose it; `environment` is what the user's own git is called with."""
         self._store = store
         self._refs = refs
         self._branches = Branches(store, environment, ours)
-        self._furnish = furnish
+        self._setup = setup
         self._notice = notice
         hash_bytes = 20 if store.origin.object_format == "sha1" else 32
         self._pool = Pool(store.folders.pool, hash_bytes=hash_bytes)
         self._histories = Histories(store)
-        self._notes = Notes(store)
+        self._entries = WorktreeEntries(store)
         clone = Clone(store, self._histories)
-        dress = Linked(store, self._histories) if settings.kind == "worktree" else clone
-        self._checkouts = Checkouts(store, self._pool, dress)
-        self.throwaways = Throwaways(store, furnish, Checkouts(store, self._pool, clone))
+        git_dirs = Linked(store, self._histories) if settings.kind == "worktree" else clone
+        self._checkouts = Checkouts(store, self._pool, git_dirs)
+        self.throwaways = Throwaways(store, setup, Checkouts(store, self._pool, clone))
         """For whoever runs checks on the commits of this run."""
         self._merges = Merges(store, run=refs.run)
         self._snapshots = Snapshots(
@@ -108,7 +103,7 @@ class GitRepository:
         await self._store.settle()  # the base as well, which the user's own git has not synced
         await self._pool.empty()
         await self._histories.open(base)
-        await self._notes.tidy()
+        await self._entries.prune()
 
     async def close(self) -> None:
         """Leave nothing behind that only this process could use."""
@@ -129,7 +124,7 @@ class GitRepository:
         held = attempt_pins(n, start, onto, turn)
         pins = {self._refs.attempt(task, n, what): commit for what, commit in held.items()}
         workspace, index = self._folders.workspace(task), self._folders.index(task)
-        await self._set_aside_what_is_not_ours(task)
+        await self._set_aside_other_runs(task)
         if fresh := not await self.stands(task, start):
             await self._make(task, start, pins)
         else:
@@ -138,25 +133,25 @@ class GitRepository:
             return workspace  # and its `.git` may hold what they committed
         noted = self._prepared(task)
         # The same merge again would undo what a Player settled and could not get committed.
-        dressed = fresh and not by_person
+        has_git_dir = fresh and not by_person
         if onto is not None and (noted is None or (noted.start, noted.onto) != (start, onto)):
             tree, _ = await self._merges.combine(start, onto)
             await self._refill(workspace, tree, index, start)
-            dressed = False
+            has_git_dir = False
         if fresh:
             with contextlib.suppress(*((SetupFailed,) if by_person else ())):
-                dressed = not await self._furnish(workspace, index, start) and dressed
-        if not dressed:
+                has_git_dir = not await self._setup(workspace, index, start) and has_git_dir
+        if not has_git_dir:
             # Last, for it knows by now what setup made; and what an agent made of it is gone.
             if by_person:
-                await self._checkouts.hand_over(workspace, start, index)
+                await self._checkouts.write_git_dir_for_person(workspace, start, index)
             else:
                 same = fresh and onto is None
-                sight = Sight((start,)) if same else await self._sight(index, start, onto)
-                await self._checkouts.dress(workspace, start, index, sight)
+                visible = Visible((start,)) if same else await self._visible(index, start, onto)
+                await self._checkouts.write_git_dir(workspace, start, index, visible)
         if by_person:
             self._ours.discard(task)  # they may stand in it long after it was merged
-            introduce(workspace, self._store.origin.identity)
+            set_identity(workspace, self._store.origin.identity)
         # A file that the Player does not touch must not be found empty after a power loss, and be
         # committed so with what it left.
         await self._store.settle()
@@ -167,9 +162,9 @@ class GitRepository:
     async def _make(self, task: str, start: str, pins: Mapping[str, str]) -> None:
         """Make the workspace anew; what is there is no workspace any more."""
         workspace, index = self._folders.workspace(task), self._folders.index(task)
-        if _is_folder(workspace):
-            await self._put_away(task, self._prepared(task))
-        self._say_if_it_was_taken_away(task, start)
+        if is_folder(workspace):
+            await self._move_aside(task, self._prepared(task))
+        self._report_lost_workspace(task, start)
         # An older note would make a setup that is cut short look finished.
         remove_durably(self._folders.prepared(task))
         self._ours.discard(task)
@@ -188,19 +183,19 @@ class GitRepository:
             await self._store.trees("read-tree", start, index=index)
             await self._checkouts.fill(workspace, tree, index)
 
-    async def _sight(self, index: Path, start: str, onto: str | None) -> Sight:
+    async def _visible(self, index: Path, start: str, onto: str | None) -> Visible:
         """What a workspace sees whose files are not just those of its start commit."""
         commits = (start,) if onto is None else (start, onto)
         with contextlib.suppress(GitFailed):  # the next snapshot says what is wrong with the index
             tree = (await self._store.trees("write-tree", index=index)).text
             known = [await self._store.tree_of(commit) for commit in commits]
-            return Sight(commits, None if tree in known else tree)
-        return Sight(commits)
+            return Visible(commits, None if tree in known else tree)
+        return Visible(commits)
 
     async def stands(self, task: str, start: str) -> bool:
         """Whether the workspace is there, with its `.git` or something of what it began with."""
         workspace = self._folders.workspace(task)
-        if not _is_folder(workspace):
+        if not is_folder(workspace):
             return False
         try:
             held = set(os.listdir(workspace))  # noqa: PTH208  the names are all that is asked for
@@ -228,10 +223,11 @@ class GitRepository:
                 # Nobody works there now, and whoever looks next may be a person with a git of
                 # their own, which would run what the agent's configuration and hooks name.
                 at = made.commit if isinstance(made, Snapshot) else start
-                dress = partial(self._checkouts.hand_over, workspace, at, index)
+                hand_over = partial(self._checkouts.write_git_dir_for_person, workspace, at, index)
                 # Its checks and its Coach will look at that commit.
                 pack = partial(self._histories.packs, at)
-                await together(self._store.settle, pack, *(() if author.by_person else (dress,)))
+                after = () if author.by_person else (hand_over,)
+                await together(self._store.settle, pack, *after)
             except (GitFailed, OSError):
                 if await self.stands(author.task, start):
                     raise  # it was not just taken away while it was looked at
@@ -292,7 +288,7 @@ class GitRepository:
         self, commit: str, label: str
     ) -> contextlib.AbstractAsyncContextManager[GitThrowaway]:
         """A checkout of the commit for as long as the block lasts. Raises SetupFailed."""
-        return self.throwaways.lend(commit, label)
+        return self.throwaways.checkout(commit, label)
 
     async def diff(self, old: str, new: str) -> tuple[Patch, ...]:
         """What changed between two commits, file by file."""
@@ -320,13 +316,13 @@ class GitRepository:
             if room and not await anyio.to_thread.run_sync(is_occupied, workspace):
                 await self._checkouts.give_back(workspace, index, "players")
         await remove(workspace, index.parent)
-        await self._notes.take_off(workspace)
+        await self._entries.remove_entry(workspace)
 
     async def set_aside(self, task: str, until: int) -> None:
         """Keep the workspace under another name if it is that of the n-th start, n up to this."""
         noted = self._prepared(task) if until else None
-        if noted is not None and noted.n <= until and _is_folder(self._folders.workspace(task)):
-            await self._put_away(task, noted)
+        if noted is not None and noted.n <= until and is_folder(self._folders.workspace(task)):
+            await self._move_aside(task, noted)
 
     async def changed(self, pairs: Iterable[tuple[str, str]]) -> ChangedPaths:
         """All that differs between commits, also beyond what a snapshot tells."""
@@ -368,7 +364,7 @@ class GitRepository:
         answer = await self._store.refs("for-each-ref", "--count=1", f"--contains={commit}", plan)
         return bool(answer.text)
 
-    def _say_if_it_was_taken_away(self, task: str, start: str) -> None:
+    def _report_lost_workspace(self, task: str, start: str) -> None:
         noted = self._prepared(task)
         if noted is not None and noted.run == self._refs.run:
             self._notice(
@@ -382,15 +378,15 @@ class GitRepository:
     def _prepared(self, task: str) -> Prepared | None:
         return note_of(self._folders, task)
 
-    async def _set_aside_what_is_not_ours(self, task: str) -> None:
+    async def _set_aside_other_runs(self, task: str) -> None:
         """Keep another run's workspace under another name; a person may still want it."""
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         noted = self._prepared(task)
         ours = noted is not None and noted.run == self._refs.run and index.is_file()
-        if not ours and _is_folder(workspace):
-            await self._put_away(task, noted)
+        if not ours and is_folder(workspace):
+            await self._move_aside(task, noted)
 
-    async def _put_away(self, task: str, noted: Prepared | None) -> None:
+    async def _move_aside(self, task: str, noted: Prepared | None) -> None:
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         aside = self._folders.kept / f"{task}.{noted.run if noted else 'unfinished'}"
         aside.parent.mkdir(exist_ok=True)
@@ -401,9 +397,9 @@ class GitRepository:
         self._ours.discard(task)
         if noted is not None and not noted.by_person and index.is_file():
             # Its Player may be dead, and what it made of its `.git` is not for a person.
-            await self._checkouts.hand_over(workspace, noted.start, index)
+            await self._checkouts.write_git_dir_for_person(workspace, noted.start, index)
         workspace.rename(aside)
-        await self._notes.move(workspace, aside)
+        await self._entries.move(workspace, aside)
         if (made := made_by_setup(index)).is_file():
             there = made_by_setup(self._folders.index_aside(aside.name))
             there.parent.mkdir(parents=True, exist_ok=True)
@@ -413,8 +409,3 @@ class GitRepository:
 
 def _short(branch: str) -> str:
     return branch.removeprefix("refs/heads/")
-
-
-def _is_folder(path: Path) -> bool:
-    """Whether it is there; a link is not followed, for who knows where it leads."""
-    return path.is_dir() and not path.is_symlink()

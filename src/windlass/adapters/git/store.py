@@ -1,27 +1,279 @@
-"""The user's repository as Windlass uses it: its refs for pins, its objects for code.
+"""Objects and pins in the user's repository.
 
-Two git directories share the user's objects. `refs` is the user's own, and only ever reads and
-writes refs there. `trees` is Windlass's, with a configuration of its own, and does everything that
-looks into trees.
+Objects are read and written through one git process that stays; the answers are parsed here. Pins
+are refs: written once, moved only by compare-and-swap, and synced before anything relies on them.
+The order of a plan's runs is counted in their pins. No clock decides which run is the newest.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import anyio.to_thread
 from msgspec import Struct
 
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.files import make_folder, sync_all, write_durably
-from windlass.adapters.git.git import Git
-from windlass.adapters.git.layout import Folders
-from windlass.adapters.git.names import OWN, folded
-from windlass.adapters.git.objects import Listed, Objects
-from windlass.adapters.git.sessions import Session, Staying
-from windlass.adapters.git.worktrees import in_use
+from windlass.adapters.git.git import Git, PersistentGit, Session
+from windlass.adapters.git.layout import Folders, Refs, in_use, orders
+from windlass.adapters.git.paths import OWN, as_any_file_system
+from windlass.core.plan.names import told
 from windlass.errors import GitFailed
-from windlass.plan.names import told
+
+_AT_ONCE = 40
+"""Requests that any pipe takes while the answer to the first is not read yet."""
+_TREE, _PLAIN, _GITLINK = 0o040000, 0o100000, 0o160000
+_KIND = 0o170000
+
+Kind: TypeAlias = Literal["blob", "commit", "tree"]
+_WRITTEN: tuple[Kind, ...] = get_args(Kind)
+
+Entries: TypeAlias = Mapping[bytes, tuple[int, str]]
+"""A tree: mode and id by name."""
+_NOTHING: Entries = {}
+
+
+class Commit(Struct, frozen=True):
+    """What a commit says of itself."""
+
+    tree: str
+    parents: tuple[str, ...]
+    message: bytes = b""
+
+
+class Listed(NamedTuple):
+    """One entry of a tree, with its whole path."""
+
+    path: bytes
+    mode: int
+    id: str
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a file: no folder, link or submodule."""
+        return self.mode & _KIND == _PLAIN
+
+
+class _Beside(Struct, frozen=True):
+    """A tree, and those at the same path in commits that are known to be whole."""
+
+    new: str
+    olds: list[str]
+
+
+class Objects:
+    """What is in the user's object folders."""
+
+    def __init__(self, trees: Git, folders: Sequence[Path], *, id_bytes: int) -> None:
+        self._id_bytes = id_bytes
+        packs = tuple(folder / "pack" for folder in folders)
+
+        def sight() -> object:
+            return tuple(map(_names, packs))
+
+        self._git = PersistentGit(trees, "cat-file", "--batch-command", sight=sight)
+        as_it_is = ("--no-filters", "--stdin-paths")
+        self._writers = {
+            kind: PersistentGit(trees, "hash-object", "-w", *as_it_is, "-t", kind, sight=sight)
+            for kind in _WRITTEN
+        }
+        # Copies of what is safe elsewhere need not wait for the disk.
+        unsynced = ("-c", "core.fsync=none", "hash-object", "-w", *as_it_is)
+        self._copiers = {
+            kind: PersistentGit(trees, *unsynced, "-t", kind, sight=sight) for kind in _WRITTEN
+        }
+        self._drafts = trees.git_dir
+
+    def close(self) -> None:
+        """End the gits that stay."""
+        for staying in (self._git, *self._writers.values(), *self._copiers.values()):
+            staying.close()
+
+    async def write(self, kind: Kind, content: bytes, *, copied: bool = False) -> str:
+        """Make an object, unless there is one; git refuses what is none of that kind.
+
+        One that is `copied` from what is safe elsewhere may be gone after a power loss.
+        """
+        name = f"{kind}-copy" if copied else kind
+
+        def written(session: Session) -> str:
+            # One request at a time, from where git stands: one name will do, and needs no quotes.
+            (self._drafts / name).write_bytes(content)
+            session.tell(f"{name}\n".encode())
+            return session.line()
+
+        return await (self._copiers if copied else self._writers)[kind].ask(written)
+
+    async def commit(self, commit: str) -> Commit:
+        """A commit; raises GitFailed when there is none."""
+        return await self._git.ask(lambda session: _commit(session, commit))
+
+    async def is_whole(self, commit: str, beyond: Sequence[str]) -> bool | None:
+        """Whether every object is there that a commit has and none of its parents; or None.
+
+        None: it has other parents than these, and somebody has to look at those too.
+        """
+        return await self._git.ask(lambda session: self._is_whole(session, commit, beyond))
+
+    async def changes(self, old: str, new: str) -> dict[bytes, str]:
+        """The paths in which two trees differ, in git's order: A, M, T or D each."""
+        found = await self._git.ask(lambda session: dict(self._changes(session, old, new)))
+        return dict(sorted(found.items()))
+
+    async def listing(self, tree: str, leads: Callable[[bytes], bool]) -> list[Listed]:
+        """All that is in a tree, but only in those of its folders that lead somewhere."""
+        return await self._git.ask(lambda session: list(self._listing(session, tree, leads)))
+
+    async def roots(self, trees: Sequence[str]) -> list[list[Listed]]:
+        """All that is at the root of each of these trees."""
+
+        def listed(session: Session) -> list[list[Listed]]:
+            return [list(self._listing(session, tree, lambda _path: False)) for tree in trees]
+
+        return await self._git.ask(listed)
+
+    async def contents(self, names: Sequence[str]) -> list[bytes | None]:
+        """What these objects hold; None for one that is not there."""
+        return await self._git.ask(lambda session: list(_contents(session, names)))
+
+    def _listing(
+        self, session: Session, tree: str, leads: Callable[[bytes], bool]
+    ) -> Iterator[Listed]:
+        level = {b"": tree}
+        while level:
+            trees = self._trees(session, level.values())
+            below: dict[bytes, str] = {}
+            for folder, name in level.items():
+                if name not in trees:
+                    raise _Missing(name)
+                for entry, (mode, item) in trees[name].items():
+                    path = folder + entry
+                    yield Listed(path, mode, item)
+                    if mode == _TREE and leads(path):
+                        below[path + b"/"] = item
+            level = below
+
+    def _is_whole(self, session: Session, commit: str, beyond: Sequence[str]) -> bool | None:
+        try:
+            made, *known = (_commit(session, name) for name in (commit, *beyond))
+        except _Missing:
+            return False
+        if not set(made.parents) <= set(beyond):
+            return None
+        level = [_Beside(made.tree, [held.tree for held in known])]
+        while level:
+            trees = self._trees(session, (name for one in level for name in (one.new, *one.olds)))
+            if any(one.new not in trees for one in level):
+                return False
+            unknown = [item for one in level for item in _unknown(one, trees)]
+            files = {new: None for new, mode, _ in unknown if mode not in {_TREE, _GITLINK}}
+            if not _are_there(session, list(files)):
+                return False
+            level = [_Beside(new, olds) for new, mode, olds in unknown if mode == _TREE]
+        return True
+
+    def _changes(self, session: Session, old: str, new: str) -> Iterator[tuple[bytes, str]]:
+        level: list[tuple[bytes, str | None, str | None]] = [(b"", old, new)]
+        while level:
+            pairs, level = level, []
+            sides = [side for _, *both in pairs for side in both if side is not None]
+            trees = self._trees(session, sides)
+            if lost := [side for side in sides if side not in trees]:
+                raise _Missing(lost[0])
+            for folder, before, after in pairs:
+                ours = trees[before] if before else _NOTHING
+                theirs = trees[after] if after else _NOTHING
+                for name in {name for name, _ in ours.items() ^ theirs.items()}:
+                    a, b = ours.get(name), theirs.get(name)
+                    if letter := _letter(a, b):
+                        yield folder + name, letter
+                    if (below := (_subtree(a), _subtree(b))) != (None, None):
+                        level.append((folder + name + b"/", *below))
+
+    def _trees(self, session: Session, names: Iterable[str]) -> dict[str, Entries]:
+        """Those that are there."""
+        wanted = list(dict.fromkeys(names))
+        found = zip(wanted, _contents(session, wanted), strict=True)
+        return {name: _entries(data, self._id_bytes) for name, data in found if data is not None}
+
+
+class _Missing(GitFailed):
+    """An object that is not there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(("cat-file", "--batch-command"), 128, f"{name} is not there")
+
+
+def _unknown(one: _Beside, trees: Mapping[str, Entries]) -> Iterator[tuple[str, int, list[str]]]:
+    """What is in a tree and in none of those beside it: id, mode, and the trees of that name."""
+    beside = [trees[old] for old in one.olds if old in trees]
+    held = {item for entries in beside for _, item in entries.values()}
+    for name, (mode, item) in trees[one.new].items():
+        if item not in held:
+            olds = (_subtree(entries.get(name)) for entries in beside)
+            yield item, mode, [old for old in olds if old is not None]
+
+
+def _letter(a: tuple[int, str] | None, b: tuple[int, str] | None) -> str | None:
+    """What became of a file; None where there was none and is none, but a folder perhaps."""
+    before, after = (side if side is not None and side[0] != _TREE else None for side in (a, b))
+    if before is None or after is None:
+        return "D" if before else "A" if after else None
+    return "M" if before[0] & _KIND == after[0] & _KIND else "T"
+
+
+def _subtree(entry: tuple[int, str] | None) -> str | None:
+    return entry[1] if entry is not None and entry[0] == _TREE else None
+
+
+def _commit(session: Session, name: str) -> Commit:
+    [data] = _contents(session, [name])
+    if data is None:
+        raise _Missing(name)
+    head, _, message = data.partition(b"\n\n")
+    said = [line.split(b" ", 1) for line in head.split(b"\n")]
+    [tree] = (value.decode() for key, *rest in said if key == b"tree" for value in rest)
+    parents = (value.decode() for key, *rest in said if key == b"parent" for value in rest)
+    return Commit(tree, tuple(parents), message)
+
+
+def _contents(session: Session, names: Sequence[str]) -> Iterator[bytes | None]:
+    for size in _sizes(session, "contents", names):
+        yield None if size is None else session.exactly(size + 1)[:-1]
+
+
+def _are_there(session: Session, names: Sequence[str]) -> bool:
+    return None not in list(_sizes(session, "info", names))
+
+
+def _sizes(session: Session, command: str, names: Sequence[str]) -> Iterator[int | None]:
+    for i in range(0, len(names), _AT_ONCE):
+        asked = names[i : i + _AT_ONCE]
+        session.tell("".join(f"{command} {name}\n" for name in asked).encode())
+        for _ in asked:
+            said = session.line()
+            yield None if said.endswith(" missing") else int(said.rpartition(" ")[2])
+
+
+def _entries(data: bytes, id_bytes: int) -> Entries:
+    entries: dict[bytes, tuple[int, str]] = {}
+    at = 0
+    while at < len(data):
+        end = data.index(b"\0", at)
+        mode, _, name = data[at:end].partition(b" ")
+        at = end + 1 + id_bytes
+        entries[name] = int(mode, 8), data[end + 1 : at].hex()
+    return entries
+
+
+def _names(folder: Path) -> frozenset[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return frozenset(entry.name for entry in entries)
+    except FileNotFoundError:
+        return frozenset()
+
 
 HELD_SETTINGS = (
     "core.autocrlf",
@@ -51,6 +303,11 @@ class Origin(Struct, frozen=True, kw_only=True):
     excludes: tuple[str, ...]
     """The user's own exclude patterns."""
 
+    @property
+    def has_reftable(self) -> bool:
+        """Whether refs are in a table, which git alone can read and write, and not in files."""
+        return (self.git_dir / "reftable").exists()
+
 
 class Store:
     """Objects and pins."""
@@ -71,7 +328,9 @@ class Store:
         self._objects = Objects(
             self.trees, origin.objects, id_bytes=20 if origin.object_format == "sha1" else 32
         )
-        self._updates = Staying(self.refs, "update-ref", "--stdin")
+        self._updates = PersistentGit(self.refs, "update-ref", "--stdin")
+        self.carrier: Callable[[tuple[str, ...]], Awaitable[None]] = self.transact
+        """What makes a transaction on refs: the journal's mirror adds its own ref to each."""
         self._tree_of: dict[str, str] = {}
 
     def open(self, exclude: str) -> None:
@@ -124,15 +383,22 @@ class Store:
 
     async def in_use(self, branch: str) -> str:
         """What somebody does with a branch and where, in words; empty when nobody does anything."""
-        git_dir = self.origin.git_dir
-        if not (git_dir / "reftable").exists():
-            return in_use(git_dir, self.origin.root, branch)
+        if not self.origin.has_reftable:
+            return in_use(self.origin.git_dir, self.origin.root, branch)
         asked = ("for-each-ref", "--format=%(worktreepath)", branch)
         place = (await self.refs(*asked)).text  # such a repository has no files that would tell
         return f"is checked out in {place}" if place else ""
 
+    async def is_ancestor(self, commit: str, other: str) -> bool:
+        """Whether the other commit is, or descends from, the first."""
+        asked = ("merge-base", "--is-ancestor", commit, other)
+        return (await self.trees(*asked, ok=(0, 1))).code == 0
+
     async def _update(self, *lines: str) -> None:
-        """One transaction on refs: all of it, or nothing and GitFailed."""
+        await self.carrier(lines)
+
+    async def transact(self, lines: tuple[str, ...]) -> None:
+        """One transaction on refs, in this order: all of it, or nothing and GitFailed."""
         text = "\n".join(("start", *lines, "commit", "")).encode()
 
         def transact(session: Session) -> None:
@@ -177,7 +443,7 @@ class Store:
         """The paths in which two commits differ, as text that can be told: A, M, T or D each."""
         trees = (await self.tree_of(old), await self.tree_of(new))
         found = await self._objects.changes(*trees)
-        return {_told(path): letter for path, letter in found.items()}
+        return {_path_text(path): letter for path, letter in found.items()}
 
     async def listing(
         self, commit: str, leads: Callable[[str], bool] = lambda _folder: True
@@ -187,13 +453,15 @@ class Store:
         Two names that are no text may look the same; then one of them stands for both.
         """
         tree = await self.tree_of(commit)
-        found = await self._objects.listing(tree, lambda path: leads(_told(path)))
-        return {_told(entry.path): entry for entry in found}
+        found = await self._objects.listing(tree, lambda path: leads(_path_text(path)))
+        return {_path_text(entry.path): entry for entry in found}
 
     async def own(self, *trees: str) -> list[frozenset[Listed]]:
         """What each tree has at its root that is Windlass's own folder to some file system."""
         return [
-            frozenset(entry for entry in found if folded(os.fsdecode(entry.path)) == OWN)
+            frozenset(
+                entry for entry in found if as_any_file_system(os.fsdecode(entry.path)) == OWN
+            )
             for found in await self._objects.roots(trees)
         ]
 
@@ -205,17 +473,35 @@ class Store:
             raise GitFailed(("cat-file",), 128, f"{lost[0]} is not there")
         return [data for data in found if data is not None]
 
+    async def message_of(self, commit: str) -> bytes:
+        """What a commit says."""
+        return (await self._objects.commit(commit)).message
+
     async def text(self, text: str) -> str:
         """Write a text as an object; it is nobody's until it is pinned."""
         return await self._objects.write("blob", text.encode(errors="surrogateescape"))
 
-    async def commit(self, tree: str, parents: Iterable[str], message: str) -> str:
+    async def copied_blob(self, content: bytes) -> str:
+        """Write a copy of what is safe elsewhere as an object."""
+        return await self._objects.write("blob", content, copied=True)
+
+    async def copied_folder(self, files: Mapping[str, str]) -> str:
+        """Write a tree of such copies, each a blob by its name in ASCII."""
+        entries = sorted(files.items())
+        raw = b"".join(b"100644 %s\0" % n.encode() + bytes.fromhex(blob) for n, blob in entries)
+        return await self._objects.write("tree", raw, copied=True)
+
+    async def commit(
+        self, tree: str, parents: Iterable[str], message: str, *, copied: bool = False
+    ) -> str:
         """Write a commit object of now, in the user's name; it is nobody's until it is pinned."""
         lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
         lines += [f"{role} {self._signature(role)}" for role in ("author", "committer")]
         text = "\n".join([*lines, "", message])
-        made = await self._objects.write("commit", text.encode(errors="surrogateescape"))
-        self._tree_of[made] = tree
+        content = text.encode(errors="surrogateescape")
+        made = await self._objects.write("commit", content, copied=copied)
+        if not copied:
+            self._tree_of[made] = tree
         return made
 
     def _signature(self, role: str) -> str:
@@ -225,7 +511,7 @@ class Store:
         return f"{name} <{email}> {int(now.timestamp())} {now:%z}"
 
 
-def _told(path: bytes) -> str:
+def _path_text(path: bytes) -> str:
     return printable_line(os.fsdecode(path))
 
 
@@ -247,3 +533,19 @@ def config_text(origin: Origin) -> str:
     if version:
         lines += ["[extensions]", f"\tobjectFormat = {origin.object_format}"]
     return "\n".join([*lines, ""])
+
+
+async def next_order(store: Store, refs: Refs) -> str:
+    """The pin that makes this run the newest of its plan; the caller holds the plan's lock."""
+    known = await _orders(store, refs)
+    return refs.order(max(known.values(), default=0) + 1)
+
+
+async def is_newest(store: Store, refs: Refs) -> bool:
+    """Whether the run's place is above that of every other run of its plan."""
+    known = await _orders(store, refs)
+    return known.pop(refs.run, 0) > max(known.values(), default=0)
+
+
+async def _orders(store: Store, refs: Refs) -> dict[str, int]:
+    return orders(await store.pins(f"refs/windlass/{refs.plan}/"), refs.plan)

@@ -1,1 +1,1 @@
-"""Where the journal is kept."""
+"""What a plan's folder holds: the journal, the inbox, what agents say and do."""

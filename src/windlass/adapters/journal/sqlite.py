@@ -1,14 +1,16 @@
 """The journal in one SQLite file: durable when `append` returns, never half-read.
 
 Rule 1: an append is one transaction, synced, and only onto the very end its writer knows of.
-Rule 2: nothing is given out before the whole journal was found to agree with itself, for the
-beginning of a damaged journal looks like a run that did less. Rule 3: a journal is born whole, so
-that an empty file is damage and nothing else. Rule 4: the redactor is the one door in. Rule 5: who
-writes makes sure that the file still has its name, or nobody could ever read it.
+Rule 2: nothing is returned before the whole journal was found to agree with itself, because the
+beginning of a damaged journal looks like a run that did less. Rule 3: a journal is created whole,
+so an empty file is damage. Rule 4: the redactor is the one door in. Rule 5: a writer makes sure
+that the file still has its name. Rule 6: what is salvaged from a damaged journal is read from a
+copy, for people to look at, and never becomes state.
 """
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
@@ -16,6 +18,9 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from windlass.adapters.files import fsync_dir, make_folder, refuse_unsafe
+from windlass.core.events import codec
+from windlass.core.events.model import Entry, Event
+from windlass.core.secrets import Redactor
 from windlass.errors import (
     RECOVER,
     JournalConflict,
@@ -25,9 +30,6 @@ from windlass.errors import (
     JournalTooNew,
     JournalUnwritable,
 )
-from windlass.events import codec
-from windlass.events.model import Entry, Event
-from windlass.secrets import Redactor
 
 APPLICATION_ID = 0x574E444C
 """`WNDL`: tells a journal from any other SQLite file."""
@@ -147,6 +149,25 @@ class SqliteJournal:
         since = self._verified if after >= self._verified.seq else _BEGINNING
         return iter([entry for entry in self._verify(since) if entry.seq > after])
 
+    def records(self, after: int = 0) -> list[bytes]:
+        """Every record after that position, byte for byte, for a copy of the journal elsewhere.
+
+        One of an older Windlass that holds a secret setting is given out masked.
+        """
+        with _explained(self._path, after + 1):
+            sql = "SELECT payload FROM entries WHERE rowid > ? ORDER BY rowid"
+            stored = [bytes(row[0]) for row in self._db.execute(sql, (after,))]
+        return [_masked(payload) for payload in stored]
+
+    def restore(self, payloads: Sequence[bytes]) -> None:
+        """Fill an empty journal with records of one that is lost, byte for byte."""
+        with self._transaction():
+            mark = _BEGINNING
+            for payload in payloads:
+                mark = _Mark(mark.seq + 1, codec.chain(mark.hash, payload))
+                row = (mark.seq, payload, mark.hash)
+                self._db.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+
     @property
     def last(self) -> int:
         """The position of the newest entry, 0 when there is none."""
@@ -230,6 +251,12 @@ class SqliteJournal:
                 with contextlib.suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 raise
+
+
+def _masked(payload: bytes) -> bytes:
+    event = codec.decode(payload)
+    shown = _MASKING.event(event)
+    return payload if shown == event else codec.encode(shown)
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
@@ -331,3 +358,33 @@ def _damaged(path: Path, position: int, why: str) -> JournalDamaged:
         f"the journal {str(path)!r} cannot be trusted from entry {position} on: {why}",
         position=position,
     )
+
+
+_SQL = "SELECT rowid, payload FROM entries WHERE rowid > ? ORDER BY rowid LIMIT 1"
+
+
+def salvage(path: Path) -> list[tuple[int, bytes]]:
+    """The records that SQLite gives out, each with its position, whatever lies between them."""
+    with tempfile.TemporaryDirectory(prefix="windlass-salvage-") as folder:
+        copy = Path(folder, path.name)
+        for suffix in ("", "-wal"):
+            with contextlib.suppress(OSError):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        if not copy.exists():
+            return []
+        try:
+            with contextlib.closing(sqlite3.connect(copy)) as db:
+                return _rows(db)
+        except sqlite3.Error:
+            return []
+
+
+def _rows(db: sqlite3.Connection) -> list[tuple[int, bytes]]:
+    found: list[tuple[int, bytes]] = []
+    position = 0
+    with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
+        while (row := db.execute(_SQL, (position,)).fetchone()) is not None:
+            position, payload = int(row[0]), row[1]
+            if isinstance(payload, bytes):
+                found.append((position, payload))
+    return found

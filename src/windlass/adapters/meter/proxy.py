@@ -1,10 +1,9 @@
 """The meter: agents reach the provider through it, with a token of its own instead of the key.
 
 Rule 1: money is reserved before a request goes out, and settled, once, before the last byte of its
-answer is passed on, whatever way it ends. Rule 2: the key goes to the upstream and nowhere else.
-Rule 3: it forwards two paths and nothing else: messages, which are metered, and the count of their
-tokens, which is free. A request is written anew from what has a price (`requests.py`,
-`headers.py`); what has none is refused, and its agent is told why. Rule 4: it has no deadlines;
+answer is passed on, whatever way it ends. A request for which too little is left is bounded to what
+there is, or refused. Rule 2: the key goes to the upstream and nowhere else. Rule 3: it forwards
+what its wire protocol understands and can price, and nothing else. Rule 4: it has no deadlines;
 those are the agent's, whose leaving ends its request. Rule 5: what an agent can have it hold is
 bounded, for its memory is the run's.
 """
@@ -14,27 +13,22 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
 
 import anyio
 import httpx2
-import msgspec
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windlass.adapters.clock import SystemClock
-from windlass.adapters.meter.comeback import REFUSED, Refusal, read_refusal
-from windlass.adapters.meter.headers import answered_headers, asked_headers, secret_headers
-from windlass.adapters.meter.requests import Asked, UnpricedError, read_request, write_request
-from windlass.adapters.meter.tally import Tally
+from windlass.adapters.meter.rate_limits import Refusal
 from windlass.adapters.meter.web import Web, connection_of
-from windlass.events.model import Usage
+from windlass.adapters.meter.wire import Call, Problem, UnpricedError, Wire
+from windlass.core.events.model import Usage
+from windlass.core.state.budget import No
+from windlass.ports import Ask, Held, Ledger
 
-MESSAGES, COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
-_PATHS = frozenset({MESSAGES, COUNT})
-_QUERIES = frozenset({b"", b"beta=true"})
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """What fails before a provider can have seen a request: whatever fails later may be paid for."""
 
@@ -42,16 +36,8 @@ MOST_BYTES = 64 * 2**20
 """Of all requests that one agent has under way; the provider takes half of that in one."""
 
 
-class Ledger(Protocol):
-    """Where money is written down; both are quick and may be called at any moment."""
-
-    def reserve(self, task: str, role: str, model: str, usd: float) -> str | None:
-        """Set the most a request can cost aside, under a name; None where the budget ends first."""
-        ...
-
-    def settle(self, reservation: str, usage: Usage) -> None:
-        """Put what it did cost in the place of what was set aside."""
-        ...
+STREAMED_EVERY = 10.0
+"""Seconds between two records of what an answer that is still streamed has come to."""
 
 
 class Admission(Struct, frozen=True, kw_only=True):
@@ -61,7 +47,7 @@ class Admission(Struct, frozen=True, kw_only=True):
     token: str
 
 
-class _Agent(Struct, frozen=True, kw_only=True):
+class _Agent(Struct, kw_only=True, eq=False):
     """One that is admitted."""
 
     task: str
@@ -70,16 +56,17 @@ class _Agent(Struct, frozen=True, kw_only=True):
     """Bytes of each request that is not answered yet."""
     refusals: dict[str, Refusal] = {}
     """By model, the last one latest: what was refused and has not been granted since."""
+    cut: Refusal | None = None
+    """Once an answer of it was cut for want of money, all that it asks is refused."""
 
-    def note(self, model: str, status: int, headers: Mapping[str, str]) -> None:
+    def note(self, model: str, refusal: Refusal | None, *, granted: bool) -> None:
         """Take in how a request of it was answered."""
-        if httpx2.codes.is_success(status) or status in REFUSED:
+        if granted or refusal is not None:
             # Each model has limits of its own: one that is granted says nothing of another.
             self.refusals.pop(model, None)
             self.refusals.pop(_NO_MODEL, None)
-        if status in REFUSED:
-            clock = SystemClock()
-            self.refusals[model] = read_refusal(status, headers, clock.now(), clock.counted)
+        if refusal is not None:
+            self.refusals[model] = refusal
 
     def refuse(self, model: str, why: str = "") -> None:
         """Take in that a request of it was not granted; without a reason, for want of money."""
@@ -89,7 +76,7 @@ class _Agent(Struct, frozen=True, kw_only=True):
     @property
     def refusal(self) -> Refusal | None:
         """The last word that it was given, where that was a refusal."""
-        return next(reversed(self.refusals.values()), None)
+        return self.cut or next(reversed(self.refusals.values()), None)
 
 
 _NO_MODEL = ""
@@ -99,9 +86,12 @@ _NO_MODEL = ""
 class Meter:
     """Who is admitted, and the address they are served at."""
 
-    def __init__(self, upstream: str, credentials: Mapping[str, str], ledger: Ledger) -> None:
+    def __init__(
+        self, wire: Wire, upstream: str, credentials: Mapping[str, str], ledger: Ledger
+    ) -> None:
+        self._wire = wire
         self._upstream = upstream.rstrip("/")
-        self._secrets = secret_headers(credentials)
+        self._secrets = wire.secret_headers(credentials)
         self._till = _Till(ledger)
         self._agents: dict[str, _Agent] = {}
         self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=30))
@@ -111,10 +101,10 @@ class Meter:
     @classmethod
     @contextlib.asynccontextmanager
     async def serving(
-        cls, upstream: str, credentials: Mapping[str, str], ledger: Ledger
+        cls, wire: Wire, upstream: str, credentials: Mapping[str, str], ledger: Ledger
     ) -> AsyncGenerator["Meter"]:
         """Serve until the block is left; then every request has ended and is settled."""
-        meter = cls(upstream, credentials, ledger)
+        meter = cls(wire, upstream, credentials, ledger)
         # The socket listens already, so whoever connects before the server runs just waits.
         async with meter._client, anyio.create_task_group() as tasks:
             tasks.start_soon(meter._web.run_until_told)
@@ -154,65 +144,67 @@ class Meter:
     async def _respond(self, request: Request, told: "_Body") -> ASGIApp:
         # As it was sent: a path that is written in another way leads nowhere.
         path, query = request.scope["raw_path"], request.scope["query_string"]
-        if request.method != "POST" or path not in _PATHS:
-            return _problem(404, "not_found_error", "no such path")
-        token = _token(request.headers)
+        if not self._wire.is_served(request.method, path):
+            return self._problem(Problem.NO_SUCH_PATH, "no such path")
+        token = self._wire.token(request.headers)
         agent = self._agents.get(token)
         if agent is None:
-            return _problem(401, "authentication_error", "this token admits nobody")
+            return self._problem(Problem.NO_TOKEN, "this token admits nobody")
         if not self._web.crowd.know(connection_of(request.scope), token):
-            return _problem(503, "overloaded_error", "an agent may not ask so often at once")
+            return self._problem(Problem.TOO_MANY, "an agent may not ask so often at once")
         if (text := await told.read(request, agent)) is None:
-            return _problem(413, "request_too_large", "an agent may not ask so much at once")
+            return self._problem(Problem.TOO_LARGE, "an agent may not ask so much at once")
         try:
-            asked, headers = self._understand(request, text)
+            call = self._wire.read(path, query, request.headers.items(), text, self._secrets)
         except UnpricedError as error:
             why = f"the meter refused the request: {error}"
             agent.refuse(_NO_MODEL, why)
-            return _problem(400, "invalid_request_error", why)
+            return self._problem(Problem.UNPRICED, why)
         url = f"{self._upstream}{path.decode()}{'?' if query else ''}{query.decode()}"
-        content = write_request(asked)
-        forward = self._client.build_request("POST", url, headers=headers, content=content)
-        counts = path == COUNT
-        return _Passage(self._client, self._till, forward, asked, agent, counts=counts)
+        return _Passage(self._wire, self._client, self._till, url, call, agent)
 
-    def _understand(self, request: Request, text: bytes) -> tuple[Asked, dict[str, str]]:
-        if request.scope["query_string"] not in _QUERIES:
-            raise UnpricedError("only `?beta=true` may follow the path; take the rest out")
-        headers = asked_headers(request.headers.items(), self._secrets)
-        return read_request(text, writes=request.scope["raw_path"] == MESSAGES), headers
+    def _problem(self, problem: Problem, message: str) -> Response:
+        return _answer(self._wire, problem, message)
+
+
+def _answer(wire: Wire, problem: Problem, message: str) -> Response:
+    status, body = wire.problem(problem, message)
+    return Response(body, status, media_type="application/json")
 
 
 class _Till:
-    """The ledger, and how many requests hold money in it."""
+    """The ledger, and those who wait for money that others hold."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._held: set[str] = set()
         self._settled = anyio.Event()
 
-    async def reserve(self, agent: _Agent, model: str, usd: float) -> str | None:
-        """Set money aside; None where the budget is used up, and not only held by others.
-
-        What others hold is the most that they can cost, and nearly all of it comes back.
-        """
+    async def reserve(self, ask: Ask) -> Held | None:
+        """Set money aside; None where too little is left, and none is held that may come back."""
         while True:
-            held = self._ledger.reserve(agent.task, agent.role, model, usd)
-            if held is not None:
-                self._held.add(held)
-                return held
-            if not self._held:
-                return None
-            await self._settled.wait()
+            match self._ledger.reserve(ask):
+                case Held() as held:
+                    return held
+                case No.WAIT:
+                    await self._settled.wait()
+                case No.REFUSED:
+                    return None
 
-    def settle(self, held: str, usage: Usage) -> None:
+    def stream(self, held: Held, usage: Usage) -> None:
+        """Record what a request has come to so far."""
+        self._ledger.stream(held.id, usage)
+
+    def settle(self, held: Held, usage: Usage, *, broke_off: bool) -> None:
         """Put what it did cost in the place of what was set aside."""
-        self._held.discard(held)
         try:
-            self._ledger.settle(held, usage)
+            self._ledger.settle(held.id, usage, broke_off=broke_off)
         finally:
             self._settled.set()
             self._settled = anyio.Event()
+
+    def refuse(self, ask: Ask) -> None:
+        """Record that an answer was cut for want of money."""
+        self._ledger.refuse(ask)
 
 
 class _Body:
@@ -246,18 +238,20 @@ class _Passage:
 
     def __init__(
         self,
+        wire: Wire,
         client: httpx2.AsyncClient,
         till: _Till,
-        request: httpx2.Request,
-        asked: Asked,
+        url: str,
+        call: Call,
         agent: _Agent,
-        *,
-        counts: bool,
     ) -> None:
-        self._client, self._till, self._request = client, till, request
-        self._agent, self._model, self._counts = agent, asked.model, counts
-        self._tally = Tally(asked.model, asked)
-        self._held: str | None = None
+        self._wire, self._client, self._till = wire, client, till
+        self._url, self._call, self._agent = url, call, agent
+        self._reading = call.reading
+        self._ask = Ask(
+            task=agent.task, role=agent.role, model=call.model, most=call.most, least=call.least
+        )
+        self._held: Held | None = None
         """The reservation until it is settled; None where there is nothing to settle."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -268,35 +262,42 @@ class _Passage:
                 await self._pass_on(scope, receive, send)
                 tasks.cancel_scope.cancel()
         finally:
-            self._settle(self._tally.usage())
+            self._settle()
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self._counts:
-            self._held = await self._till.reserve(self._agent, self._model, self._tally.bound)
+        call, client = self._call, self._client
+        if not call.is_free:
+            if self._agent.cut is None:
+                self._held = await self._till.reserve(self._ask)
             if self._held is None:
-                self._agent.refuse(self._model)
-                refusal = _problem(402, "billing_error", "the run's budget is used up")
+                self._agent.refuse(call.model)
+                refusal = self._problem(Problem.NO_MONEY, "the run's budget is used up")
                 await refusal(scope, receive, send)
                 return
+            call = call.within(self._held.granted)
+            self._reading = call.reading
+        request = client.build_request(
+            "POST", self._url, headers=call.headers, content=call.content
+        )
         try:
-            opened = await self._client.send(self._request, stream=True)
+            opened = await client.send(request, stream=True)
         except httpx2.RequestError as error:
             never_sent = isinstance(error, _NEVER_SENT)
-            self._settle(Usage() if never_sent else self._tally.usage())
+            self._settle(Usage() if never_sent else None)
             why = "cannot be reached" if never_sent else "broke off before it answered"
-            refusal = _problem(503, "overloaded_error", f"the provider {why}")
+            refusal = self._problem(Problem.UNREACHABLE, f"the provider {why}")
             await refusal(scope, receive, send)
             return
         async with contextlib.aclosing(opened) as answer:
-            if not self._counts:
+            if not call.is_free:
                 # How many tokens may be counted is a limit of its own, and says nothing of others.
-                self._agent.note(self._model, answer.status_code, answer.headers)
+                self._note(answer)
             if not answer.is_success:
                 self._settle(Usage())
             try:
                 await self._pass_back(answer, scope, receive, send)
             except httpx2.RequestError:
-                self._settle(self._tally.usage())
+                self._settle()
                 # HTTP has no word for an answer that breaks off; the agent's leaving ends it here.
                 connection_of(scope).hang_up()
                 await anyio.sleep_forever()
@@ -304,49 +305,65 @@ class _Passage:
     async def _pass_back(
         self, answer: httpx2.Response, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        headers = answered_headers(answer.headers)
+        headers = self._wire.answered_headers(answer.headers)
         if not headers.get("content-type", "").strip().lower().startswith("text/event-stream"):
             body = await answer.aread()
-            if answer.is_success and not self._counts:
-                self._tally.read_document(body)
-            self._settle(self._tally.usage())
+            if answer.is_success and not self._call.is_free:
+                self._reading.read_document(body)
+            self._settle()
             whole = Response(body, answer.status_code, headers)
-            await (self._nonsense(502) if self._tally.nonsense else whole)(scope, receive, send)
+            nonsense = self._nonsense()
+            failed = self._problem(Problem.NONSENSE, nonsense) if nonsense else whole
+            await failed(scope, receive, send)
             return
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": answer.status_code, "headers": raw})
+        recorded = anyio.current_time()
         async for chunk in answer.aiter_bytes():
-            self._tally.read_stream(chunk)
-            if self._tally.whole or self._tally.nonsense:
-                self._settle(self._tally.usage())
-            if self._tally.nonsense:
-                said = b"event: error\ndata: %s\n\n" % bytes(self._nonsense(200).body)
+            self._reading.read_stream(chunk)
+            if self._reading.whole or self._reading.nonsense:
+                self._settle()
+            if nonsense := self._nonsense():
+                said = self._wire.broken_stream(nonsense)
                 await send({"type": "http.response.body", "body": said, "more_body": False})
                 return
+            if self._held is not None and anyio.current_time() - recorded >= STREAMED_EVERY:
+                recorded = anyio.current_time()
+                self._till.stream(self._held, self._reading.usage())
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        self._settle(self._tally.usage())
+        self._settle()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _nonsense(self, status: int) -> Response:
-        why = f"the provider made a mistake: {self._tally.nonsense}"
-        self._agent.refuse(self._model, f"{why}; the request counts as the most it could cost")
-        return _problem(status, "api_error", why)
+    def _note(self, answer: httpx2.Response) -> None:
+        clock = SystemClock()
+        status, headers = answer.status_code, answer.headers
+        refusal = self._wire.refusal(status, headers, clock.now(), clock.counted)
+        self._agent.note(self._call.model, refusal, granted=answer.is_success)
+
+    def _nonsense(self) -> str:
+        """What is wrong with the provider's numbers, if anything is; its agent is told."""
+        if not self._reading.nonsense:
+            return ""
+        why = f"the provider made a mistake: {self._reading.nonsense}"
+        told = f"{why}; the request counts as the most it could cost"
+        self._agent.refuse(self._call.model, told)
+        return why
+
+    def _problem(self, problem: Problem, message: str) -> Response:
+        return _answer(self._wire, problem, message)
 
     async def _until_gone(self, receive: Receive, scope: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         scope.cancel()
 
-    def _settle(self, usage: Usage) -> None:
-        if self._held is not None:
-            held, self._held = self._held, None
-            self._till.settle(held, usage)
-
-
-def _token(headers: Mapping[str, str]) -> str:
-    return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
-
-
-def _problem(status: int, kind: str, message: str) -> Response:
-    body = {"type": "error", "error": {"type": kind, "message": message}}
-    return Response(msgspec.json.encode(body), status, media_type="application/json")
+    def _settle(self, usage: Usage | None = None) -> None:
+        """Settle, if that was not done: at this usage, or at what was read of the answer."""
+        if self._held is None:
+            return
+        held, self._held = self._held, None
+        broke_off = usage is None and not (self._reading.whole or self._reading.nonsense)
+        self._till.settle(held, usage or self._reading.usage(), broke_off=broke_off)
+        if self._reading.is_cut and held.granted != self._ask.most:
+            self._agent.cut = Refusal(is_ours=True, is_cut=True)
+            self._till.refuse(self._ask)

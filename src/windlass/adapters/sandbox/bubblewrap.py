@@ -2,17 +2,24 @@
 
 Law 1: a process can write its checkout, and folders in memory that go away with it; nothing else.
 Law 2: a box shows the system, the toolchains that PATH leads to, its checkout and the git objects
-it needs. Whatever else is to be seen must be named, and keys and logins cannot be.
-Law 3: the order of the mounts is the depth of their paths. A deeper one is laid upon the one it
-lies in, so what covers a folder and what shows a part of it never depend on who asked first.
-Law 4: a box has a network of its own. What leads out of it is a door (`door.py`), unless the
-configuration says that the network is open.
+it needs. Anything else must be named, and keys and logins cannot be.
+Law 3: mounts are ordered by the depth of their paths. A deeper one is laid upon the one it lies in,
+so what covers a folder and what shows a part of it never depend on the order of the requests.
+Law 4: a box has a network of its own. A door (`network.py`) leads out of it, unless the
+configuration opens the network.
+Law 5: a command that an agent's program runs is in a box in the box. It does not see the program's
+home, temporary files, sockets or environment, and has users of its own, so the kernel lets it look
+into no process of the program. A Coach runs the Player's code, so its commands are sealed: no
+network but loopback, no processes but their own, and no writing to the checkout's git directory,
+which the program's own git would obey. The one file of the program's that a command needs, into
+which the shell writes the folder it ended in, is bound alone; its name ends the command.
 
-Every checkout is mounted at one path, the same in all boxes, for a virtualenv knows its path.
+Every checkout is mounted at one path, the same in all boxes, because a virtualenv knows its path.
 """
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -21,31 +28,83 @@ from contextlib import ExitStack, contextmanager
 from functools import cache, cached_property, partial
 from pathlib import Path
 
-from windlass.adapters.git.layout import shown_of_git
-from windlass.adapters.limits import Limits
-from windlass.adapters.sandbox.handing import Handed
-from windlass.adapters.sandbox.landlock import QUIET, confined
-from windlass.adapters.sandbox.launcher import (
-    AGENT,
-    AGENT_HOME,
-    AGENT_TEMPORARY,
-    INNER,
-    LAUNCHER,
-    SHELL_ALONE,
-    Inner,
+from msgspec import Struct
+
+from windlass.adapters.git.layout import git_folders_shown
+from windlass.adapters.processes.limits import Limits
+from windlass.adapters.sandbox.box import Box, Entry, why_not
+from windlass.adapters.sandbox.host import (
+    ETC,
+    LOGINS,
+    SYSTEM,
+    host_sockets,
+    is_login,
+    private_paths,
+    readable,
+    toolchains,
 )
-from windlass.adapters.sandbox.model import Box, Entry
-from windlass.adapters.sandbox.mounts import Mounts
+from windlass.adapters.sandbox.landlock import QUIET, confined
+from windlass.adapters.sandbox.mounts import InheritedFiles, Mounts
+from windlass.adapters.sandbox.network import WaysOut
 from windlass.adapters.sandbox.plain import CERTIFICATES, absolute_path, bare_environment
-from windlass.adapters.sandbox.private import private
-from windlass.adapters.sandbox.probing import why_not
 from windlass.adapters.sandbox.seccomp import filter_for
-from windlass.adapters.sandbox.sockets import sockets
-from windlass.adapters.sandbox.system import ETC, SYSTEM
-from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
-from windlass.adapters.sandbox.ways_out import WaysOut
+from windlass.core.settings import Level
 from windlass.errors import ConfigError
-from windlass.settings import Level
+
+AGENT = "/windlass-agent"
+"""The program's own place in the box."""
+AGENT_HOME = f"{AGENT}/home"
+AGENT_TEMPORARY = f"{AGENT}/tmp"  # noqa: S108 (the program's alone)
+LAUNCHER = f"{AGENT}/launch"
+SHELL_ALONE = (shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh", "-c")
+"""What runs a command, where nothing more is laid around it."""
+
+APART = ("--unshare-user",)
+SEALED = (
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--die-with-parent",
+    "--new-session",
+)
+INNER: tuple[tuple[str, ...], ...] = (("--proc", "/proc"), ())
+"""With a /proc of its own, or the outer one's: root's box has no full /proc to make another of."""
+
+_SCRIPT = """\
+command=$1
+set --
+folder=${{command##* >| }}
+case $folder in
+  {temporary}/*[!0-9A-Za-z-]*) ;;
+  {temporary}/?*) : >> "$folder"; set -- --bind "$folder" "$folder" ;;
+esac
+exec /usr/bin/env -i {environment} {start} --tmpfs {agent} "$@" --remount-ro {agent} \\
+  -- {shell} "$command"
+"""
+
+
+class InnerBox(Struct, frozen=True):
+    """How a box in the box is built here."""
+
+    program: str
+    """Bubblewrap, by its path."""
+    checkout: str
+    proc: tuple[str, ...]
+
+    def script(self, environment: Mapping[str, str], shell: Sequence[str], *, sealed: bool) -> str:
+        """Write the program that runs its one argument, a shell command, in a box of its own."""
+        git = f"{self.checkout}/.git"
+        walls = (*SEALED, *self.proc, "--ro-bind-try", git, git) if sealed else APART
+        return _SCRIPT.format(
+            agent=AGENT,
+            temporary=AGENT_TEMPORARY,
+            environment=shlex.join(f"{name}={value}" for name, value in environment.items()),
+            start=shlex.join((self.program, "--dev-bind", "/", "/", *walls)),
+            shell=shlex.join(shell),
+        )
+
 
 FLAGS = (
     "--unshare-pid",
@@ -88,7 +147,6 @@ class Bubblewrap:
         *,
         home: Path,
         repository: Path,
-        objects: Sequence[Path] = (),
         path: str,
         environment: Mapping[str, str],
         marker: str,
@@ -103,10 +161,9 @@ class Bubblewrap:
     ) -> None:
         """Look at the host as it is now; `marker` names the run whose processes these will be.
 
-        Of `repository` and `masked` nothing shows but toolchains and `objects`, which every box
-        has; `read` is what a person added. The objects of its checkout each box has by itself. With
-        an open network, boxes that have a way out share the host's own. With `nested` any box may
-        start boxes of its own.
+        Of `repository` and `masked` nothing shows but toolchains; `read` is what a person added.
+        With an open network, boxes that have a way out share the host's own. With `nested` any box
+        may start boxes of its own.
         """
         self.level = "bwrap"
         self.limits = limits or Limits()
@@ -114,10 +171,9 @@ class Bubblewrap:
         self._home = home.absolute()
         self._homes = (self._home, self._home.resolve())
         self._repository = repository.absolute()
-        self._objects = tuple(objects)
         self._masked = (self._repository, *masked)
         self._path = tuple(Path(entry) for entry in absolute_path(path))
-        self._read = tuple(self._readable(folder) for folder in read)
+        self._read = tuple(readable(folder, self._homes) for folder in read)
         self._environment = environment
         self._pass_env = tuple(pass_env)
         self._marker = marker
@@ -137,7 +193,7 @@ class Bubblewrap:
     def entered(self, box: Box, command: Sequence[str]) -> Generator[Entry]:
         """Give bubblewrap's command line, with all that it must inherit."""
         with ExitStack() as held:
-            handed = held.enter_context(Handed())
+            handed = held.enter_context(InheritedFiles())
             door = self.ways_out.door(box) if self.ways_out is not None else None
             if door is not None:
                 held.enter_context(door)
@@ -168,13 +224,13 @@ class Bubblewrap:
             *command,
         ]
 
-    def _mounted(self, box: Box, handed: Handed) -> Iterator[str]:
+    def _mounted(self, box: Box, handed: InheritedFiles) -> Iterator[str]:
         """Give what every box has: the host's part, its own devices, its checkout."""
         mounts = self._host.copy()
         mounts.show(*box.read)
-        for place, folder in shown_of_git(box.checkout).items():
+        for place, folder in git_folders_shown(box.checkout).items():
             mounts.show_at(place, folder)
-        mounts.hide(*sockets())
+        mounts.hide(*host_sockets())
         for folder in EMPTY:
             yield from ("--dir", folder)
         yield from ("--symlink", "../run", "/var/run")
@@ -186,7 +242,7 @@ class Bubblewrap:
         yield from SYSCTL if os.geteuid() == 0 else ()
         yield from ("--bind", str(box.checkout.resolve()), self._mount)
 
-    def _place_of_agent(self, box: Box, handed: Handed) -> Iterator[str]:
+    def _place_of_agent(self, box: Box, handed: InheritedFiles) -> Iterator[str]:
         """Give an agent's program a home of its own, and what starts its commands without it."""
         yield from (*self._size, "--tmpfs", AGENT)
         yield from ("--dir", AGENT_HOME, "--dir", AGENT_TEMPORARY)
@@ -239,16 +295,16 @@ class Bubblewrap:
         return ("/bin/sh", "-e", LAUNCHER) if self._inner is not None else ()
 
     @cached_property
-    def _inner(self) -> Inner | None:
+    def _inner(self) -> InnerBox | None:
         """The box in the box that works here; with a /proc of its own where that can be had."""
         # By its path, for who looks it up is not in the inner box yet.
         program = self._found("bwrap")
         if program is None:
             return None
-        tries = (Inner(program, self._mount, words) for words in INNER)
+        tries = (InnerBox(program, self._mount, words) for words in INNER)
         return next((inner for inner in tries if self._works(inner)), None)
 
-    def _works(self, inner: Inner) -> bool:
+    def _works(self, inner: InnerBox) -> bool:
         script = inner.script({}, SHELL_ALONE, sealed=True)
         return self._tried("/bin/sh", "-c", script, "sh", "true", by=self._wide) is None
 
@@ -296,7 +352,10 @@ class Bubblewrap:
 
     def _tried(self, *command: str, by: bytes) -> str | None:
         """Run a command in an empty box with this filter; return why it failed, or None."""
-        with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder, Handed() as handed:
+        with (
+            tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder,
+            InheritedFiles() as handed,
+        ):
             box = Box(checkout=Path(folder), network=False)
             built = (*handed.filter(by), *self._mounted(box, handed), "--tmpfs", AGENT)
             argv = self._line(box, built, command)
@@ -345,12 +404,11 @@ class Bubblewrap:
         mounts.link(*self._path)
         mounts.show(
             *toolchains(self._path, self._home, self._repository, tuple(map(Path, SYSTEM))),
-            *self._objects,
             *self._read,
             *(Path(file) for file in NEEDED),
             *self._certificates(),
         )
-        mounts.hide(*private(mounts.named, (*etc, Path("/usr/local/etc"))))
+        mounts.hide(*private_paths(mounts.named, (*etc, Path("/usr/local/etc"))))
         mounts.hide(*(self._home.resolve() / login for login in LOGINS))
         mounts.hold(*self._path)
         return mounts
@@ -367,16 +425,6 @@ class Bubblewrap:
 
     def _is_login(self, path: Path) -> bool:
         return any(is_login(name, home) for name in (path, path.resolve()) for home in self._homes)
-
-    def _readable(self, folder: Path) -> Path:
-        """Refuse what must not be read, rather than leave it out in silence."""
-        if folder.parts[:1] == ("~",):
-            folder = self._home.joinpath(*folder.parts[1:])
-        if self._is_login(folder) or folder.resolve() in self._homes:
-            message = f"[sandbox] read names {str(folder)!r}, which holds keys and logins"
-            hint = "name a folder without them, or pass single values with [sandbox] env"
-            raise ConfigError(message, hint=hint)
-        return folder
 
 
 def _ids() -> tuple[int, int]:

@@ -1,13 +1,15 @@
-"""What a box shows where, as a list of mounts for bubblewrap, each folder before what lies in it.
+"""What a box shows where: a list of mounts for bubblewrap, and files given by descriptors.
 
-Law: what is shown within a folder that can be written is held in its place. A mount cannot be moved
-away, but a plain folder around it can, and another be put there with other programs in it.
+Law: what is shown within a writable folder is held in its place. A mount cannot be moved away, but
+a plain folder around it can, and another with other programs be put there. So each folder on the
+way becomes a mount. Small files are handed over in memory and never lie on a disk; bubblewrap reads
+each to its end, so every start has files of its own.
 """
 
 import os
 from collections.abc import Callable, Container
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 Shown: TypeAlias = Literal["host", "fresh", "cover"]
 """host: as it is outside, read-only · fresh: empty, in memory · cover: empty and read-only."""
@@ -129,3 +131,39 @@ def holds(test: Callable[[], bool]) -> bool:
         return test()
     except OSError:
         return False
+
+
+class InheritedFiles:
+    """The files of one start; closed when the block is left."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close them: the process that was started has its own."""
+        while self._numbers:
+            os.close(self._numbers.pop())
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Give the descriptors that bubblewrap must inherit."""
+        return tuple(self._numbers)
+
+    def file(self, path: str, text: str) -> tuple[str, ...]:
+        """Give the arguments that show a text as a file that cannot be written or moved."""
+        return ("--ro-bind-data", self._number(text.encode()), path)
+
+    def filter(self, program: bytes) -> tuple[str, ...]:
+        """Give the arguments that lay a filter of calls around the box, where there is one."""
+        return ("--seccomp", self._number(program)) if program else ()
+
+    def _number(self, content: bytes) -> str:
+        number = os.memfd_create("windlass")
+        self._numbers.append(number)
+        os.write(number, content)
+        os.lseek(number, 0, os.SEEK_SET)
+        return str(number)

@@ -13,22 +13,16 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from windlass.adapters.leftovers import MARKER, mark
-from windlass.adapters.limits import Limits
-from windlass.adapters.sandbox.model import Box, Entry
-from windlass.secrets import gives_away
-from windlass.settings import Level
+from windlass.adapters.processes.leftovers import MARKER, mark
+from windlass.adapters.processes.limits import Limits
+from windlass.adapters.sandbox.box import Box, Entry
+from windlass.core.secrets import gives_away
+from windlass.core.settings import Level
 
 CERTIFICATES = (
-    "CURL_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "NIX_SSL_CERT_FILE",
-    "NODE_EXTRA_CA_CERTS",
-    "PIP_CERT",
-    "REQUESTS_CA_BUNDLE",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-)
+    "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "PIP_CERT",
+    "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
+)  # fmt: skip
 """Variables that name whom to trust: public files, without which no network works in companies."""
 
 HARMLESS = frozenset(

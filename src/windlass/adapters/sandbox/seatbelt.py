@@ -20,32 +20,21 @@ from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 
-from windlass.adapters.git.layout import shown_of_git
-from windlass.adapters.limits import Limits
-from windlass.adapters.sandbox.model import Box, Entry
+from windlass.adapters.git.layout import git_folders_shown
+from windlass.adapters.processes.limits import Limits
+from windlass.adapters.sandbox.box import Box, Entry, why_not
+from windlass.adapters.sandbox.host import LOGINS, readable, toolchains
 from windlass.adapters.sandbox.plain import absolute_path, bare_environment
-from windlass.adapters.sandbox.probing import why_not
-from windlass.adapters.sandbox.toolchains import LOGINS, is_login, toolchains
+from windlass.core.settings import Level
 from windlass.errors import ConfigError
-from windlass.settings import Level
 
 PROGRAM = Path("/usr/bin/sandbox-exec")
 
 SYSTEM = (
-    "/Applications",
-    "/Library",
-    "/System",
-    "/bin",
-    "/nix",
-    "/opt",
-    "/private/etc",
-    "/private/var/db/dyld",
-    "/private/var/db/timezone",
-    "/private/var/db/xcode_select_link",
-    "/private/var/select",
-    "/sbin",
-    "/usr",
-)
+    "/Applications", "/Library", "/System", "/bin", "/nix", "/opt", "/private/etc",
+    "/private/var/db/dyld", "/private/var/db/timezone", "/private/var/db/xcode_select_link",
+    "/private/var/select", "/sbin", "/usr",
+)  # fmt: skip
 """What of the host every box may read: programs, and what they need to start."""
 
 PRIVATE = (
@@ -117,7 +106,6 @@ class Seatbelt:
         *,
         home: Path,
         repository: Path,
-        objects: Sequence[Path] = (),
         path: str,
         environment: Mapping[str, str],
         marker: str,
@@ -134,8 +122,7 @@ class Seatbelt:
         self._homes = tuple(dict.fromkeys((self._home, self._home.resolve())))
         self._repository = repository.absolute()
         self._path = tuple(Path(entry) for entry in absolute_path(path))
-        self._read = tuple(self._readable(folder) for folder in read)
-        self._objects = tuple(objects)
+        self._read = tuple(readable(folder, self._homes) for folder in read)
         self._environment = {**environment, "PATH": path}
         self._pass_env = tuple(pass_env)
         self._marker = marker
@@ -213,10 +200,9 @@ class Seatbelt:
             *(Path(folder) for folder in SYSTEM),
             *toolchains(self._path, self._home, self._repository),
             *(path for path in self._path if self._is_public(path)),
-            *self._objects,
             *self._read,
             *box.read,
-            *shown_of_git(box.checkout).values(),
+            *git_folders_shown(box.checkout).values(),
         )
         return sorted({path.resolve() for path in named})
 
@@ -236,17 +222,6 @@ class Seatbelt:
     def _place(self, box: Box) -> Path:
         name = hashlib.sha256(bytes(box.checkout.absolute())).hexdigest()[:16]
         return self.places / name
-
-    def _readable(self, folder: Path) -> Path:
-        """Refuse what must not be read, rather than leave it out in silence."""
-        if folder.parts[:1] == ("~",):
-            folder = self._home.joinpath(*folder.parts[1:])
-        names = (folder, folder.resolve())
-        if any(is_login(name, home) or name == home for name in names for home in self._homes):
-            message = f"[sandbox] read names {str(folder)!r}, which holds keys and logins"
-            hint = "name a folder without them, or pass single values with [sandbox] env"
-            raise ConfigError(message, hint=hint)
-        return folder
 
 
 def _rule(head: str, filters: Iterable[str]) -> str:

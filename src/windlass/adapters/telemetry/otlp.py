@@ -1,30 +1,44 @@
-"""Spans and measures by OTLP, over HTTP, to wherever the OTEL_* variables say.
+"""Spans and measures by OTLP, over HTTP, to the address that the OTEL_* variables name.
 
-Law 1: whoever tells something never waits: it is queued, and sent by threads of the SDK's own. Law
-2: a back end that is down, slow or hangs loses what it was to get, and one line says so. Law 3: the
-end waits a few seconds for what is queued, and leaves the rest; no thread here keeps the process.
+Law 1: the run never waits: what it tells is queued, and sent by threads of the SDK. Law 2: a back
+end that is down, slow or hangs loses what it was to get, and one line says so. Law 3: the end waits
+a few seconds for what is queued, and leaves the rest; no thread here keeps the process.
 """
 
 import logging
-import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from importlib.metadata import entry_points
+from typing import Any, Literal
+from urllib.parse import unquote
 
 import requests
+from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import Counter, Histogram
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.metrics import (
+    AlwaysOffExemplarFilter,
+    AlwaysOnExemplarFilter,
+    MeterProvider,
+    TraceBasedExemplarFilter,
+)
+from opentelemetry.sdk.metrics import Counter as CounterOfSdk
+from opentelemetry.sdk.metrics import Histogram as HistogramOfSdk
+from opentelemetry.sdk.metrics.export import AggregationTemporality, PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.view import (
+    ExplicitBucketHistogramAggregation,
+    ExponentialBucketHistogramAggregation,
+)
+from opentelemetry.sdk.resources import Resource, ResourceDetector, get_aggregated_resources
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.util.re import parse_env_headers
 
 from windlass.ports import Instrument, Measured, Span
 
@@ -35,6 +49,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _NAME = "service.name"
 _LOG = "opentelemetry"
+_LOGGER = logging.getLogger(f"{_LOG}.windlass")
+_EXEMPLARS = {
+    "trace_based": TraceBasedExemplarFilter,
+    "always_on": AlwaysOnExemplarFilter,
+    "always_off": AlwaysOffExemplarFilter,
+}
 _LONG = 200
 
 
@@ -52,25 +72,22 @@ class Otlp:
         traces: bool,
         metrics: bool,
     ) -> None:
-        """Take which of the two to send, and whom to tell that nobody takes it."""
+        """Take which of the two to send, and who is told when no back end takes it."""
         self._trouble = _Trouble(say, redact)
         self._scope = InstrumentationScope(resource[_NAME], resource.get("service.version"))
         self._processor: BatchSpanProcessor | None = None
         self._provider: MeterProvider | None = None
         self._counted: dict[str, Counter | Histogram] = {}
-        with _variables(environment):
-            session = requests.Session()
-            # Later, when requests are made, this process's environment is bare.
-            session.trust_env, session.proxies = False, _proxies(environment)
-            self._resource = _resource(resource, redact)
-            if traces:
-                self._processor = BatchSpanProcessor(OTLPSpanExporter(session=session))
-            if metrics:
-                reader = PeriodicExportingMetricReader(OTLPMetricExporter(session=session))
-                self._provider = MeterProvider(
-                    [reader], resource=self._resource, shutdown_on_exit=False
-                )
-                self._counted = {each.name: self._instrument(each) for each in instruments}
+        variables = _Variables(environment)
+        session = requests.Session()
+        session.trust_env, session.proxies = False, _proxies(environment)
+        self._resource = _resource(resource, variables, redact)
+        if traces:
+            exporter = OTLPSpanExporter(session=session, **variables.exporter("traces"))
+            self._processor = BatchSpanProcessor(exporter, **variables.batches())
+        if metrics:
+            self._provider = _provider(session, variables, self._resource)
+            self._counted = {each.name: self._instrument(each) for each in instruments}
 
     def tell(self, spans: Iterable[Span], measured: Iterable[Measured]) -> None:
         """Queue it."""
@@ -155,12 +172,108 @@ class _Trouble(logging.Handler):
         self._said = True
 
 
-def _resource(told: Mapping[str, str], redact: Callable[[str], str]) -> Resource:
-    found = Resource.create({k: v for k, v in told.items() if k != _NAME})
-    attributes = dict(found.attributes)
-    # So it is called where nobody gave the service a name.
-    if str(attributes.get(_NAME, "unknown_service")).startswith("unknown_service"):
-        attributes[_NAME] = told[_NAME]
+class _Variables:
+    """The OTEL_* variables of a run, as what the SDK's constructors take.
+
+    The SDK itself would read them from this process's environment, which is not the run's. So every
+    value is passed on, also where it is the default.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._values = {k: v.strip() for k, v in environment.items() if k.startswith("OTEL_")}
+
+    def get(self, *names: str, default: str = "") -> str:
+        """The first of these variables that says something; their names are without `OTEL_`."""
+        return next(filter(None, (self._values.get(f"OTEL_{name}") for name in names)), default)
+
+    def number(self, *names: str, default: float) -> float:
+        """The same as a number; the default, with a warning, where it is none."""
+        try:
+            return float(self.get(*names, default=str(default)))
+        except ValueError:
+            _LOGGER.warning("OTEL_%s is not a number; %g is used", names[0], default)
+            return default
+
+    def exporter(self, signal: Literal["traces", "metrics"]) -> dict[str, Any]:
+        """Where to send a signal, and how."""
+
+        def names(what: str) -> tuple[str, str]:
+            return f"EXPORTER_OTLP_{signal.upper()}_{what}", f"EXPORTER_OTLP_{what}"
+
+        base = self.get("EXPORTER_OTLP_ENDPOINT", default="http://localhost:4318")
+        whole = f"{base.removesuffix('/')}/v1/{signal}"
+        compression = self.get(*names("COMPRESSION"), default="none").lower()
+        if compression not in {each.value for each in Compression}:
+            _LOGGER.warning("compression %r is not known; none is used", compression)
+            compression = "none"
+        return {
+            "endpoint": self.get(f"EXPORTER_OTLP_{signal.upper()}_ENDPOINT", default=whole),
+            "certificate_file": self.get(*names("CERTIFICATE")) or None,
+            "client_key_file": self.get(*names("CLIENT_KEY")) or None,
+            "client_certificate_file": self.get(*names("CLIENT_CERTIFICATE")) or None,
+            "headers": parse_env_headers(self.get(*names("HEADERS")), liberal=True),
+            "timeout": self.number(*names("TIMEOUT"), default=10),
+            "compression": Compression(compression),
+        }
+
+    def batches(self) -> dict[str, Any]:
+        """How many spans are kept, and sent at once."""
+        return {
+            "max_queue_size": int(self.number("BSP_MAX_QUEUE_SIZE", default=2048)),
+            "schedule_delay_millis": self.number("BSP_SCHEDULE_DELAY", default=5_000),
+            "max_export_batch_size": int(self.number("BSP_MAX_EXPORT_BATCH_SIZE", default=512)),
+            "export_timeout_millis": self.number("BSP_EXPORT_TIMEOUT", default=30_000),
+        }
+
+    def detectors(self) -> list[ResourceDetector]:
+        """What else looks for attributes of the sender."""
+        asked = set(self.get("EXPERIMENTAL_RESOURCE_DETECTORS").replace(" ", "").split(","))
+        known = entry_points(group="opentelemetry_resource_detector") if asked != {""} else ()
+        wanted = (each for each in known if each.name in asked or "*" in asked)
+        return [each.load()() for each in wanted if each.name != "otel"]
+
+
+def _provider(
+    session: requests.Session, variables: _Variables, resource: Resource
+) -> MeterProvider:
+    preference = variables.get("EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE").upper()
+    delta = preference in {"DELTA", "LOWMEMORY"}
+    temporality = AggregationTemporality.DELTA if delta else AggregationTemporality.CUMULATIVE
+    shape = variables.get("EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION")
+    exponential = shape == "base2_exponential_bucket_histogram"
+    exporter = OTLPMetricExporter(
+        session=session,
+        preferred_temporality={CounterOfSdk: temporality, HistogramOfSdk: temporality},
+        preferred_aggregation={
+            HistogramOfSdk: ExponentialBucketHistogramAggregation()
+            if exponential
+            else ExplicitBucketHistogramAggregation()
+        },
+        **variables.exporter("metrics"),
+    )
+    reader = PeriodicExportingMetricReader(
+        exporter,
+        export_interval_millis=variables.number("METRIC_EXPORT_INTERVAL", default=60_000),
+        export_timeout_millis=variables.number("METRIC_EXPORT_TIMEOUT", default=30_000),
+    )
+    kept = variables.get("METRICS_EXEMPLAR_FILTER", default="trace_based")
+    if kept not in _EXEMPLARS:
+        raise ValueError(f"OTEL_METRICS_EXEMPLAR_FILTER is none of {', '.join(_EXEMPLARS)}")
+    return MeterProvider(
+        [reader], resource=resource, shutdown_on_exit=False, exemplar_filter=_EXEMPLARS[kept]()
+    )
+
+
+def _resource(
+    given: Mapping[str, str], variables: _Variables, redact: Callable[[str], str]
+) -> Resource:
+    """Who sends: what detectors find, what the variables say, and what Windlass knows of itself."""
+    sdk = {k: v for k, v in Resource.create().attributes.items() if k.startswith("telemetry.")}
+    found = get_aggregated_resources(variables.detectors(), Resource(sdk))
+    pairs = (each.partition("=") for each in variables.get("RESOURCE_ATTRIBUTES").split(","))
+    asked = {key.strip(): unquote(value.strip()) for key, equals, value in pairs if equals}
+    name = variables.get("SERVICE_NAME") or asked.get(_NAME) or given[_NAME]
+    attributes = {**found.attributes, **asked, **given, _NAME: name}
     clean = {k: redact(v) if isinstance(v, str) else v for k, v in attributes.items()}
     return Resource(clean, found.schema_url)
 
@@ -181,19 +294,6 @@ def _proxies(environment: Mapping[str, str]) -> dict[str, str]:
     hosts = ("localhost", "127.0.0.1", *never)
     direct = {f"{kind}://{host}": "" for kind in found for host in hosts}
     return {**{kind: url for kind, url in found.items() if url}, **direct}
-
-
-@contextmanager
-def _variables(environment: Mapping[str, str]) -> Generator[None]:
-    """Let the SDK see its own variables, and nobody else: it takes them from nowhere else."""
-    before = dict(os.environ)
-    os.environ.update({k: v for k, v in environment.items() if k.startswith("OTEL_")})
-    try:
-        yield
-    finally:
-        for name in set(os.environ) - set(before):
-            del os.environ[name]
-        os.environ.update(before)
 
 
 def _quietly(end: Callable[[], Any]) -> None:

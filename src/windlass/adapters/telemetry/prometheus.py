@@ -1,8 +1,8 @@
 """The page that Prometheus reads: all that was counted since this process began.
 
-Law 1: it answers GET /metrics and nothing else, on loopback unless told otherwise. Law 2: whoever
-calls it by a name that it was not given is refused, or any web page could read it by a name of its
-own that leads here. Law 3: it runs beside the run, in threads that keep nothing and nobody waiting.
+Law 1: it answers GET /metrics and nothing else, on loopback unless told otherwise. Law 2: a request
+by a host name that it was not given is refused, or any web page could read it by a name of its own
+that leads here. Law 3: it runs in daemon threads; the run never waits for them.
 """
 
 import bisect
@@ -36,7 +36,7 @@ class Page:
     """Counts what it is told, and serves it."""
 
     def __init__(self, instruments: Iterable[Instrument], host: str, port: int) -> None:
-        """Take the address; raises where somebody else has it."""
+        """Take the address; raises where another process has it."""
         self._totals = _Totals(instruments)
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self._totals)
@@ -51,7 +51,7 @@ class Page:
         return f"http://{shown}:{port}/metrics"
 
     def serve(self, *hosts: str) -> None:
-        """Answer from now on, also to whoever calls it by these names."""
+        """Answer from now on, also to requests by these host names."""
         self._server.hosts = frozenset(host.lower() for host in hosts)
         self._thread.start()
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import anyio
 
-from windlass.events.model import Failure, Usage
+from windlass.core.events.model import Failure, Usage
 from windlass.ports import Activity, Agent, Brief, Report
 from windlass.testing.agents import Play
 
@@ -135,9 +135,9 @@ def unseen(_activity: Activity) -> None:
     """Watch nothing."""
 
 
-def brief() -> Brief:
+def brief(model: str = "any") -> Brief:
     """The same question every time."""
-    return Brief(task="1.1", n=1, role="player", prompt=PROMPT, model="claude-sonnet-4-5")
+    return Brief(task="1.1", n=1, role="player", prompt=PROMPT, model=model)
 
 
 async def cancelled_once_busy(workspace: Path, agent: Agent) -> float:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from windlass.errors import JournalConflict, JournalError
-from windlass.events.model import (
+from windlass.core.events import codec
+from windlass.core.events.model import (
     Event,
     HelpNeeded,
     PlayerStarted,
@@ -21,9 +21,10 @@ from windlass.events.model import (
     RunResumed,
     TimerFired,
 )
+from windlass.core.secrets import Redactor
+from windlass.core.settings import MASK, NotifySettings, Settings
+from windlass.errors import JournalConflict, JournalError
 from windlass.ports import Journal
-from windlass.secrets import Redactor
-from windlass.settings import MASK, NotifySettings, Settings
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, 250_000, tzinfo=UTC)
 SECRET = "open-sesame-1001"
@@ -68,6 +69,19 @@ class JournalContract:
         )
         assert returned == tuple(journal.read())
         assert returned == tuple(self.reopen(journal).read())
+
+    def test_records_are_the_entries_as_bytes_and_hold_no_secret(self) -> None:
+        """A copy of them elsewhere is the same journal."""
+        journal = self.make()
+        asked = HelpNeeded(at=NOON, task="a", question=f"is it {SECRET}?")
+        journal.append([timer("a"), asked, timer("c")], expected=0)
+        records = journal.records()
+        assert [codec.decode(record) for record in records] == [
+            entry.event for entry in journal.read()
+        ]
+        assert SECRET.encode() not in b"".join(records)
+        assert list(journal.records(after=2)) == list(records[2:])
+        assert list(self.reopen(journal).records()) == list(records)
 
     def test_reading_begins_after_a_position(self) -> None:
         """A position is the last entry that is known already."""

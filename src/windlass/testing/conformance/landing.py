@@ -8,8 +8,9 @@ from pathlib import PurePath
 
 from msgspec.structs import replace
 
+from windlass.core.exchange import MAX_LISTED, Expected
 from windlass.errors import RepositoryError
-from windlass.ports import MAX_LISTED, Expected, Repository, Seen, Snapshot
+from windlass.ports import Repository, Seen, Snapshot
 from windlass.testing.conformance.repository import BASE, Edits, RepositoryContract, author, promise
 
 BRANCH = "main"

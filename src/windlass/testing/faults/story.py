@@ -10,8 +10,9 @@ each file is replaced whole. So however a run is broken, the same tree comes out
 
 from pathlib import Path
 
-from windlass.events.model import Usage
-from windlass.events.review import Issue, Review, TestResults
+from windlass.core.events.model import Usage
+from windlass.core.events.review import Issue, Review, TestResults
+from windlass.core.events.values import Amount
 from windlass.ports import Brief
 from windlass.testing.agents import approval
 
@@ -85,8 +86,8 @@ esac
 COST = Usage(cost_usd=0.01, input_tokens=100, output_tokens=20)
 """What each call of an agent costs."""
 
-WORST = 0.03
-"""What is reserved for it, in US dollars: what it counts for where nobody lived to settle it."""
+WORST = Amount(usd=0.03, tokens=200)
+"""What is reserved for it."""
 
 
 def reviewed(brief: Brief, checkout: Path) -> Review:
@@ -101,4 +102,4 @@ def reviewed(brief: Brief, checkout: Path) -> Review:
             issues=(Issue(severity="must_fix", category="bug", description="it says too little"),),
             feedback="say more",
         )
-    return approval(brief.prompt)
+    return approval(brief)

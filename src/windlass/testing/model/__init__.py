@@ -3,6 +3,7 @@
 Importing this package brings in no web framework; `windlass.testing.model.server` does.
 """
 
+from windlass.testing.model.anthropic_wire import variables
 from windlass.testing.model.script import (
     Answer,
     Block,
@@ -41,4 +42,5 @@ __all__ = [
     "Step",
     "Think",
     "Tokens",
+    "variables",
 ]

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from windlass.testing.model import wire
+from windlass.testing.model import anthropic_wire as wire
 from windlass.testing.model.ledger import Ledger, Seen
 from windlass.testing.model.script import (
     Answer,

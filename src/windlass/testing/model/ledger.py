@@ -36,6 +36,8 @@ class Seen(Struct, kw_only=True):
     """What was charged."""
     tools: tuple[str, ...] = ()
     """Names of the tools that the model was offered."""
+    max_tokens: int | None = None
+    """How much it might write."""
 
 
 class Billed(Struct, frozen=True, kw_only=True):

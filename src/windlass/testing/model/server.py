@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from windlass.testing.model import wire
+from windlass.testing.model import anthropic_wire as wire
 from windlass.testing.model.delivery import JSON, Delivery
 from windlass.testing.model.ledger import Billed, Ledger, Seen
 from windlass.testing.model.script import Answer, Book, Flaky, Say, Step, Tokens
@@ -127,10 +127,13 @@ class ModelServer:
             return self._settled(seen, 400, wire.problem("invalid_request_error", str(error)))
         seen.model, seen.side, seen.tools = asked.model, asked.side, asked.tools
         step = ASIDE if asked.side else self._choose(request, asked, seen)
+        seen.max_tokens = asked.max_tokens
         self.ledger.write(seen)
         client = request.client or ("", 0)
         connection = self._connections[client[0], client[1]]
-        return Delivery(step, asked=asked, seen=seen, ledger=self.ledger, connection=connection)
+        return Delivery(
+            wire.cut(step, asked), asked=asked, seen=seen, ledger=self.ledger, connection=connection
+        )
 
     def _choose(self, request: Request, asked: wire.Asked, seen: Seen) -> Step:
         name = request.path_params.get("name")

@@ -10,23 +10,28 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from windlass.events import model as e
-from windlass.plan import Task, critical_lengths, critical_path
-from windlass.ports import Change, Changes
-from windlass.state import Attempt, Phase, RunState, TaskState
-from windlass.state.reach import blocked
-from windlass.state.stretches import rests_since, worked
-from windlass.state.transitions import HELPLESS, IN_TIP
-from windlass.views.bills import Total, bills, total, totals, whole
+from windlass.core.events import model as e
+from windlass.core.plan import Task, critical_lengths, critical_path
+from windlass.core.state import Attempt, Phase, RunState, TaskState
+from windlass.core.state.reach import blocked
+from windlass.core.state.stretches import rests_since, worked
+from windlass.core.state.transitions import HELPLESS, IN_TIP
+from windlass.ports import Changes
+from windlass.views.bills import bills, totals, whole
 from windlass.views.closing import asks, branch_line, troubles
-from windlass.views.cost import run_cost
-from windlass.views.lines import UNCHECKED, is_unchecked
-from windlass.views.network import advice
-from windlass.views.outcome import run_status, words_for_people
+from windlass.views.cost import Cost, run_cost
+from windlass.views.lines import UNCHECKED, is_unchecked, network_advice
+from windlass.views.outcome import (
+    STALE_BECAUSE,
+    accepted_line,
+    check_lines,
+    run_status,
+    text_shown,
+    words_for_people,
+)
 from windlass.views.progress import progress, turns_allowed, turns_used
-from windlass.views.report.course import Course
 from windlass.views.report.model import Bar, Report, Round, TaskReport
-from windlass.views.stale_tasks import WHY, accepted_line, check_lines, text_shown
+from windlass.views.report.timeline import Timeline
 from windlass.views.steps import Ground, next_steps
 
 _NO_CHANGES: Changes = {}
@@ -56,24 +61,24 @@ def report_of(
     is told then.
     """
     own = _last_run(entries)
-    course = Course((entry.event for entry in own), now=now if live else None)
-    state, at = course.state, course.at
+    timeline = Timeline((entry.event for entry in own), now=now if live else None)
+    state, at = timeline.state, timeline.at
     if state is None or at is None:
         return None
     events = [entry.event for entry in own]
-    paid = bills(state.plan.id, events)
+    paid = bills(state.plan.id, events, live=live)
     by_task = {key.partition(":")[2]: each for key, each in totals(paid, "task").items()}
     words = words_for_people(state)
-    bars = [bar for each in course.bars.values() for bar in each]
+    bars = [bar for each in timeline.bars.values() for bar in each]
     status = run_status(state)
-    tasks = tuple(_tasks(state, course, changes, by_task, words))
+    tasks = tuple(_tasks(state, timeline, changes, by_task, words))
     steps = [] if live else next_steps(state, plan=plan, ground=ground)
     return Report(
         plan=state.plan,
         run=state.run,
         status="interrupted" if status == "in_progress" and not live else status,
         reason=state.reason,
-        version=course.version,
+        version=timeline.version,
         seq=own[-1].seq,
         at=at,
         started_at=state.started_at,
@@ -86,13 +91,13 @@ def report_of(
         costs={"task": by_task, "role": totals(paid, "role"), "model": totals(paid, "model")},
         waited=_together(bars, "wait"),
         asked=_together(bars, "person"),
-        gaps=tuple(course.gaps),
+        gaps=tuple(timeline.gaps),
         troubles=tuple(troubles(state, workspaces)),
         branch=branch_line(state, ground),
         next=tuple(step.command for step in steps),
-        notes=(*((UNCHECKED,) if is_unchecked(state) else ()), *advice(state)),
-        whole=tuple(course.whole),
-        looks=tuple(course.looks),
+        notes=(*((UNCHECKED,) if is_unchecked(state) else ()), *network_advice(state)),
+        whole=tuple(timeline.whole),
+        looks=tuple(timeline.looks),
         critical=_critical(state, tasks),
         tasks=tasks,
     )
@@ -105,17 +110,17 @@ def _last_run(entries: Sequence[e.Entry]) -> Sequence[e.Entry]:
 
 def _tasks(
     state: RunState,
-    course: Course,
+    timeline: Timeline,
     changes: Changes,
-    costs: dict[str, Total],
+    costs: dict[str, Cost],
     words: dict[str, str],
 ) -> Iterator[TaskReport]:
     out_of_reach = blocked(state)
     for task in state.all_tasks:
         spec = state.specs[task.id]
         gone = task.id in state.withdrawn
-        rounds, anchors = _rounds(task, course, changes)
-        bars = course.bars.get(task.id, ())
+        rounds, anchors = _rounds(task, timeline, changes)
+        bars = timeline.bars.get(task.id, ())
         pair = _whole_pair(task)
         yield TaskReport(
             id=task.id,
@@ -140,9 +145,9 @@ def _tasks(
 _STUCK = HELPLESS | {Phase.ABANDONED}
 
 
-def _cost(task: TaskState, costs: dict[str, Total]) -> Total:
+def _cost(task: TaskState, costs: dict[str, Cost]) -> Cost:
     """By its bills, of which one is missing where an agent was killed before it could say."""
-    paid = costs.get(task.id, total(e.Usage()))
+    paid = costs.get(task.id, Cost())
     return replace(paid, known=paid.known and task.spent.known)
 
 
@@ -155,7 +160,7 @@ def _notes(state: RunState, task: TaskState, *, gone: bool) -> tuple[str, ...]:
     if gone:
         return ("no longer in the plan; what was done for it stays pinned",)
     if state.is_stale(task.id):
-        return (f"stale: {WHY}", *check_lines(state, task.id))
+        return (f"stale: {STALE_BECAUSE}", *check_lines(state, task.id))
     return tuple(filter(None, (accepted_line(state, task.id),)))
 
 
@@ -165,7 +170,7 @@ def _criteria(spec: Task) -> tuple[str, ...]:
 
 
 def _rounds(
-    task: TaskState, course: Course, changes: Changes
+    task: TaskState, timeline: Timeline, changes: Changes
 ) -> tuple[tuple[Round, ...], dict[str, str]]:
     """The rounds, and the anchor of each by the number of its start."""
     seen: Counter[int] = Counter()
@@ -177,15 +182,15 @@ def _rounds(
         nth = f".{seen[attempt.turn]}" if seen[attempt.turn] > 1 else ""
         anchor = anchors[f"{task.id}/{attempt.n}"] = f"{task.id}/turn-{attempt.turn}{nth}"
         pair = _pair(attempt)
-        cause = course.causes.get(place, "")
+        cause = timeline.causes.get(place, "")
         is_last = attempt is task.last
-        approved = place in course.approved
+        approved = place in timeline.approved
         rounds.append(
             Round(
                 anchor=anchor,
                 attempt=attempt,
-                checks=tuple(course.checks.get(place, ())),
-                usage=_usage(attempt, course.usage.get(place, e.Usage())),
+                checks=tuple(timeline.checks.get(place, ())),
+                usage=_usage(attempt, timeline.usage.get(place, e.Usage())),
                 changes=changes.get(pair) if pair is not None else None,
                 cause=cause,
                 fate=_fate(task, attempt, cause, is_last=is_last, approved=approved),
@@ -270,9 +275,3 @@ def _critical(state: RunState, tasks: Sequence[TaskReport]) -> tuple[str, ...]:
         path.append(max(ways, key=lambda id_: left[id_]))
         ways = dependents.get(path[-1], [])
     return tuple(path)
-
-
-def lines_of(changes: Iterable[Change]) -> tuple[int, int]:
-    """Lines that came, and lines that went."""
-    each = [(change.added or 0, change.deleted or 0) for change in changes]
-    return sum(added for added, _ in each), sum(deleted for _, deleted in each)

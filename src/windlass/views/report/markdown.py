@@ -1,16 +1,16 @@
 """The report as Markdown, fit to be the text of a pull request.
 
-Law: nothing that an agent, a plan or a check says can be markup, mention anybody, or close an
-issue. What is longer than allowed ends with a count of what is left out, never in the middle.
+Law: nothing that an agent, a plan or a check says can be markup, mention a person, or close an
+issue. A text that is too long ends with a count of what is left out, never in the middle.
 """
 
 from collections.abc import Iterator
 
-from windlass.events.model import CheckResult, Outcome
+from windlass.core.events.model import CheckResult, Outcome
+from windlass.views.cost import amounts, column, doubts
 from windlass.views.lines import tally
-from windlass.views.report.gather import lines_of
-from windlass.views.report.model import Report, Round, TaskReport
-from windlass.views.words import duration, markdown_line, money, more_and_less, plural, tokens
+from windlass.views.report.model import Report, Round, TaskReport, lines_of
+from windlass.views.words import duration, markdown_text, money, more_and_less, plural, tokens
 
 _SOME = 300
 _MORE = 1_000
@@ -30,7 +30,7 @@ def markdown(report: Report, *, most: int | None = None) -> str:
         else:
             text += f"\n{block}"
     if left:
-        text += f"\n{plural(left, 'more task')}: `windlass report` tells of all.\n"
+        text += f"\n{plural(left, 'more task')}: `windlass report` shows them all.\n"
     whole = f"{text}\n{end}\n"
     return whole if most is None or len(whole) <= most else _short(report, most)
 
@@ -38,7 +38,7 @@ def markdown(report: Report, *, most: int | None = None) -> str:
 def _short(report: Report, most: int) -> str:
     """No more than how it stands, and even that only as far as there is room."""
     lines = list(_overview(report))
-    end = "\n`windlass report` tells the rest.\n"
+    end = "\n`windlass report` shows the rest.\n"
     text = ""
     for line in lines:
         if len(text) + len(line) + 1 + len(end) > most:
@@ -50,20 +50,21 @@ def _short(report: Report, most: int) -> str:
 def _overview(report: Report) -> Iterator[str]:
     metrics, cost = report.metrics, report.cost
     counts = ", ".join(f"{n} {word.replace('_', ' ')}" for word, n in report.statuses.items())
-    yield f"# {markdown_line(report.plan.title, _SOME)}"
+    yield f"# {markdown_text(report.plan.title, _SOME)}"
     yield ""
     yield f"**{report.status.replace('_', ' ')}**: {plural(metrics.tasks, 'task')}: {counts}"
     if report.reason:
-        yield f" ({markdown_line(report.reason, _MORE)})"
+        yield f" ({markdown_text(report.reason, _MORE)})"
     yield ""
-    yield f"- Run {markdown_line(report.run, 40)} of {markdown_line(report.plan.path, _SOME)}"
-    spent = f"{money(cost.cost_usd, known=cost.known)} of {money(report.max_cost)}"
+    yield f"- Run {markdown_text(report.run, 40)} of {markdown_text(report.plan.path, _SOME)}"
+    spent = f"{amounts(cost)} of {money(report.max_cost)}"
     yield f"- Cost {spent}, elapsed {duration(report.elapsed)}"
+    yield from (f"- {told}" for told in doubts(cost))
     checks = " ".join(f"{metrics.checks[o]} {o}" for o in Outcome if metrics.checks[o]) or "none"
     yield f"- {plural(metrics.turns, 'turn')}, {metrics.returned} returned; checks: {checks}"
-    yield f"- {markdown_line(report.branch.text, _SOME)}"
-    yield from (f"- {markdown_line(note, _SOME)}" for note in report.branch.details)
-    yield from (f"- {markdown_line(note, _SOME)}" for note in report.notes)
+    yield f"- {markdown_text(report.branch.text, _SOME)}"
+    yield from (f"- {markdown_text(note, _SOME)}" for note in report.branch.details)
+    yield from (f"- {markdown_text(note, _SOME)}" for note in report.notes)
     yield from (f"- Next: `{_in_code(step)}`" for step in report.next[:1])
     yield from _troubles(report)
     yield ""
@@ -78,14 +79,14 @@ def _troubles(report: Report) -> Iterator[str]:
         yield "## Needs you"
         yield ""
     for line in report.troubles:
-        yield f"- **{line.word.lower()}** {markdown_line(line.text, _SOME)}"
-        yield from (f"  - {markdown_line(detail, _SOME)}" for detail in line.details)
+        yield f"- **{line.word.lower()}** {markdown_text(line.text, _SOME)}"
+        yield from (f"  - {markdown_text(detail, _SOME)}" for detail in line.details)
 
 
 def _row(task: TaskReport) -> str:
     changed = " ".join(more_and_less(*lines_of(task.changes))) if task.changes else ""
-    title = f"**{markdown_line(task.id, 80)}** {markdown_line(task.title, 120)}"
-    spent = money(task.cost.cost_usd, known=task.cost.known) if task.rounds else ""
+    title = f"**{markdown_text(task.id, 80)}** {markdown_text(task.title, 120)}"
+    spent = column(task.cost) if task.rounds else ""
     turns = f"{task.turns}/{task.allowed}" if task.turns else ""
     mark = {"completed": "✓", "abandoned": "✗", "blocked": "✗"}.get(task.status, "·")
     return f"| {mark} | {title} | {task.status.replace('_', ' ')} | {turns} | {changed} | {spent} |"
@@ -93,21 +94,21 @@ def _row(task: TaskReport) -> str:
 
 def _task(task: TaskReport) -> Iterator[str]:
     yield ""
-    yield f"## {markdown_line(task.id, 80)} {markdown_line(task.title, 200)}"
+    yield f"## {markdown_text(task.id, 80)} {markdown_text(task.title, 200)}"
     yield ""
     if task.needs:
-        yield f"Blocked: it needs {markdown_line(task.needs, 80)}."
+        yield f"Blocked: it needs {markdown_text(task.needs, 80)}."
         yield ""
     if task.asks:
-        yield f"> {markdown_line(task.asks, _MORE)}"
+        yield f"> {markdown_text(task.asks, _MORE)}"
         yield ""
     seen = {each.criterion: each for each in task.evidence}
     for number, text in enumerate(task.criteria, 1):
         each = seen.get(number)
         box = "x" if each is not None and each.met else " "
-        yield f"- [{box}] {markdown_line(text, _MORE)}"
+        yield f"- [{box}] {markdown_text(text, _MORE)}"
         if each is not None:
-            yield f"  - {'' if each.met else 'not met: '}{markdown_line(each.evidence, _MORE)}"
+            yield f"  - {'' if each.met else 'not met: '}{markdown_text(each.evidence, _MORE)}"
     if task.rounds:
         yield ""
         yield "What came of each turn:"
@@ -129,16 +130,16 @@ def _round(each: Round) -> Iterator[str]:
         yield from (f"  - {_check(result)}" for result in results)
     reviews = [c.review for c in each.attempt.coachings if c.review is not None]
     for review in reviews[-1:]:
-        yield f"  - Coach, {review.decision}: {markdown_line(review.summary, _MORE)}"
+        yield f"  - Coach, {review.decision}: {markdown_text(review.summary, _MORE)}"
         for issue in review.issues:
-            where = f"{markdown_line(issue.file, _SOME)}: " if issue.file else ""
-            said = markdown_line(issue.description, _MORE)
+            where = f"{markdown_text(issue.file, _SOME)}: " if issue.file else ""
+            said = markdown_text(issue.description, _MORE)
             yield f"  - {issue.severity.replace('_', ' ')}: {where}{said}"
 
 
 def _check(result: CheckResult) -> str:
     word = (result.absence or result.outcome).replace("_", " ")
-    return f"{word}: {markdown_line(result.command, _SOME)}"
+    return f"{word}: {markdown_text(result.command, _SOME)}"
 
 
 def _cost(report: Report) -> Iterator[str]:
@@ -150,10 +151,10 @@ def _cost(report: Report) -> Iterator[str]:
     for by in ("role", "model"):
         for key, total in report.costs[by].items():
             used = (total.input_tokens, total.cached_tokens, total.output_tokens)
-            cells = [money(total.cost_usd, known=total.known), *map(tokens, used)]
-            yield f"| {markdown_line(key, 80)} | {' | '.join(cells)} |"
+            cells = [column(total), *map(tokens, used)]
+            yield f"| {markdown_text(key, 80)} | {' | '.join(cells)} |"
 
 
 def _in_code(text: str) -> str:
-    """A command of ours; it may hold the name of somebody's plan."""
+    """A command of ours, in which a plan's name may stand."""
     return text.replace("`", "'").replace("\n", " ")

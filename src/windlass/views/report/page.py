@@ -1,219 +1,242 @@
-"""The report as one HTML file: nothing is fetched, nothing but its own few lines of script may run.
+"""The report as one HTML file: it fetches nothing and runs only its own few lines of script.
 
-Everything is there to be read without them; they copy, and open what an address names.
+Law: what a template prints is text, unless it was made here or by a template. Text is escaped, and
+first made harmless: what moves a cursor or turns letters around is shown as what it is.
 """
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
 
-from windlass.views.lines import Line
-from windlass.views.report.charts import costs, timeline
-from windlass.views.report.graph import graph
-from windlass.views.report.marks import TONES, code, name, pill, said
-from windlass.views.report.markup import Content, Markup, harmless, raw, tag
-from windlass.views.report.model import Report
-from windlass.views.report.style import SCRIPT, STYLE
-from windlass.views.report.turns import check_row, task_section
-from windlass.views.words import duration, money, one_line, plural, tokens
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+from msgspec import Struct
 
-_FEW = 8
-"""Tasks up to which all of them are shown open."""
-_PARTS = (("timeline", "Timeline"), ("graph", "Order"), ("cost", "Cost"), ("tasks", "Tasks"))
-_WAITS_FOR_YOU = frozenset({"ABANDONED", "STAGE", "NEEDS YOU", "STALE"})
+from windlass.core.events.model import Outcome
+from windlass.core.events.review import CriterionEvidence
+from windlass.views.columns import cut
+from windlass.views.cost import amounts, column, cost_of
+from windlass.views.lines import Line, tally
+from windlass.views.quotation import DATA, quoted
+from windlass.views.report.charts import Graph, Lanes, cost_tables
+from windlass.views.report.model import Report, Round, TaskReport, lines_of
+from windlass.views.words import duration, harmless, money, one_line, plural, tokens
+
+TITLE, TEXT, LONG = 200, 4_000, 12_000
+"""How many letters are shown of a title, of an agent's text, of what a program printed."""
+
+TONES = {
+    "completed": "good",
+    "merging": "good",
+    "verified": "good",
+    "in_progress": "work",
+    "verifying": "work",
+    "pending": "none",
+    "failed": "warn",
+    "paused": "warn",
+    "stopped": "warn",
+    "interrupted": "warn",
+    "needs_human": "you",
+    "stale": "you",
+    "abandoned": "bad",
+    "blocked": "bad",
+    "withdrawn": "none",
+}
+"""The colour of every status word."""
+_NEEDS = {"ABANDONED": "bad", "STAGE": "you", "NEEDS YOU": "you", "STALE": "warn"}
+"""What waits for a person, with its colour."""
+_NAMES = {
+    "TONES": TONES,
+    "SIGNS": {"good": "✓", "work": "●", "none": "○", "warn": "↩", "you": "?", "bad": "✗"},
+    "OUTCOMES": {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.ABSENT: "warn"},
+    "SEVERITIES": {"must_fix": "bad", "should_fix": "warn", "nice_to_have": "none"},
+    "RAN": {True: "its tests passed", False: "its tests failed", None: "it ran no tests"},
+    "CALM": frozenset({"completed", "pending", "withdrawn"}),
+    "FEW": 8,  # tasks up to which all of them are shown open
+    "FILES": 12,
+    "LONG": LONG,
+}
 _NOTHING = 0.05
 """Seconds that are not worth a word."""
+_CODE = re.compile(r"`([^`\n]{1,300})`")
 
 
 def page(report: Report) -> str:
     """The whole file."""
-    title = f"{one_line(report.plan.title, 80)} · {report.status.replace('_', ' ')}"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy()),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", harmless(title, 200)),
-        tag("style", raw(STYLE)),
-    )
-    body = tag(
-        "body",
-        tag("header", list(_header(report))),
-        tag("main", list(_needs_you(report)), _nav(), list(_sections(report))),
-        _footer(report),
-        tag("script", raw(SCRIPT)),
-    )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _policy() -> str:
-    """What a browser may do with this file: draw it, and run exactly this script."""
-    style, script = (_hash(text) for text in (STYLE, SCRIPT))
-    return (
-        f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none';"
-        " form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
-
-
-def _header(report: Report) -> Iterator[Content]:
-    dash = tag("span", " · ", class_="dim")
-    yield tag(
-        "p", "Windlass", dash, name(report.plan.id), dash, "run ", code(report.run), class_="over"
-    )
-    yield tag("h1", name(report.plan.title), " ", pill(report.status))
-    if report.reason:
-        yield tag("div", said(report.reason, 1_000), class_="why")
-    yield _done(report)
-    yield tag("dl", [tag("div", list(tile)) for tile in _tiles(report)], class_="tiles")
-    yield tag("dl", list(_lines(report)), class_="facts")
-
-
-def _done(report: Report) -> Markup:
-    """How many tasks came to what, as a bar and in words."""
-    whole, place, parts = sum(report.statuses.values()) or 1, 0.0, list[Markup]()
     order = list(TONES)
-    counted = sorted(report.statuses.items(), key=lambda item: order.index(item[0]))
-    for status, count in counted:
-        wide = 100 * count / whole
-        title = tag("title", f"{count} {status.replace('_', ' ')}")
-        at, room = f"{place:.2f}%", f"{wide:.2f}%"
-        parts.append(tag("rect", title, x=at, width=room, height="10", class_=f"t-{TONES[status]}"))
-        place += wide
-    words = [
-        tag("li", tag("i", class_=f"key t-{TONES[s]}"), f"{n} {s.replace('_', ' ')}")
-        for s, n in counted
-    ]
-    total = tag("li", f"of {plural(whole, 'task')}", class_="dim")
-    bar = tag("svg", parts, class_="done", height="10", role="img", aria_label="tasks by status")
-    return tag("div", bar, tag("ul", words, total, class_="legend"))
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            report=report,
+            style=_source("style.css"),
+            script=_source("report.js"),
+            statuses=sorted(report.statuses.items(), key=lambda item: order.index(item[0])),
+            tiles=_tiles(report),
+            needs=[_need(line) for line in report.troubles if line.word in _NEEDS],
+            timeline=Lanes(report),
+            graph=Graph(report),
+            cost_tables=cost_tables(report.costs),
+            titles={task.id: task.title for task in report.tasks},
+        )
+    )
 
 
-def _tile(label: str, value: Content, more: str) -> Iterator[Markup]:
-    yield tag("dt", label)
-    yield tag("dd", tag("span", value, class_="big"), tag("span", more, class_="dim"))
+@cache
+def environment() -> Environment:
+    """What the templates may use; every page of Windlass is made with it."""
+    made = Environment(
+        autoescape=True,
+        finalize=_finalized,
+        loader=PackageLoader("windlass.views"),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    filters: dict[str, Any] = made.filters
+    filters.update(
+        {
+            each.__name__: each
+            for each in (column, cost_of, cut, duration, money, one_line, plural, tokens)
+        }
+    )
+    filters.update(
+        bounded=harmless,
+        code=_code,
+        hash=_hash,
+        line=_line,
+        percent="{:.2f}%".format,
+        prose=_prose,
+        words=_words,
+    )
+    names: dict[str, Any] = made.globals
+    names.update(_NAMES, by_criterion=_by_criterion, lines_of=lines_of, prompt=prompt, tally=tally)
+    return made
 
 
-def _tiles(report: Report) -> Iterator[Iterator[Markup]]:
+def _finalized(value: object) -> object:
+    """What is printed for a value, before it is escaped."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return harmless(str(value))
+
+
+def _source(name: str) -> Markup:
+    """A file of our own that is put into the page as it is."""
+    loaded = environment()
+    assert loaded.loader is not None  # noqa: S101  it is given above
+    return Markup(loaded.loader.get_source(loaded, name)[0].strip())  # noqa: S704
+
+
+def _hash(text: str) -> Markup:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Markup("'sha256-{}'").format(digest)
+
+
+def _words(status: str) -> str:
+    return status.replace("_", " ")
+
+
+def _by_criterion(seen: Sequence[CriterionEvidence]) -> dict[int, CriterionEvidence]:
+    return {each.criterion: each for each in seen}
+
+
+def _line(text: str, most: int = TITLE) -> Markup:
+    """A title or a path from a plan or an agent, on one line; its direction ends with it."""
+    return Markup("<bdi>{}</bdi>").format(_with_code(harmless(one_line(text, most), most)))
+
+
+def _prose(text: str, most: int = TEXT) -> Markup:
+    """What an agent or a person wrote, with its line breaks."""
+    shown = _with_code(harmless(text.strip("\n"), most))
+    return Markup('<div class="said" dir="auto">{}</div>').format(shown)
+
+
+def _code(text: str) -> Markup:
+    """A commit, a command, a path."""
+    return Markup("<code>{}</code>").format(harmless(one_line(text, 500), 500))
+
+
+def _with_code(text: str) -> Markup:
+    """What stands between backticks as code; nothing else that Markdown knows means anything."""
+    code = Markup("<code>{}</code>")
+    parts = _CODE.split(text)
+    return Markup().join(code.format(p) if n % 2 else escape(p) for n, p in enumerate(parts))
+
+
+def _tiles(report: Report) -> Iterator[tuple[str, str, str]]:
+    """The figures at the top: a name, a value, and what else is to be said of it."""
     metrics, cost = report.metrics, report.cost
     part = min(cost.cost_usd / report.max_cost, 1.0)
     share = f"of {money(report.max_cost)} · {round(100 * part)}%"
-    if not cost.known:
-        share += " · some is not known"
-    yield _tile("Cost", money(cost.cost_usd, known=cost.known), share)
-    yield _tile("Elapsed", duration(report.elapsed), _where_time_went(report))
-    yield _tile("Turns", str(metrics.turns), f"{metrics.returned} returned")
-    said_ = [f"{metrics.checks[word]} {word}" for word in ("fail", "absent")]
-    yield _tile("Checks", f"{metrics.checks['pass']} pass", " · ".join(said_))
+    parts = [amounts(cost)] if cost.reserved_usd or cost.estimated_usd else []
+    parts += ["some is not known"] if not cost.known and not cost.estimated_usd else []
+    yield "Cost", column(cost), " · ".join((share, *parts))
+    yield "Elapsed", duration(report.elapsed), _where_time_went(report)
+    yield "Turns", str(metrics.turns), f"{metrics.returned} returned"
+    others = [f"{metrics.checks[word]} {word}" for word in ("fail", "absent")]
+    yield "Checks", f"{metrics.checks['pass']} pass", " · ".join(others)
     read = cost.input_tokens + cost.cached_tokens
     part_cached = round(100 * cost.cached_tokens / read) if read else 0
     cached = f"{part_cached}% cached · " if part_cached else ""
-    told = f"in · {cached}{tokens(cost.output_tokens)} out"
-    yield _tile("Tokens", tokens(read), told)
+    yield "Tokens", tokens(read), f"in · {cached}{tokens(cost.output_tokens)} out"
 
 
 def _where_time_went(report: Report) -> str:
-    told = (
+    parts = (
         (report.waited, "waiting for the provider"),
         (report.asked, "for a person"),
         (report.unattended, "not running"),
     )
-    some = [f"{duration(seconds)} {what}" for seconds, what in told if seconds > _NOTHING]
+    some = [f"{duration(seconds)} {what}" for seconds, what in parts if seconds > _NOTHING]
     return " · ".join(some) or "no waits"
 
 
-def _lines(report: Report) -> Iterator[Markup]:
-    yield tag("dt", "Branch")
-    more = [tag("span", name(text, 300), class_="dim") for text in report.branch.details]
-    yield tag("dd", name(report.branch.text, 300), more)
-    if report.next:
-        yield tag("dt", "Next")
-        yield tag("dd", [_command(step, n) for n, step in enumerate(report.next)])
-    if report.notes:
-        yield tag("dt", "Note")
-        yield tag("dd", [tag("span", name(note, 300)) for note in report.notes])
+class _Need(Struct, frozen=True):
+    """Something that waits for a person."""
+
+    word: str
+    tone: str
+    text: str
+    task: str
+    """What it links to, if anything."""
+    details: list[tuple[str, str]]
+    """Words, and the command behind them, if there is one."""
 
 
-def _command(step: str, number: int) -> Markup:
-    ref = f"/next-{number}"
-    button = tag("button", "Copy", type="button", data_copy=ref, hidden=True)
-    return tag("span", tag("code", harmless(step, 500), id=ref), button, class_="command")
-
-
-def _needs_you(report: Report) -> Iterator[Markup]:
-    """What waits for a person comes before all else."""
-    waiting = [line for line in report.troubles if line.word in _WAITS_FOR_YOU]
-    if not waiting:
-        return
-    yield tag(
-        "section",
-        tag("h2", "Needs you"),
-        tag("ul", [_need(line, n) for n, line in enumerate(waiting)]),
-        class_="needs",
-        id="/needs-you",
-    )
-
-
-def _need(line: Line, number: int) -> Markup:
-    tone = {"ABANDONED": "bad", "STALE": "warn"}.get(line.word, "you")
-    told: list[Content] = []
-    for place, detail in enumerate(line.details):
+def _need(line: Line) -> _Need:
+    details: list[tuple[str, str]] = []
+    for detail in line.details:
         before, found, command = detail.rpartition("windlass ")
         if found and (not before or before.endswith(": ")):
-            ref = f"/need-{number}-{place}"
-            button = tag("button", "Copy", type="button", data_copy=ref, hidden=True)
-            text = tag("code", harmless(f"windlass {command}", 500), id=ref)
-            told.append(tag("span", before or None, text, button, class_="command"))
+            details.append((before, f"windlass {command}"))
         else:
-            told.append(tag("div", name(detail, 400), class_="dim"))
-    head = tag("span", line.word.lower(), class_=f"pill {tone}")
-    task = line.text.partition(" ")[0]
-    title = name(line.text, 200)
-    linked = title if line.word == "STAGE" else tag("a", title, href=f"#{task}")
-    return tag("li", tag("div", head, " ", linked), told)
+            details.append((detail, ""))
+    task = "" if line.word == "STAGE" else line.text.partition(" ")[0]
+    return _Need(line.word.lower(), _NEEDS[line.word], line.text, task, details)
 
 
-def _nav() -> Markup:
-    links = [tag("a", word, href=f"#/{ref}") for ref, word in _PARTS]
-    return tag("nav", links, aria_label="Parts of this report")
-
-
-def _sections(report: Report) -> Iterator[Markup]:
-    yield _section("timeline", "Timeline", timeline(report))
-    took = {task.id: task.seconds for task in report.tasks}
-    chain = duration(sum(took.get(id_, 0.0) for id_ in report.critical))
-    told = f"Critical path: {len(report.critical)} of {plural(len(report.plan.tasks), 'task')}, "
-    path = tag("p", told, f"{chain} one after the other", class_="dim")
-    yield _section("graph", "Order", path, graph(report))
-    yield _section("cost", "Cost", costs(report))
-    everything = len(report.tasks) <= _FEW
-    tasks = [task_section(task, open_=everything) for task in report.tasks]
-    yield _section("tasks", "Tasks", tasks, list(_looks(report)))
-
-
-def _looks(report: Report) -> Iterator[Markup]:
-    """What was seen of the base and of the tip as a whole."""
-    for what, results, problems in report.looks:
-        rows: Sequence[Markup] = [tag("li", list(check_row(result))) for result in results]
-        amiss = [tag("li", said(problem, 1_000)) for problem in problems]
-        word = tag("b", "Checks of the "), name(what, 80)
-        yield tag("div", tag("h4", word), tag("ul", rows, amiss, class_="checks"), class_="look")
-
-
-def _section(ref: str, word: str, *content: Content) -> Markup:
-    return tag("section", tag("h2", word), content, id=f"/{ref}")
-
-
-def _footer(report: Report) -> Markup:
-    began = f"{report.started_at:%Y-%m-%d %H:%M:%S}Z"
-    told = (
-        f"Began {began}, told as of {report.at:%Y-%m-%d %H:%M:%S}Z, journal position {report.seq}"
+def prompt(task: TaskReport, each: Round) -> str:
+    """What failed in a turn: enough for any agent, or person, to fix it."""
+    commit = each.attempt.commit
+    where = f" The work so far is commit {commit}." if commit else ""
+    return "\n".join(
+        (
+            f"Fix task {task.id}: {one_line(task.title, 200)}",
+            "",
+            DATA,
+            "",
+            "It is done when:",
+            *(f"{n}. {harmless(text, 1_000)}" for n, text in enumerate(task.criteria, 1)),
+            "",
+            f"Turn {each.attempt.turn} was sent back ({each.cause.replace('_', ' ')}).{where}",
+            "What was found:",
+            "",
+            quoted("feedback", harmless(each.attempt.feedback or "", LONG)),
+        )
     )
-    still = " The run goes on; `windlass report` tells it anew." if report.live else ""
-    return tag("footer", f"{told}, Windlass {one_line(report.version, 40)}.{still}")

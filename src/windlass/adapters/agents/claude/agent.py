@@ -1,0 +1,178 @@
+"""Claude as an agent: the SDK's own program, with its flags and variables, in its box.
+
+Rule 1: Windlass starts the program and gives the SDK a transport to it, for the SDK would lay its
+options over this process's own environment; nothing secret is in a command line or on disk. Rule 2:
+the SDK is imported by the first call, not by this module: it takes a second, which the program
+needs to start anyway.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path, PurePath
+
+import anyio.to_thread
+from anyio.abc import Process
+
+from windlass.adapters.agents.claude import (
+    ADDRESS,
+    INSTALL,
+    MISSING,
+    PROVIDER,
+    find_program,
+    load,
+)
+from windlass.adapters.agents.program import hosts_of, run_program
+from windlass.adapters.sandbox.box import Box, Sandbox, may_run_commands
+from windlass.core.events.model import Failure
+from windlass.core.events.review import schema
+from windlass.core.secrets import Redactor
+from windlass.core.settings import AgentSettings
+from windlass.ports import Brief, Report, Watch
+
+RETRIES = 5
+"""How often the program itself repeats a request, within half a minute: it keeps its context,
+which a fresh agent does not."""
+
+VARIABLES: Mapping[str, str] = {
+    "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_TELEMETRY": "1",
+    # The program refuses to skip its questions for root, unless something else holds it.
+    "IS_SANDBOX": "1",
+    # What is left in the background would keep the program alive for ten minutes after its answer.
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+    # An answer in one piece shows no bytes while it is made, and would be taken for a stall.
+    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+}
+
+NO_PROGRAMS = "/nonexistent"
+SHELL = shutil.which("bash", path="/usr/bin:/bin") or "bash"
+
+FLAGS = (
+    "--output-format=stream-json",
+    "--input-format=stream-json",
+    "--verbose",
+    "--include-partial-messages",
+    "--permission-mode=bypassPermissions",
+    # No settings and no servers from the repository: they could send the key elsewhere.
+    "--setting-sources=",
+    "--strict-mcp-config",
+)
+
+ELSEWHERE = (
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterWorktree",
+    "ExitWorktree",
+    "ListAgents",
+    "Monitor",
+    "ScheduleWakeup",
+    "SendMessage",
+)
+"""Tools that leave the checkout or the call, or speak to another session."""
+COMMANDS = ("Bash", "Monitor", "Workflow", "Task", "Skill")
+"""Tools by which commands are run, or others who run them."""
+
+
+class ClaudeAgent:
+    """Plays with Claude."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        sandbox: Sandbox,
+        credentials: Mapping[str, str],
+        *,
+        program: Path | None = None,
+        retries: int = RETRIES,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        """Take the very variables the program logs in with; nothing else of the user's is seen."""
+        self._redact = redact
+        self._settings = settings
+        self._sandbox = sandbox
+        self._credentials = dict(credentials)
+        self._program = program or (found.path if (found := find_program()) else None)
+        self._retries = retries
+
+    async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
+        """Let a fresh Claude work in the workspace."""
+        if self._program is None:
+            return Report(failure=Failure.ENVIRONMENT, message=f"{MISSING}; {INSTALL}")
+        box = self._box(Path(workspace), self._program, brief)
+        command = [str(self._program), *self._flags(brief)]
+        converse = partial(self._converse, brief=brief, watch=watch)
+        return await run_program(self._sandbox, box, command, converse)
+
+    def _box(self, checkout: Path, program: Path, brief: Brief) -> Box:
+        coach = brief.role == "coach"
+        traced = {"TRACEPARENT": brief.traceparent} if brief.traceparent else {}
+        env = {
+            **traced,
+            **VARIABLES,
+            **self._kept_apart(),
+            "CLAUDE_CODE_MAX_RETRIES": str(self._retries),
+            # A tool may take as long as the agent; without this, ten minutes.
+            "BASH_MAX_TIMEOUT_MS": str(int(self._settings.timeout * 1000)),
+            **self._credentials,
+        }
+        return Box(
+            checkout=checkout,
+            network=True,
+            model=True,
+            hosts=hosts_of(self._credentials.get(ADDRESS, PROVIDER)),
+            env=env,
+            tools=traced,
+            read=(program,),
+            runs="sealed" if coach else "apart",
+            task=brief.task,
+            role=brief.role,
+        )
+
+    def _kept_apart(self) -> dict[str, str]:
+        """Let what the program runs reach nothing of the program.
+
+        What a Coach runs is the Player's code. Beside the program it could write an answer of its
+        own into the program's output, speak to the program as its user, change the functions that
+        its later commands are run with, or take its token and have the model say what it likes.
+        """
+        if not self._sandbox.launcher:
+            return {}
+        program, *words = self._sandbox.launcher
+        return {
+            # The program parts what it finds here at the last space before a dash, quotes what
+            # comes before that, leaves the rest to the shell, and puts the whole command behind it.
+            "CLAUDE_CODE_SHELL_PREFIX": f"{program} {chr(9).join(words)}",
+            # The shell that calls all this must read no file that the Player's code may have
+            # written: zsh reads one always, and bash where it takes itself for the first shell of
+            # a connection.
+            "SHELL": SHELL,
+            "SHLVL": "2",
+            # It would run git in the checkout by itself, where the Player's code may have been.
+            "PATH": NO_PROGRAMS,
+        }
+
+    def _flags(self, brief: Brief) -> tuple[str, ...]:
+        # One word each, so that no value can be taken for a flag of its own.
+        off = (*ELSEWHERE, *(() if may_run_commands(self._sandbox, brief.role) else COMMANDS))
+        flags = (
+            *FLAGS,
+            f"--disallowedTools={','.join(dict.fromkeys(off))}",
+            f"--model={brief.model}",
+            f"--max-turns={self._settings.max_steps}",
+        )
+        if brief.answer is None:
+            return flags
+        return (*flags, f"--json-schema={json.dumps(schema(brief.answer))}")
+
+    async def _converse(self, process: Process, *, brief: Brief, watch: Watch) -> Report:
+        stream = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
+        reader = stream.Reader(
+            brief, watch, self._settings, retries=self._retries, redact=self._redact
+        )
+        return await stream.converse(process, brief.prompt, reader, Redactor(self._credentials))

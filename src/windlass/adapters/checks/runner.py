@@ -1,0 +1,134 @@
+"""Checks: Windlass runs them itself, on a throwaway checkout of exactly the commit that is judged.
+
+Sandboxed, without secrets, without network unless the configuration says so. What a command does
+is never an exception: it passes, fails, or is absent, and absent never passes.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from windlass.adapters.checks import syntax
+from windlass.adapters.checks.summaries import Tally
+from windlass.adapters.checks.test_output import collected_nothing
+from windlass.adapters.files import make_folder, open_to_append
+from windlass.adapters.git.checkouts import Throwaways
+from windlass.adapters.git.pool import Shelf
+from windlass.adapters.git.store import printable_line
+from windlass.adapters.sandbox import Box, Sandbox
+from windlass.adapters.sandbox import commands as processes
+from windlass.core.events.model import Absence, CheckResult, Outcome, Suite
+from windlass.core.secrets import Redactor
+from windlass.errors import SetupFailed
+
+TAIL = 4000
+"""Characters of output that a result carries; the log has the whole."""
+
+_CANNOT_START = frozenset({126, 127})
+"""What a shell answers for a program that is not there or is none."""
+
+
+class CommandChecks:
+    """Real commands behind the port."""
+
+    def __init__(
+        self,
+        throwaways: Throwaways,
+        sandbox: Sandbox,
+        *,
+        timeout: float,
+        network: bool,
+        logs: Path,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._throwaways = throwaways
+        self._sandbox = sandbox
+        self._timeout = timeout
+        self._network = network
+        self._logs = logs
+        # With a network a check could hand an open file to somebody who outlives it.
+        self._then: Shelf = "players" if network else "judges"
+        self._redactor = redactor or Redactor({})
+
+    async def run(self, commit: str, commands: Sequence[str], log: str) -> tuple[CheckResult, ...]:
+        """One result for each command, in order, all in one checkout of the commit."""
+        if not commands:
+            return ()
+        make_folder(self._logs)
+        logs = self._logs / f"{log}.log"
+        try:
+            async with self._throwaways.checkout(commit, log, then=self._then) as place:
+                return tuple([await self._one(command, place.path, logs) for command in commands])
+        except SetupFailed as failure:
+            return tuple(_unable(command, str(failure)) for command in commands)
+
+    async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """A line for each of these files that cannot be parsed, as far as a parser is at hand."""
+        asked = syntax.parseable(printable_line(path) for path in paths)
+        if not asked:
+            return ()
+        said: list[str] = []
+        wanted = asked | syntax.BESIDE
+        folders = {str(folder) for path in asked for folder in PurePosixPath(path).parents}
+        lent = self._throwaways.excerpt(commit, "syntax", wanted.__contains__, folders.__contains__)
+        async with lent as excerpt:
+            box = Box(checkout=excerpt.path, network=False)
+            files = [path for path in excerpt.files if printable_line(path) in asked]
+            for command in syntax.parsers_for(files):
+                timeout = min(self._timeout, syntax.TIMEOUT)
+                done = await processes.run(
+                    self._sandbox,
+                    box,
+                    command,
+                    timeout=timeout,
+                    tail=syntax.TAIL,
+                    redactor=self._redactor,
+                )
+                if done.started:  # else there is no such parser here
+                    said += syntax.syntax_errors(done.output)
+        return tuple(said)
+
+    async def _one(self, command: str, checkout: Path, log: Path) -> CheckResult:
+        with open_to_append(log) as file:
+            file.write(f"$ {self._redactor.text(command)}\n".encode())
+        tally = Tally()
+        done = await processes.run(
+            self._sandbox,
+            Box(checkout=checkout, network=self._network, env={"CI": "true"}, role="check"),
+            ("/bin/sh", "-c", command),
+            timeout=self._timeout,
+            tail=TAIL,
+            log=log,
+            redactor=self._redactor,
+            heard=tally.feed,
+        )
+        return _judged(command, done, tally.suites(done.output, green=done.exit_code == 0))
+
+
+def _judged(command: str, done: processes.Finished, suites: tuple[Suite, ...]) -> CheckResult:
+    tests = sum(suite.tests for suite in suites) if suites else None
+    absence: Absence | None = None
+    if done.timed_out:
+        absence = Absence.TIMED_OUT
+    elif not done.started or done.exit_code in _CANNOT_START:
+        absence = Absence.UNABLE_TO_START
+    elif (done.exit_code == 0 and tests == 0) or (
+        not tests and collected_nothing(command, done.exit_code, done.output)
+    ):
+        absence = Absence.COLLECTED_NOTHING
+    outcome = Outcome.PASS if done.exit_code == 0 else Outcome.FAIL
+    return CheckResult(
+        command=command,
+        outcome=outcome if absence is None else Outcome.ABSENT,
+        absence=absence,
+        exit_code=done.exit_code,
+        seconds=round(done.seconds, 3),
+        output=done.output,
+        tests=tests,
+        suites=suites,
+    )
+
+
+def _unable(command: str, why: str) -> CheckResult:
+    return CheckResult(
+        command=command, outcome=Outcome.ABSENT, absence=Absence.UNABLE_TO_START, output=why
+    )

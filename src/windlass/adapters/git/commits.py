@@ -1,0 +1,533 @@
+"""The commits that Windlass makes: snapshots of workspaces, and merges built in memory.
+
+A snapshot uses an index that no agent can reach, and no hook runs. A tree that must not be
+committed is refused with a reason that the Player can act on; a failure of git is raised. A merge
+touches no checkout, and no branch shows it before it passed.
+
+A person may commit in a workspace they took. Nothing they committed is lost, and nothing in that
+workspace is obeyed: refs are read as small text files, objects through Windlass's own git
+directory. Their commits keep authors, dates and messages. Commits that belong to the task's work
+become part of the snapshot's history; the rest (an old branch, a stash) is pinned beside it.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import anyio.to_thread
+from msgspec import Struct
+
+from windlass.adapters.files import is_folder, open_to_append
+from windlass.adapters.git.checkout_git_dir import quoted
+from windlass.adapters.git.git import SUBMODULE, Git, Output
+from windlass.adapters.git.paths import MOST_RULES, Trap, find_traps, first_trap, made_by_setup
+from windlass.adapters.git.store import Store, printable_line
+from windlass.core.exchange import MAX_LISTED
+from windlass.core.plan.judges import judges
+from windlass.errors import GitFailed
+from windlass.ports import Authorship, Conflict, Merged, Refused, Snapshot
+
+_SUBJECT = 72
+
+
+def message(author: Authorship, run: str, *, merging: bool) -> str:
+    """The message of a snapshot or a merge."""
+    # Git refuses some control characters, and a terminal obeys others.
+    title = " ".join("".join(c if c.isprintable() else " " for c in author.title).split())
+    about = f"{author.task}: " if author.task else ""
+    subject = f"{about}{'merge ' if merging else ''}{title}"
+    if len(subject) > _SUBJECT:
+        subject = subject[: _SUBJECT - 1].rstrip() + "…"
+    if not author.task:
+        return f"{subject[0].upper()}{subject[1:]}\n\nWindlass-Run: {run}\n"
+    text = f"Windlass-Text: {author.text}\n" if merging and author.text else ""
+    return (
+        f"{subject}\n\n"
+        f"Windlass-Run: {run}\n"
+        f"Windlass-Task: {author.task}\n"
+        f"Windlass-Turn: {author.turn}\n"
+        f"{text}"
+    )
+
+
+CONFLICTED = 1
+"""merge-tree's exit code for a merge that needs somebody."""
+
+
+class Merges:
+    """Builds merges."""
+
+    def __init__(self, store: Store, *, run: str) -> None:
+        self._store = store
+        self._run = run
+
+    async def build(self, author: Authorship, commit: str, tip: str, ref: str) -> Merged | Conflict:
+        """The commit merged onto the tip, pinned under `ref`."""
+        try:
+            made = await self._attempt(author, commit, tip, ref)
+        except GitFailed:
+            made = None
+        # A gc that ran beside it took some of the objects: all of it is written again, once.
+        if made is None and (made := await self._attempt(author, commit, tip, ref)) is None:
+            raise GitFailed(("rev-list",), 128, f"the objects of {ref} keep disappearing")
+        return made
+
+    async def adopt(self, commit: str, tip: str, ref: str, pinned: str) -> Merged | None:
+        """A merge of these two that an earlier process pinned, if it is all there."""
+        if not await self._store.is_whole(pinned, beyond=(tip, commit)):
+            await self._store.unpin(ref)
+        elif await self._store.parents_of(pinned) == (tip, commit):
+            return Merged(commit=pinned, tree=await self._store.tree_of(pinned))
+        return None
+
+    async def combine(self, ours: str, theirs: str) -> tuple[str, Conflict | None]:
+        """The merged tree, with markers and the conflict where there is one."""
+        answer = await self._store.trees(
+            "merge-tree",
+            "--write-tree",
+            "-z",
+            "--name-only",
+            "--messages",
+            ours,
+            theirs,
+            ok=(0, CONFLICTED),
+        )
+        tree, *rest = answer.stdout.split("\0")
+        if answer.code != CONFLICTED:
+            return tree, None
+        end = rest.index("")
+        files = tuple(dict.fromkeys(printable_line(path) for path in rest[:end]))
+        said = [f"- {path}" for path in files] + _conflicts(rest[end + 1 :])
+        return tree, Conflict(files=files, detail="\n".join(["Conflicts in:", *said]))
+
+    async def _attempt(
+        self, author: Authorship, commit: str, tip: str, ref: str
+    ) -> Merged | Conflict | None:
+        tree, conflict = await self.combine(tip, commit)
+        if conflict is not None:
+            return conflict
+        text = message(author, self._run, merging=True)
+        made = await self._store.commit(tree, (tip, commit), text)
+        await self._store.pin({ref: made})
+        if await self._store.is_whole(made, beyond=(tip, commit)):
+            return Merged(commit=made, tree=tree)
+        await self._store.unpin(ref)
+        return None
+
+
+def _conflicts(messages: list[str]) -> list[str]:
+    """What git says of each conflict: of one without markers nothing else tells.
+
+    Each message is a count, so many paths, its kind and its text.
+    """
+    said: list[str] = []
+    while messages and messages[0].isdigit():
+        count = int(messages[0])
+        kind, text = messages[count + 1 : count + 3]
+        if kind.startswith("CONFLICT"):
+            said.append(printable_line(text.strip()))
+        del messages[: count + 3]
+    return said
+
+
+_HASH = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
+_LARGEST = 1_000_000
+"""Bytes that are read of a file with refs in it."""
+_LINKS = 5
+"""How many names in a row a ref may be another name for; git's own bound."""
+
+
+class PersonCommits(Struct, frozen=True, kw_only=True):
+    """What a person's commits mean for the snapshot."""
+
+    parents: tuple[str, ...]
+    """What it is made onto."""
+    head: str | None = None
+    """The commit that the person's files stand on, where it is one of the parents."""
+    others: tuple[str, ...] = ()
+    """Commits of theirs that no parent leads to."""
+
+
+class PersonCommitReader:
+    """Brings in what people committed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def fetch(self, workspace: Path, parents: tuple[str, ...]) -> PersonCommits:
+        """Their commits, now in the user's repository, as ancestors of what is to be made."""
+        head, others = await anyio.to_thread.run_sync(_refs, workspace)
+        if head.startswith("refs/"):
+            head = (await self._store.pins(head)).get(head, "")
+        found = await self._fetched(workspace, dict.fromkeys((head, *others)), parents)
+        mine = found.get(head)
+        onto = await self._parents(mine, parents) if mine is not None else parents
+        left = [commit for commit in dict.fromkeys(found.values()) if commit not in onto]
+        return PersonCommits(
+            parents=onto,
+            head=mine if mine is not None and mine in onto else None,
+            others=tuple([c for c in left if not await self._leads_to(onto, c)]),
+        )
+
+    async def _fetched(
+        self, workspace: Path, names: Mapping[str, None], parents: tuple[str, ...]
+    ) -> dict[str, str]:
+        """The commits that these objects are or lead to, once they are the user's too."""
+        asked = [name for name in names if name and name not in parents]
+        if not asked:
+            return {}
+        objects = workspace / ".git" / "objects"
+        borrowing = self._borrowing(objects) if is_folder(objects) else self._store.trees
+        lines = "".join(f"{name}^{{commit}}\n" for name in asked)
+        answer = await borrowing("cat-file", "--batch-check=%(objectname)", stdin=lines)
+        peeled = zip(asked, answer.text.splitlines(), strict=True)
+        found = {name: line for name, line in peeled if _HASH.fullmatch(line)}
+        if found and borrowing is not self._store.trees:
+            wanted = "".join(f"{commit}\n" for commit in found.values())
+            known = "".join(f"^{commit}\n" for commit in parents)
+            pack = self._store.origin.objects[0] / "pack" / "pack"
+            how = ("--revs", "--quiet", "--non-empty", "--delta-base-offset")
+            await borrowing("pack-objects", *how, str(pack), stdin=wanted + known)
+        return found
+
+    def _borrowing(self, objects: Path) -> Git:
+        """Windlass's git, which finds the workspace's objects as well."""
+        origin = self._store.origin
+        return Git(
+            self._store.folders.git,
+            ceiling=origin.root.parent,
+            environment={
+                "GIT_OBJECT_DIRECTORY": str(origin.objects[0]),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(objects),
+            },
+        )
+
+    async def _parents(self, head: str, parents: tuple[str, ...]) -> tuple[str, ...]:
+        """Onto the person's own commits; beside the start where they rewrote what lies below it."""
+        start, *merged = parents
+        if await self._leads_to((head,), start):
+            rest = [commit for commit in merged if not await self._leads_to((head,), commit)]
+            return (head, *rest)
+        related = await self._store.trees("merge-base", start, head, ok=(0, 1))
+        # A history of its own cannot be merged with anybody's: only its files are the task's work.
+        return (start, head, *merged) if related.code == 0 else parents
+
+    async def _leads_to(self, commits: tuple[str, ...], other: str) -> bool:
+        """Whether one of the commits is, or descends from, the other."""
+        asked = ("--max-count=1", other, *(f"^{commit}" for commit in commits))
+        return not (await self._store.trees("rev-list", *asked)).text
+
+
+def set_identity(workspace: Path, identity: Mapping[str, str]) -> None:
+    """Let a person commit there under their own name: a repository of its own knows no other."""
+    config = workspace / ".git" / "config"
+    if not is_folder(config.parent):
+        return  # a linked worktree has the user's own configuration
+    name, email = (_quoted(identity[f"GIT_AUTHOR_{part}"]) for part in ("NAME", "EMAIL"))
+    with open_to_append(config, inside=workspace) as file:
+        file.write(f"[user]\n\tname = {name}\n\temail = {email}\n".encode())
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _refs(workspace: Path) -> tuple[str, tuple[str, ...]]:
+    """The commit that HEAD stands for, and all that other refs do; "" where there is none.
+
+    Of a linked worktree only HEAD is its own: a branch that it names is the user's.
+    """
+    own = workspace / ".git"
+    if not is_folder(own):
+        leads_to = _text(own).removeprefix("gitdir: ").strip()
+        head = _text(Path(leads_to, "HEAD")).strip() if leads_to else ""
+        return head.removeprefix("ref: "), ()
+    found = dict(_packed(own))
+    for folder, _, names in os.walk(own / "refs"):
+        for path in (Path(folder, name) for name in names):
+            found[path.relative_to(own).as_posix()] = _text(path).strip()
+    head = _text(own / "HEAD").strip()
+    for _ in range(_LINKS):
+        if not head.startswith("ref:"):
+            break
+        head = found.get(head.removeprefix("ref:").strip(), "")
+    hashes = dict.fromkeys(value for value in found.values() if _HASH.fullmatch(value))
+    return head if _HASH.fullmatch(head) else "", tuple(hashes)
+
+
+def _packed(own: Path) -> Iterator[tuple[str, str]]:
+    for line in _text(own / "packed-refs").splitlines():
+        value, _, name = line.partition(" ")
+        yield name, value
+
+
+def _text(path: Path) -> str:
+    """A small plain file's text; "" where there is none."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            return os.fsdecode(file.read(_LARGEST))
+    except OSError:
+        return ""
+
+
+_LONGEST_TOLD = 500
+_UNREADABLE = "cannot be read; give it back its permissions or remove it"
+_TRAP_CURES: Mapping[str, str] = {
+    "closed": _UNREADABLE,
+    "no file": "is no file that git could read; remove it",
+    "repository": "makes a repository inside the repository; remove that .git",
+    "too large": f"is too large: git's rules, with those in folders above, may have {MOST_RULES:,} "
+    "bytes; shorten or remove it",
+}
+
+
+class Snapshots:
+    """Commits workspaces."""
+
+    def __init__(self, store: Store, merges: Merges, *, run: str, max_file_bytes: float) -> None:
+        self._store = store
+        self._merges = merges
+        self._run = run
+        self._max_file_bytes = max_file_bytes
+        self._person_commits = PersonCommitReader(store)
+
+    async def take(
+        self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
+    ) -> Snapshot | Refused:
+        """Commit all that the workspace holds but by-products, and pin it under `ref`."""
+        # Only this process uses that index: a lock is that of a git that was killed.
+        index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+        try:
+            made = await self._attempt(author, workspace, index, parents, ref)
+        except GitFailed:
+            made = None
+        if made is None:
+            # A gc took objects before the pin held them, or a power loss spoilt the index: only
+            # hashing everything anew is sure.
+            await self._index_anew(index, parents)
+            made = await self._attempt(author, workspace, index, parents, ref)
+        if made is None:
+            raise GitFailed(("rev-list",), 128, f"the objects of {ref} keep disappearing")
+        return made
+
+    async def tree(self, workspace: Path, index: Path, parent: str) -> str | Refused:
+        """What such a commit would hold, by an index of the caller's; nothing is pinned."""
+        await self._index_anew(index, (parent,))
+        return await self._written(workspace, index, (parent,))
+
+    async def adopt(self, pinned: str, parents: tuple[str, ...], ref: str) -> Snapshot | None:
+        """The commit that an earlier process pinned, if it is all there."""
+        if await self._store.is_whole(pinned, beyond=parents):
+            return await self._as_snapshot(pinned, parents)
+        await self._store.unpin(ref)
+        return None
+
+    async def _attempt(
+        self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
+    ) -> Snapshot | Refused | None:
+        """Once through; None when not every object stayed."""
+        work = PersonCommits(parents=parents)
+        if author.by_person:
+            work = await self._person_commits.fetch(workspace, parents)
+        tree = await self._tree(work, workspace, index, parents)
+        if isinstance(tree, Refused):
+            return tree
+        commit, pins = parents[0], {_left(ref, k): c for k, c in enumerate(work.others, 1)}
+        if work.parents != (commit,) or tree != await self._store.tree_of(commit):
+            text = message(author, self._run, merging=False)
+            commit = await self._store.commit(tree, work.parents, text)
+            pins[ref] = commit
+        if pins and not await self._pinned(pins, parents):
+            return None
+        return await self._as_snapshot(commit, parents)
+
+    async def _tree(
+        self, work: PersonCommits, workspace: Path, index: Path, parents: tuple[str, ...]
+    ) -> str | Refused:
+        """All that the workspace holds but by-products, as a tree."""
+        if work.head is not None:  # what a person committed is tracked, ignored or not
+            try:
+                await self._store.trees("read-tree", "--reset", work.head, index=index)
+            except GitFailed as failure:
+                if not await self._store.is_whole(work.head, beyond=parents):
+                    raise  # an object is gone; else it has a name that git takes nowhere
+                return await self._refused_by_git(failure, index)
+        tree = await self._written(workspace, index, parents)
+        if isinstance(tree, Refused):
+            return tree
+        reason = await self._submodule(work, parents[0], tree)
+        return tree if reason is None else _refused(reason)
+
+    async def _pinned(self, pins: Mapping[str, str], parents: tuple[str, ...]) -> bool:
+        """Pin the commits, unless not every object of them stayed."""
+        await self._store.pin(pins)
+        if all([await self._store.is_whole(commit, beyond=parents) for commit in pins.values()]):
+            return True
+        for pin in pins:
+            await self._store.unpin(pin)
+        return False
+
+    async def _submodule(self, work: PersonCommits, start: str, tree: str) -> str | None:
+        """A repository within the repository that a person committed; `add` would not take one."""
+        if work.head is None:
+            return None
+        listed = await self._store.trees("diff-tree", "-r", "-z", start, tree)
+        for entry, path in zip(listed.fields[::2], listed.fields[1::2], strict=True):
+            if entry.split()[1] == SUBMODULE:
+                return f"{path} is a submodule, which Windlass does not work with; remove it"
+        return None
+
+    async def _snared(self, found: Iterable[Trap], workspace: Path, index: Path) -> str | None:
+        """Why git must not even look there."""
+
+        async def passed_by(folders: list[str]) -> set[str]:
+            told = "".join(f"./{folder}\0" for folder in folders)  # or a name might be magic
+            said = await self._look(
+                workspace, index, "check-ignore", "-z", "--stdin", stdin=told, ok=(0, 1)
+            )
+            return {path.removeprefix("./") for path in said.fields}
+
+        trap = await first_trap(found, passed_by)
+        if trap is None:
+            return None
+        return f"{str(trap.path)[:_LONGEST_TOLD]} {_TRAP_CURES[trap.kind]}"
+
+    async def _written(
+        self, workspace: Path, index: Path, parents: tuple[str, ...]
+    ) -> str | Refused:
+        """All that the workspace holds but by-products, as a tree."""
+        most = self._max_file_bytes
+        found, doubtful = await anyio.to_thread.run_sync(
+            lambda: (list(find_traps(workspace)), dict(_doubtful(workspace, most)))
+        )
+        if (reason := await self._snared(found, workspace, index)) is not None:
+            return _refused(reason)
+        try:
+            if (reason := await self._untakeable(doubtful, workspace, index)) is not None:
+                return _refused(reason)
+            await self._look(workspace, index, "add", "--all")
+        except GitFailed as failure:
+            return await self._refused_by_git(failure, index)
+        tree = (await self._store.trees("write-tree", index=index)).text
+        if (reason := await self._trespass(tree, parents)) is None:
+            return tree
+        await self._index_anew(index, parents)  # or what was added or removed there would stay so
+        return _refused(reason)
+
+    async def _trespass(self, tree: str, parents: tuple[str, ...]) -> str | None:
+        """Another folder of Windlass's own than before: landed, it would command the next run."""
+        trees = [await self._store.tree_of(parent) for parent in parents]
+        own, *before = await self._store.own(tree, *trees)
+        if own in before:
+            return None
+        [name, *_] = sorted(
+            os.fsdecode(entry.path) for entry in own.symmetric_difference(before[0])
+        )
+        return f"{name} is Windlass's own and no part of a task; put it back as it was or remove it"
+
+    async def _as_snapshot(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
+        tree = await self._store.tree_of(commit)
+        changed = tree != await self._store.tree_of(parents[0])
+        paths = await self._store.changed_paths(parents[0], commit) if changed else {}
+        # Those that judge the work first: nobody can hide them behind a hundred others.
+        files = tuple(sorted(paths, key=lambda path: not judges(path)))[:MAX_LISTED]
+        return Snapshot(
+            commit=commit,
+            tree=tree,
+            changed=changed,
+            files=files,
+            created=tuple(path for path in files if paths[path] == "A"),
+            deleted=tuple(path for path in files if paths[path] == "D"),
+        )
+
+    async def _index_anew(self, index: Path, parents: tuple[str, ...]) -> None:
+        """What is tracked, without a word on what the workspace holds of it."""
+        tree = parents[0]
+        if len(parents) > 1:
+            tree, _ = await self._merges.combine(*parents)
+        index.unlink(missing_ok=True)
+        await self._store.trees("read-tree", tree, index=index)
+
+    async def _untakeable(
+        self, doubtful: Mapping[str, str], workspace: Path, index: Path
+    ) -> str | None:
+        """Why a file of the work cannot be committed; git is asked only where there is such a one.
+
+        For most workspaces have none, and some have one that the work did not touch.
+        """
+        if not doubtful:
+            return None
+        kinds = ("--others", "--modified", "--exclude-standard")
+        touched = await self._look(workspace, index, "ls-files", "-z", *kinds)
+        met = (path for path in touched.fields if path in doubtful)
+        return next((f"{path} {doubtful[path]}" for path in met), None)
+
+    async def _look(
+        self,
+        workspace: Path,
+        index: Path,
+        *args: str,
+        stdin: str | None = None,
+        ok: tuple[int, ...] = (0,),
+    ) -> Output:
+        """What git says of a workspace, of whose by-products it knows."""
+        made = made_by_setup(index)
+        return await self._store.trees(
+            *args, stdin=stdin, ok=ok, work_tree=workspace, index=index, excludes=made
+        )
+
+    async def _refused_by_git(self, failure: GitFailed, index: Path) -> Refused:
+        """What git itself does not take; raises where git can take nothing at all.
+
+        The next process would meet the same workspace: only its Player can get the run further.
+        """
+        await self._store.trees("ls-files", "-z", index=index)
+        await self._store.text(secrets.token_hex(16))
+        lines = failure.stderr.splitlines()
+        said = [line[7:] for line in lines if line.startswith(("error: ", "fatal: "))]
+        why = said[0] if said else failure.stderr.strip() or str(failure)
+        return _refused(f"git cannot commit this: {why}; remove or rename it")
+
+
+def _doubtful(workspace: Path, most: float) -> Iterator[tuple[str, str]]:
+    """Every file there that no commit could take, tracked or not, and why."""
+    # Strings, for a Path an entry is slow in a large tree.
+    top, folders = str(workspace), [""]
+    while folders:
+        inner = folders.pop()
+        # What cannot be looked into, too deep or closed, git passes by or says so itself.
+        with contextlib.suppress(OSError), os.scandir(f"{top}/{inner}") as entries:
+            for entry in entries:
+                path = inner + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    folders += [f"{path}/"] if path != ".git" else []
+                elif (why := _why_not(entry, most)) is not None:
+                    yield path, why
+
+
+def _why_not(entry: os.DirEntry[str], most: float) -> str | None:
+    """What keeps git from taking a file, or Windlass from letting it."""
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None  # deleted this moment, which is a change like any other
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    if found.st_size > most:
+        size = f"{found.st_size / 1e6:.3g} MB"
+        return f"has {size}, more than the {most / 1e6:.3g} MB a file may have"
+    # Who may read whatever it is, root for one, is told so by the system alone.
+    return None if found.st_mode & stat.S_IRUSR or os.access(entry, os.R_OK) else _UNREADABLE
+
+
+def _left(ref: str, k: int) -> str:
+    """The pin of a commit that a person left beside the work."""
+    return f"{ref.rpartition('/')[0]}/left-{k}"
+
+
+def _refused(reason: str) -> Refused:
+    return Refused(reason=printable_line(" ".join(reason.split())))

@@ -1,0 +1,1 @@
+"""Processes that Windlass starts: what they may take, and how they end."""

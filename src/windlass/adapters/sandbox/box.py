@@ -1,0 +1,210 @@
+"""What every sandbox offers: a box for a process, and the choice of the level.
+
+Law: a run gets nothing weaker than what was asked for. `auto` picks the strongest level with walls
+that works here, which one harmless command tests. Where none works, the run is refused; a person
+may go without walls by naming the level `checkout`.
+"""
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from pathlib import Path
+from socket import socket
+from typing import Literal, Protocol, TypeAlias, assert_never
+
+from msgspec import Struct
+
+from windlass.adapters.processes.limits import Limits
+from windlass.core.hosts import Reach
+from windlass.core.settings import Level
+from windlass.errors import ConfigError, NoWalls
+
+
+class Box(Struct, frozen=True, kw_only=True):
+    """One process's share of the world."""
+
+    checkout: Path
+    """The folder it works in: writable, its working directory, and the only thing that stays."""
+    network: bool
+    """Whether there is a way out of it."""
+    reach: Reach = "listed"
+    """How far that way leads."""
+    hosts: tuple[str, ...] = ()
+    """Hosts it may reach beside those of the configuration, such as its model's."""
+    model: bool = False
+    """Whether it may reach the meter."""
+    env: Mapping[str, str] = {}
+    """Variables it gets beside the harmless ones every process gets; nothing else is inherited."""
+    read: tuple[Path, ...] = ()
+    """Further files or folders it may read, such as an agent's program."""
+    runs: Literal["itself", "apart", "sealed"] = "itself"
+    """Whose commands run in it. itself: one command, and what that starts · apart: an agent's
+    program, with a home of its own that its commands do not see · sealed: the same, and its
+    commands have no network, and processes of their own."""
+    tools: Mapping[str, str] = {}
+    """Variables that the commands of an agent's program get; of its own they get none."""
+    task: str = ""
+    role: str = ""
+    """Whom it is for, for those who are told what it asked for."""
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One start of a process in a box; what it needs is open while it is entered."""
+
+    argv: list[str]
+    env: dict[str, str]
+    inherited: tuple[int, ...] = ()
+    """Descriptors that the process must inherit."""
+    way_out: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Serves the box's network while the block lasts; entered once the process was started."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What one box asked its proxy for, as far as a person should know."""
+
+    task: str
+    role: str
+    reached: tuple[str, ...] = ()
+    """Public hosts that setup reached, beside those that are listed."""
+    refused: tuple[str, ...] = ()
+
+
+Serve: TypeAlias = Callable[[socket], AbstractAsyncContextManager[None]]
+
+
+class WaysOut(Protocol):
+    """What the doors of a run's boxes lead to."""
+
+    meter: Serve | None
+    """Serves the meter on a listener while the block lasts; set while there is one."""
+    tell: Callable[[Asked], None]
+    """Told what a box asked for when it ends, where there is anything to tell."""
+
+    def allow(self, hosts: Sequence[str]) -> None:
+        """Let agents reach these too: setup of merged code did."""
+        ...
+
+
+class Sandbox(Protocol):
+    """Makes the command line that runs a command inside the walls."""
+
+    level: Level
+    limits: Limits
+    """How much each box may take; whoever starts a command looks after it."""
+
+    @property
+    def ways_out(self) -> WaysOut | None:
+        """What the doors of its boxes lead to; None where a box shares the host's network."""
+        ...
+
+    def writable(self, box: Box) -> tuple[str, ...]:
+        """Where Landlock lets the box write, as the box sees it; empty where it has no Landlock."""
+        ...
+
+    def inside(self, box: Box) -> str:
+        """The path under which the process sees its checkout."""
+        ...
+
+    def entered(self, box: Box, command: Sequence[str]) -> AbstractContextManager[Entry]:
+        """What to start in place of `command`."""
+        ...
+
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """What an agent's program puts before a shell command, given to it as one more argument.
+
+        Empty where what a program runs cannot be kept from the program.
+        """
+        ...
+
+
+def may_run_commands(sandbox: Sandbox, role: str) -> bool:
+    """Tell whether an agent of this role may run commands in this sandbox.
+
+    A Coach may not where they could speak for it, unless no walls at all were asked for.
+    """
+    return role != "coach" or bool(sandbox.launcher) or sandbox.level == "none"
+
+
+Requested: TypeAlias = Level | Literal["auto"]
+
+WITHOUT = 'say it in words: `--sandbox checkout`, or `level = "checkout"` under [sandbox]'
+"""How to go on where no walls work."""
+
+CURES = {
+    "bwrap": "install bubblewrap (`apt install bubblewrap`), or use `--sandbox checkout`",
+    "seatbelt": "elsewhere use bwrap, or `--sandbox checkout`",
+}
+
+
+class Walls(Sandbox, Protocol):
+    """A sandbox that may not work on this machine."""
+
+    def probe(self) -> str | None:
+        """Why it does not work here, or None."""
+        ...
+
+
+def choose(
+    requested: Requested,
+    *,
+    bubblewrap: Walls,
+    seatbelt: Walls,
+    plain: Callable[[Level], Sandbox],
+) -> Sandbox:
+    """Return the sandbox of that level; `auto` is the strongest with walls that works here."""
+    match requested:
+        case "none" | "checkout":
+            return plain(requested)
+        case "auto":
+            return _strongest(bubblewrap, seatbelt)
+        case "bwrap":
+            return _working(bubblewrap)
+        case "seatbelt":
+            return _working(seatbelt)
+        case _:
+            assert_never(requested)
+
+
+def _strongest(*walls: Walls) -> Sandbox:
+    reasons: list[str] = []
+    for wall in walls:
+        reason = wall.probe()
+        if reason is None:
+            return wall
+        reasons.append(f"{wall.level}: {reason}")
+    raise NoWalls(f"no sandbox works here ({'; '.join(reasons)})", hint=WITHOUT)
+
+
+def _working(walls: Walls) -> Sandbox:
+    reason = walls.probe()
+    if reason is None:
+        return walls
+    message = f"the sandbox level {walls.level!r} does not work here: {reason}"
+    raise ConfigError(message, hint=CURES[walls.level])
+
+
+PATIENCE = 10
+"""Seconds."""
+
+
+def why_not(
+    argv: Sequence[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
+) -> str | None:
+    """Why the command did not end well, or None where it did."""
+    try:
+        done = subprocess.run(
+            argv,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            pass_fds=inherited,
+            timeout=PATIENCE,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return said[-1] if said else f"it ended with {done.returncode}"

@@ -1,0 +1,1 @@
+"""Use cases: typed functions that every face of Windlass calls. `windlass` itself exports them."""

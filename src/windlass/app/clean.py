@@ -1,0 +1,104 @@
+"""`clean`: delete workspaces, caches, logs and refs whose work is merged or pinned.
+
+Law: it works under the plan's lock, and asks before it deletes anything. What no pin has is pinned
+first; what cannot be pinned stays.
+"""
+
+from collections.abc import Callable
+
+import anyio
+from msgspec import Struct
+
+from windlass.app.plans import plans_meant
+from windlass.app.wiring import Project
+from windlass.app.wiring.cleaning import Cleanup, CleanupOptions
+from windlass.app.wiring.landings import settle_landings
+from windlass.core.engine import runs
+from windlass.errors import BadInput, Busy, WindlassError
+from windlass.views.cleaning import Item
+
+
+class CleanRequest(CleanupOptions, frozen=True, kw_only=True):
+    """Which plan to clean up, and what to delete beside what can always go."""
+
+    plan: str | None = None
+    """None: every plan that was run here."""
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What there is of one plan, and what is to become of it."""
+
+    plan: str
+    items: tuple[Item, ...]
+
+    @property
+    def going(self) -> int:
+        """How many would be deleted."""
+        return sum(item.goes for item in self.items)
+
+
+class Cleaned(Struct, frozen=True, kw_only=True):
+    """What became of one plan's things."""
+
+    plan: str
+    deleted: tuple[Item, ...] = ()
+    failed: tuple[Item, ...] = ()
+    """What should have gone and is still there, each with the reason."""
+    busy: Busy | None = None
+    """A run of the plan is live, so nothing was looked at."""
+
+    @property
+    def exit_code(self) -> int:
+        """The code that a script sees."""
+        return self.busy.exit_code if self.busy is not None else int(bool(self.failed))
+
+
+def clean(
+    project: Project, request: CleanRequest, *, confirm: Callable[[Found], bool]
+) -> tuple[Cleaned, ...]:
+    """Delete what can go; `confirm` is shown what that is, plan by plan, and has the last word.
+
+    A plan with a live run is passed over, unless it is the one that was named.
+    """
+    return tuple(
+        _clean(project, plan_id, request, confirm) for plan_id in plans_meant(project, request.plan)
+    )
+
+
+def _clean(
+    project: Project, plan_id: str, request: CleanRequest, confirm: Callable[[Found], bool]
+) -> Cleaned:
+    try:
+        with project.journals.session(plan_id) as session:
+            settle_landings(project, plan_id)
+            states = runs(entry.event for entry in session.entries)
+            if not states:
+                raise BadInput(f"plan {plan_id!r} was never run here", hint="`windlass status`")
+            cleanup = Cleanup(project, states, request)
+            return anyio.run(_delete, cleanup, plan_id, confirm)
+    except Busy as busy:
+        if request.plan is not None:
+            raise
+        return Cleaned(plan=plan_id, busy=busy)
+
+
+async def _delete(cleanup: Cleanup, plan_id: str, confirm: Callable[[Found], bool]) -> Cleaned:
+    try:
+        found = await cleanup.look()
+        shown = Found(plan=plan_id, items=tuple(each.item for each in found))
+        if not confirm(shown) or not shown.going:
+            return Cleaned(plan=plan_id)
+        cleanup.end_leftovers()
+        deleted: list[Item] = []
+        failed: list[Item] = []
+        for each in found:
+            if each.delete is None:
+                continue
+            try:
+                await each.delete()
+                deleted.append(each.item)
+            except (WindlassError, OSError) as error:
+                failed.append(Item(name=each.item.name, goes=False, why=str(error)))
+        return Cleaned(plan=plan_id, deleted=tuple(deleted), failed=tuple(failed))
+    finally:
+        await cleanup.close()

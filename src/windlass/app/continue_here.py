@@ -1,0 +1,40 @@
+"""From continue-here to the run that is meant: a pointer and no more; the journal says the rest."""
+
+from windlass.app.wiring import Project
+from windlass.errors import BadInput
+from windlass.views.closing import Pointer, pointer
+from windlass.views.outcome import is_finished, run_status
+from windlass.views.words import one_line
+
+
+def paused_plan(project: Project) -> str | None:
+    """The plan whose workspace this is, or else the one whose unfinished run continue-here names.
+
+    A file that names no such run is passed over, with a notice.
+    """
+    if project.here is not None:
+        return project.here.plan
+    found: dict[str, str] = {}
+    for path, text in project.files.continue_here().items():
+        named = pointer(text)
+        why = _why_not(project, named) if named is not None else "names no plan and no run"
+        if named is None or why is not None:
+            project.notice(f"{path} {why}; it is passed over")
+        else:
+            found[named.plan] = path
+    if len(found) > 1:
+        told = ", ".join(f"{plan} ({path})" for plan, path in found.items())
+        raise BadInput(f"several runs are paused: {told}", hint="name the plan")
+    return next(iter(found), None)
+
+
+def _why_not(project: Project, named: Pointer) -> str | None:
+    """Why the pointer is of no use, if so."""
+    shown = f"names run {one_line(named.run, 40)} of {one_line(named.plan, 64)!r}"
+    if named.plan not in project.journals.plans():
+        return f"{shown}, which was never run here"
+    state = project.journals.last_run(named.plan)
+    if state is None or state.run != named.run:
+        last = f": the last run of it is {state.run}" if state is not None else ""
+        return f"{shown}, which is not the last one{last}"
+    return f"{shown}, which is {run_status(state)} by now" if is_finished(state) else None

@@ -1,0 +1,328 @@
+"""`doctor`: look at the machine, the repository, the plans run in it and every setting.
+
+Law: it only looks, and what it returns holds no secret: people paste it into bug reports.
+"""
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from windlass.app.sandbox_level import INSTALL_WALLS
+from windlass.app.wiring import Outside, Project, machine
+from windlass.app.wiring.agents import refuse_without_credentials, vendor_of
+from windlass.app.wiring.configuration import Configuration, Value, configure
+from windlass.app.wiring.redaction import redactor_for
+from windlass.app.wiring.refusals import (
+    refuse_command_in_file,
+    unread_variables,
+)
+from windlass.core.settings import Settings
+from windlass.errors import WindlassError
+from windlass.views.columns import columns, hanging, padded
+from windlass.views.outcome import is_finished, run_status
+from windlass.views.scrubbing import scrubbed
+from windlass.views.steps import resuming
+from windlass.views.words import one_line, plural
+
+_NOWHERE = Path("/nonexistent")
+"""A project without any configuration: every key at its default, to be listed all the same."""
+
+_USUAL = 80
+"""Columns of a setting's line where the width is not known; programs read `--json`."""
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing that was looked at."""
+
+    area: Literal["machine", "repository", "plans", "settings"]
+    name: str
+    level: Literal["ok", "warn", "bad"] = "ok"
+    """bad: no run can be started until it is mended."""
+    said: str
+    cure: str = ""
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    schema: int
+    usable: bool
+    findings: tuple[Finding, ...]
+    settings: tuple[Value, ...]
+
+
+def doctor(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
+    """Look at everything; outside of a repository, at what there is."""
+    troubles: list[Finding] = []
+    project, configuration = None, configure(_NOWHERE, {}, {})
+    try:
+        project = Project(directory, environment)
+    except WindlassError as error:
+        troubles.append(_bad("repository", "root", error))
+    try:
+        root, where = (project.root, project.directory) if project else (directory, directory)
+        configuration = configure(root, environment, {}, directory=where)
+    except WindlassError as error:
+        troubles.append(_bad("settings", "file", error))
+    redactor = project.redactor if project else redactor_for(directory, environment)
+    settings = configuration.settings
+    findings = [*_machine(environment, project, settings), *troubles]
+    if project is not None:
+        findings += _repository(project)
+        try:
+            plans = project.journals.plans()
+        except WindlassError as error:
+            findings.append(_bad("repository", "journals", error))
+        else:
+            findings += [*_base(project, settings), *_plans(project, plans)]
+    findings += _settings(environment, project, configuration)
+    return Diagnosis(
+        schema=1,
+        usable=all(finding.level != "bad" for finding in findings),
+        findings=tuple(_without_secrets(finding, redactor.text) for finding in findings),
+        settings=tuple(_shown(value, redactor.text) for value in configuration.values),
+    )
+
+
+def _without_secrets(finding: Finding, redact: Callable[[str], str]) -> Finding:
+    return replace(finding, said=redact(finding.said), cure=redact(finding.cure))
+
+
+def _shown(value: Value, redact: Callable[[str], str]) -> Value:
+    """A setting without the secrets that it may quote."""
+    plain = scrubbed(msgspec.to_builtins(value.value), redact, texts=True)
+    return replace(value, value=plain, source=redact(value.source))
+
+
+def _machine(
+    environment: Mapping[str, str], project: Project | None, settings: Settings
+) -> Iterator[Finding]:
+    yield _tried("machine", "git", lambda: machine.git_version(environment))
+    yield Finding(
+        area="machine", name="python", said=f"{platform.python_version()}, {sys.executable}"
+    )
+    yield _agent(settings)
+    yield _key(environment, settings)
+    yield _sandbox(environment, project, settings)
+    yield Finding(area="machine", name="limits", said=machine.limits_kept_by())
+
+
+def _agent(settings: Settings) -> Finding:
+    vendor = vendor_of(settings.agent)
+    found = vendor.find_program()
+    if found is None:
+        return Finding(
+            area="machine",
+            name="agent",
+            level="bad",
+            said=f"the program of {vendor.name} is missing",
+            cure=vendor.install,
+        )
+    version = f"{vendor.name} {found.version}".rstrip()
+    return Finding(area="machine", name="agent", said=f"{version}, {found.path}")
+
+
+def _key(environment: Mapping[str, str], settings: Settings) -> Finding:
+    """Which variables are set; their values are not shown."""
+
+    def names() -> str:
+        return f"{', '.join(refuse_without_credentials(settings.agent, environment))} set"
+
+    return _tried("machine", "key", names)
+
+
+def _sandbox(
+    environment: Mapping[str, str], project: Project | None, settings: Settings
+) -> Finding:
+    wanted = settings.sandbox.level
+    if wanted in {"checkout", "none"}:
+        return Finding(
+            area="machine",
+            name="sandbox",
+            # A run takes `none` from its own command line only.
+            level="bad" if wanted == "none" else "warn",
+            said=f"level {wanted}, as set: agents are not walled in",
+            cure="set another level, or say `--sandbox none` each time" if wanted == "none" else "",
+        )
+    native = machine.native_walls()
+    try:
+        reason = (
+            project.walls.why_no_walls(settings) if project else machine.why_no_walls(environment)
+        )
+    except WindlassError as error:
+        return _bad("machine", "sandbox", error)
+    asked = native if wanted == "auto" else wanted
+    if asked != native:
+        reason = f"this system has {native}"
+    if reason is None:
+        return _walls(environment, asked, settings)
+    return Finding(
+        area="machine",
+        name="sandbox",
+        level="bad",
+        said=f"level {asked} does not work here ({reason})"
+        + ("" if wanted != "auto" else "; a run asks on a terminal, and is refused elsewhere"),
+        cure="; ".join(
+            (
+                *((INSTALL_WALLS,) if native == "bwrap" else ()),
+                *(("or go without, by `--sandbox checkout`",) if wanted == "auto" else ()),
+            )
+        ),
+    )
+
+
+def _walls(environment: Mapping[str, str], level: str, settings: Settings) -> Finding:
+    """What the walls that work here keep, and what they do not."""
+    said = f"level {level}: agents are walled in"
+    if not machine.is_filtered(environment):
+        said += f", but reach the kernel's keys: no filter for {platform.machine()} works here"
+    if why := machine.why_no_landlock(environment):
+        said += f"; without Landlock as a second wall: {why}"
+    if not machine.has_boxes_in_boxes(environment):
+        said += "; a Coach runs no commands: no box in a box works here"
+    if settings.sandbox.network != "open" and (why := machine.why_no_way_out(environment)):
+        return Finding(
+            area="machine",
+            name="sandbox",
+            level="bad",
+            said=f"{said}, but an agent's box gets no way to its model: {why}",
+            cure='set [sandbox] network = "open", which shares this machine\'s network',
+        )
+    return Finding(area="machine", name="sandbox", said=said)
+
+
+def _repository(project: Project) -> Iterator[Finding]:
+    writable = os.access(project.root, os.W_OK)
+    yield Finding(
+        area="repository",
+        name="root",
+        level="ok" if writable else "bad",
+        said=str(project.root) + ("" if writable else " cannot be written"),
+        cure="" if writable else "Windlass keeps its journal in .windlass there",
+    )
+    yield _tried("repository", "identity", project.git.identity)
+    for lock in project.git.locks():
+        yield Finding(
+            area="repository",
+            name="lock",
+            level="warn",
+            said=f"{lock} is there: a git is at work, or died at it",
+            cure="remove it once no git is running here",
+        )
+
+
+def _base(project: Project, settings: Settings) -> Iterator[Finding]:
+    try:
+        base = project.git.base(settings.base)
+    except WindlassError as error:
+        yield _bad("repository", "base", error)
+        return
+    where = base.branch or "no branch"
+    yield Finding(area="repository", name="base", said=f"{where} at {base.commit[:10]}")
+    for warning in base.warnings:
+        yield Finding(area="repository", name="base", level="warn", said=warning)
+
+
+def _plans(project: Project, plans: list[str]) -> Iterator[Finding]:
+    for plan_id in plans:
+        try:
+            yield _plan(project, plan_id)
+        except WindlassError as error:
+            # One broken journal keeps its own plan from running, and no other.
+            yield Finding(
+                area="plans", name=plan_id, level="warn", said=error.message, cure=error.hint
+            )
+
+
+def _plan(project: Project, plan_id: str) -> Finding:
+    state = project.journals.last_run(plan_id)
+    pid = project.journals.live_pid(plan_id)
+    if state is None:
+        return Finding(area="plans", name=plan_id, said="never run")
+    done = f"{len(state.done)} of {plural(len(state.tasks), 'task')} merged"
+    if pid is not None:
+        said = f"run {state.run} is going on (PID {pid or 'unknown'}), {done}"
+        return Finding(area="plans", name=plan_id, said=said)
+    status = "interrupted" if state.ended is None else run_status(state)
+    said = f"run {state.run} is {status}, {done}"
+    if is_finished(state):
+        return Finding(area="plans", name=plan_id, said=said)
+    return Finding(
+        area="plans",
+        name=plan_id,
+        level="warn",
+        said=said,
+        cure=resuming(state, plan_id).command,
+    )
+
+
+def _tried(area: Literal["machine", "repository"], name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(area=area, name=name, said=look())
+    except WindlassError as error:
+        return _bad(area, name, error)
+
+
+def _bad(
+    area: Literal["machine", "repository", "settings"], name: str, error: WindlassError
+) -> Finding:
+    return Finding(area=area, name=name, level="bad", said=error.message, cure=error.hint)
+
+
+def _settings(
+    environment: Mapping[str, str], project: Project | None, configuration: Configuration
+) -> Iterator[Finding]:
+    """What a run would refuse of them, by the very functions that it refuses with."""
+    settings = configuration.settings
+    refusals: dict[str, Callable[[], object]] = {
+        "notify": lambda: refuse_command_in_file(configuration),
+    }
+    if project is not None:
+        refusals["workspace"] = lambda: project.refuse_settings(settings)
+        refusals["outside"] = lambda: Outside(project, "", settings, notify=None, say=_ignore)
+    if unread := unread_variables(environment, configuration):
+        yield Finding(
+            area="settings",
+            name="variable",
+            level="warn",
+            said=f"nobody reads {', '.join(unread)}",
+            cure="a variable is WINDLASS_ and a key that is listed here, such as WINDLASS_AGENTS",
+        )
+    for name, refuse in refusals.items():
+        try:
+            refuse()
+        except WindlassError as error:
+            yield _bad("settings", name, error)
+
+
+def _ignore(_said: str) -> None:
+    """A remark of a run does not keep it from starting."""
+
+
+def diagnosis_lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[str]:
+    """The diagnosis for people, folded to this width where it is known."""
+    names = max((columns(finding.name) for finding in diagnosis.findings), default=0)
+    keys = max((len(value.key) for value in diagnosis.settings), default=0)
+    for area in ("machine", "repository", "plans", "settings"):
+        found = [finding for finding in diagnosis.findings if finding.area == area]
+        if found or area == "settings":
+            yield area.capitalize()
+        for finding in found:
+            head = f"  {finding.level:<4}  {padded(finding.name, names)}  "
+            yield from hanging(head, one_line(finding.said, 300), width)
+            if finding.cure:
+                yield from hanging(" " * columns(head), one_line(finding.cure, 300), width)
+    for value in diagnosis.settings:
+        shown = one_line(msgspec.json.encode(value.value).decode(), 60)
+        said = f"{shown:<22} {value.source}  ({value.bounds})"
+        yield from hanging(f"  {value.key:<{keys}} ", said, width or _USUAL)
+    bad = sum(finding.level == "bad" for finding in diagnosis.findings)
+    yield ""
+    yield f"{plural(bad, 'thing')} to mend first." if bad else "A run can be started."

@@ -1,0 +1,87 @@
+"""`land`: move the branch that a run began from to all that was merged."""
+
+import anyio
+from msgspec import Struct
+
+from windlass.app.acceptance import refuse_stale
+from windlass.app.plans import last_run, to_land
+from windlass.app.screen import NoScreen, Screen
+from windlass.app.wiring import Project, World, now
+from windlass.app.wiring.facts import refuse_short_journal
+from windlass.core.events.model import LandRequested, RunEnd
+from windlass.core.state import RunState
+from windlass.errors import BadInput, GitFailed, Interrupted, JournalUnwritable
+from windlass.formats import continue_here_path, writes
+from windlass.views.outcome import EXIT_CODES
+from windlass.views.progress import integration_branch
+
+
+class Landed(Struct, frozen=True, kw_only=True):
+    """What became of a landing."""
+
+    state: RunState
+
+    @property
+    def exit_code(self) -> int:
+        """The landing's own, however the run itself had ended."""
+        landing = self.state.landing
+        if landing is not None and landing.landed is not None:
+            return 0
+        refused = landing is not None and landing.refused
+        return EXIT_CODES[RunEnd.NEEDS_HUMAN if refused else RunEnd.STOPPED]
+
+
+def land(
+    project: Project, plan: str | None, *, anyway: bool = False, screen: Screen | None = None
+) -> Landed:
+    """Land what the plan's last run merged; without a plan, the only run that could.
+
+    With `anyway` it lands whatever else a person would be asked about.
+    """
+    screen = screen or NoScreen()
+    plan_id = to_land(project, plan)
+    _refuse_unfit(last_run(project, plan_id))
+    with project.journals.session(plan_id) as session:
+        if session.before is None:
+            raise BadInput(f"plan {plan_id!r} was never run here")
+        refuse_short_journal(project, plan_id, session)
+        before = session.state
+        _refuse_unfit(before)
+        refuse_stale(project, before, f"{before.base_branch} was not moved")
+        world = World(
+            project,
+            plan_id,
+            before.run,
+            before.settings,
+            session,
+            writes=(*writes(before.plan), continue_here_path(before.plan)),
+            notice=lambda text: screen.say("EDITED", text),
+        )
+        first = LandRequested(at=now(), by="windlass land", anyway=anyway)
+        try:
+            state = anyio.run(
+                lambda: world.run((first,), observe=screen.entry, watch=screen.activity)
+            )
+        except (OSError, GitFailed, JournalUnwritable) as error:
+            raise _interrupted(project, plan_id, error) from error
+    return Landed(state=state)
+
+
+def _interrupted(project: Project, plan_id: str, error: Exception) -> Interrupted:
+    """What a person is told when the world did not let the landing go on."""
+    trouble = project.trouble(error)
+    cure = f"{trouble.cure}, then go on with `windlass land {plan_id}`; nothing recorded is lost"
+    return Interrupted(trouble.what, hint=cure)
+
+
+def _refuse_unfit(state: RunState) -> None:
+    if not state.merges:
+        raise BadInput(
+            f"there is nothing to land: nothing of {state.plan.id!r} was merged",
+            hint=f"windlass status {state.plan.id}",
+        )
+    if state.base_branch is None:
+        raise BadInput(
+            f"the run of {state.plan.id!r} began from a commit that no branch stood at",
+            hint=f"take it into a branch of yours: git merge {integration_branch(state)}",
+        )

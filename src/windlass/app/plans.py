@@ -1,0 +1,322 @@
+"""From what a person typed to a plan: a file, a folder, or the id of a plan that was run here."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from windlass.app.wiring import Project
+from windlass.app.wiring.recovering import plans_in_git
+from windlass.core.plan import Plan
+from windlass.core.state import RunState
+from windlass.errors import BadInput, PlanError, WindlassError
+from windlass.formats import load, refers_to
+from windlass.views.outcome import is_finished, run_status
+from windlass.views.words import one_line
+
+
+def read_plan(project: Project, typed: str, *, dialect: str | None = None) -> Plan:
+    """The plan that is meant, read from its files as they are now."""
+    if not os.path.lexists(project.path_of(typed)):
+        return _by_id(project, typed, dialect)
+    plan = plan_as_written(project, typed, dialect=dialect)
+    return replace(plan, id=_own_id(project, plan))
+
+
+def plan_as_written(project: Project, typed: str, *, dialect: str | None = None) -> Plan:
+    """The plan of a file or folder, whatever else was run here: no journal is asked."""
+    path = project.path_of(typed)
+    if not path.exists():
+        gone = "the link leads nowhere" if os.path.lexists(path) else "no such file or plan"
+        raise PlanError(gone, path=one_line(typed, 200), hint="name the plan's file")
+    shown = _shown(project, path)
+    if not shown.isprintable():
+        # It would be recorded with the run, and shown; surrogates cannot even be written.
+        raise PlanError("the file's name is not plain text", path=shown, hint="rename it")
+    return _loaded(project, path, shown, dialect)
+
+
+def plan_to_resume(project: Project, typed: str) -> Plan:
+    """The plan whose run is to go on: its file as it is now, or as recorded where that is gone.
+
+    It is read in the dialect that its run was started with.
+    """
+    recorded = _recorded(project, typed)
+    dialect = recorded.plan.dialect if recorded is not None else None
+    try:
+        return read_plan(project, typed, dialect=dialect)
+    except PlanError:
+        # One that is there and cannot be read is somebody's edit, which must not go unheeded.
+        if recorded is None or recorded.plan.id != typed or _is_there(project, recorded.plan):
+            raise
+        return recorded.plan
+
+
+def plan_of_run(project: Project, recorded: Plan) -> Plan:
+    """The plan of a run, as its file stands now, or as recorded where that is gone.
+
+    Raises PlanError where the file is there and cannot be read: it is an edit all the same.
+    """
+    if not _is_there(project, recorded):
+        return recorded
+    path = project.root / recorded.path
+    plan = _loaded(project, path, recorded.path, recorded.dialect)
+    return replace(plan, id=recorded.id)
+
+
+def plan_now(project: Project, recorded: Plan) -> Plan | str:
+    """The same, or in a sentence why it cannot be read."""
+    try:
+        return plan_of_run(project, recorded)
+    except (WindlassError, OSError) as error:
+        told = error.message if isinstance(error, WindlassError) else error.strerror or "no access"
+        return f"an edit of {recorded.path} that cannot be read: {one_line(told, 300)}"
+
+
+def _is_there(project: Project, plan: Plan) -> bool:
+    return os.path.lexists(project.root / plan.path)
+
+
+def plan_id_of(
+    project: Project, typed: str | None, *, cure: str = "start one: windlass run PLAN"
+) -> str:
+    """The id of a plan that was run here.
+
+    Without a name: the plan whose workspace this is, or else the only unfinished one. `cure` is
+    the hint for where every run is finished.
+    """
+    if typed is None and project.here is not None:
+        typed = project.here.plan
+    if typed is None:
+        return _only_unfinished(project, cure)
+    if typed in project.journals.plans():
+        return typed
+    if (recorded := _recorded(project, typed)) is not None:
+        return recorded.plan.id
+    plan_id = read_plan(project, typed).id
+    if plan_id not in project.journals.plans():
+        raise plan_never_run(project, plan_id, typed)
+    return plan_id
+
+
+def plans_meant(project: Project, typed: str | None) -> list[str]:
+    """The ids of the plans to look at: the one that is named, or else every one here.
+
+    In a workspace, without a name: its plan alone.
+    """
+    if typed is not None or project.here is not None:
+        return [plan_id_of(project, typed)]
+    if plans := project.journals.plans():
+        return plans
+    raise never_run(project)
+
+
+def plan_to_watch(project: Project, plan: str | None) -> str:
+    """The plan that is meant; without a name, the only one with a live run."""
+    live = [
+        plan_id
+        for plan_id in project.journals.plans()
+        if project.journals.live_pid(plan_id) is not None
+    ]
+    if plan is None and project.here is None and len(live) == 1:
+        return live[0]
+    return plan_id_of(project, plan, cure="name the plan")
+
+
+def only_plan(project: Project, typed: str | None) -> str:
+    """The id of the plan that is named; without a name, of the only one here that is meant."""
+    if typed is None and project.here is None and len(plans := project.journals.plans()) == 1:
+        return plans[0]
+    return plan_id_of(project, typed, cure="name the plan")
+
+
+def last_run(project: Project, typed: str | None) -> RunState:
+    """The state of the plan's last run."""
+    plan_id = plan_id_of(project, typed)
+    state = project.journals.last_run(plan_id)
+    if state is None:
+        raise plan_never_run(project, plan_id, typed or plan_id)
+    return state
+
+
+def to_land(project: Project, typed: str | None) -> str:
+    """The id of the plan whose merges are to land; without a name, of the only one that has any."""
+    if typed is not None or project.here is not None:
+        return plan_id_of(project, typed)
+    found = [project.journals.last_run(plan_id) for plan_id in project.journals.plans()]
+    waiting = [state for state in found if state is not None and _could_land(state)]
+    if len(waiting) == 1:
+        return waiting[0].plan.id
+    if waiting:
+        listed = ", ".join(state.plan.id for state in waiting)
+        raise BadInput(f"several runs could land: {listed}", hint="name the plan")
+    if not any(found):
+        raise never_run(project, "no run here has something to land")
+    raise BadInput(
+        "no run here has something to land", hint="`windlass status` shows what there is"
+    )
+
+
+def _could_land(state: RunState) -> bool:
+    landed = state.landing is not None and state.landing.landed is not None
+    return state.merges > 0 and not landed
+
+
+def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[RunState, str]:
+    """The task that is meant, written TASK or PLAN:TASK, with its plan's last run.
+
+    Where stages are asked for too, what is no task may be a stage; their names may hold colons.
+    """
+    what = "task or stage" if stages else "task"
+
+    def has(state: RunState, name: str) -> bool:
+        return name in state.tasks or (stages and name in state.index.stages)
+
+    for plan, name in _split(project, typed):
+        state = last_run(project, plan)
+        if has(state, name):
+            return state, name
+        raise BadInput(f"plan {plan!r} has no {what} {name!r}", hint="`windlass status`")
+    states = [project.journals.last_run(plan_id) for plan_id in project.journals.plans()]
+    having = [state for state in states if state is not None and has(state, typed)]
+    if project.here is not None:
+        own = [state for state in having if state.plan.id == project.here.plan]
+        having = own or having
+    if len(having) == 1:
+        return having[0], typed
+    if having:
+        listed = ", ".join(f"{state.plan.id}:{typed}" for state in having)
+        raise BadInput(f"several plans have a {what} {typed!r}", hint=f"say which: {listed}")
+    plan, _, name = typed.rpartition(":")
+    if plan:
+        last_run(project, plan)  # which says why there is no such plan
+    said = f"no plan that was run here has a {what} {typed!r}"
+    raise BadInput(said, hint="`windlass status`") if any(states) else never_run(project, said)
+
+
+def task_here(project: Project, command: str) -> str:
+    """The task whose workspace this is, for a command that may be called without a name."""
+    if project.here is None:
+        raise BadInput(
+            "this is no task's workspace, so name the task", hint=f"windlass {command} TASK"
+        )
+    return f"{project.here.plan}:{project.here.task}"
+
+
+def names_a_plan(project: Project, typed: str) -> bool:
+    """Whether it is PLAN and a colon, and something behind it, of a plan that was run here."""
+    return any(_split(project, typed))
+
+
+def _split(project: Project, typed: str) -> Iterator[tuple[str, str]]:
+    """PLAN and the rest, by the first colon that has a plan of this repository before it."""
+    ends = (end for end, letter in enumerate(typed) if letter == ":" and end)
+    for end in ends:
+        if _recorded(project, typed[:end]) is not None:
+            yield typed[:end], typed[end + 1 :]
+            return
+
+
+def _by_id(project: Project, typed: str, dialect: str | None) -> Plan:
+    """The plan of that id, from the file or folder its last run was started with."""
+    state = project.journals.last_run(typed) if typed in project.journals.plans() else None
+    if state is None:
+        known = ", ".join(project.journals.plans())
+        hint = f"plans run here: {known}" if known else "name a Markdown file with tasks"
+        if typed in plans_in_git(project):
+            hint = f"git has a run of it, and no journal: windlass recover {typed}"
+        raise PlanError("no such file or plan", path=one_line(typed, 200), hint=hint)
+    shown = state.plan.path
+    path = project.root / shown
+    if not path.exists():
+        raise PlanError("the plan's file is gone", path=shown, hint="put it back")
+    plan = _loaded(project, path, shown, dialect or state.plan.dialect)
+    return replace(plan, id=state.plan.id)
+
+
+def _recorded(project: Project, typed: str) -> RunState | None:
+    """The last run of the plan that has this id, or that alone was read from this path."""
+    if typed in project.journals.plans():
+        return project.journals.last_run(typed)
+    path = project.path_of(typed)
+    if not os.path.exists(path):  # noqa: PTH110  which is also true of a name that is too long
+        return None
+    shown = _shown(project, path)
+    having: list[RunState] = []
+    for plan_id in project.journals.plans():
+        # A journal that cannot be read is said where its own plan is asked for.
+        with suppress(WindlassError):
+            state = project.journals.last_run(plan_id)
+            having += [state] if state is not None and state.plan.path == shown else []
+    return having[0] if len(having) == 1 else None
+
+
+def _loaded(project: Project, path: Path, shown: str, dialect: str | None) -> Plan:
+    files = project.files.plan_files()
+    files.read(path, shown)
+    files.read_also(refers_to(shown, files.texts, dialect=dialect))
+    plan = load(shown, files.texts, dialect=dialect)
+    return replace(plan, notes=(*plan.notes, *files.notes))
+
+
+def _shown(project: Project, path: Path) -> str:
+    """Relative to the repository where the plan lies inside, so that it means the same to all."""
+    try:
+        return str(path.resolve().relative_to(project.root.resolve()))
+    except ValueError:
+        return str(path)
+
+
+def _own_id(project: Project, plan: Plan) -> str:
+    """The plan's id, with a suffix from its path where another plan here has that id already."""
+    other = project.journals.last_run(plan.id) if plan.id in project.journals.plans() else None
+    if other is None or other.plan.path == plan.path:
+        return plan.id
+    if not (project.root / other.plan.path).exists():
+        return plan.id
+    return id_beside_others(plan)
+
+
+def id_beside_others(plan: Plan) -> str:
+    """The id of a plan where another has the one that it would have."""
+    suffix = hashlib.sha256(plan.path.encode()).hexdigest()[:6]
+    return f"{plan.id[:57]}-{suffix}"
+
+
+def _only_unfinished(project: Project, cure: str) -> str:
+    found = [project.journals.last_run(plan_id) for plan_id in project.journals.plans()]
+    states = [state for state in found if state is not None]
+    open_runs = [state for state in states if not is_finished(state)]
+    if len(open_runs) == 1:
+        return open_runs[0].plan.id
+    if open_runs:
+        raise BadInput(f"several runs are unfinished: {_listed(open_runs)}", hint="name the plan")
+    if not states:
+        raise never_run(project, "there is no unfinished run here")
+    raise BadInput(f"there is no unfinished run here: {_listed(states)}", hint=cure)
+
+
+def plan_never_run(project: Project, plan_id: str, typed: str) -> BadInput:
+    """What is said of a plan that has no journal; git may know better."""
+    if pinned := plans_in_git(project).get(plan_id):
+        return BadInput(
+            f"plan {plan_id!r} has no journal, and git has run {', '.join(pinned)} of it",
+            hint=f"rebuild it: windlass recover {plan_id}",
+        )
+    return BadInput(f"plan {plan_id!r} was never run here", hint=f"start it: windlass run {typed}")
+
+
+def never_run(project: Project, said: str = "no plan was run here yet") -> BadInput:
+    """What is said where no journal is; git may know better."""
+    pinned = plans_in_git(project)
+    if pinned:
+        lost = f"git has runs of {', '.join(pinned)}, and no journal tells of them"
+        return BadInput(f"{said}: {lost}", hint=f"rebuild it: windlass recover {min(pinned)}")
+    return BadInput(said, hint="start one: windlass run PLAN")
+
+
+def _listed(states: list[RunState]) -> str:
+    return ", ".join(f"{state.plan.id} ({run_status(state)})" for state in states)

@@ -1,0 +1,94 @@
+"""`report`: a plan's last run on one page, from its journal and what git says of its commits."""
+
+from pathlib import Path
+from typing import Literal
+
+from msgspec.structs import replace
+
+from windlass.app.plans import never_run, plan_id_of
+from windlass.app.wiring import Project, now
+from windlass.core.secrets import redacted
+from windlass.core.state import RunState
+from windlass.errors import BadInput
+from windlass.ports import Changes
+from windlass.views.outcome import is_finished
+from windlass.views.report import Report, compared, markdown, report_of
+
+Form = Literal["html", "markdown"]
+_SUFFIXES: dict[Form, str] = {"html": "html", "markdown": "md"}
+
+
+def report(project: Project, plan: str | None = None) -> Report:
+    """The report of a plan's last run; only looks, and is safe beside a live run.
+
+    Without a name: of the only unfinished run, else of the run that began last.
+    """
+    plan_id = _plan_meant(project, plan)
+    # Asked before the journal is read: a process that is gone by then has written all it will.
+    live = project.journals.live_pid(plan_id) is not None
+    entries, state = project.journals.entries(plan_id), project.journals.last_run(plan_id)
+    if state is None:
+        raise BadInput(
+            f"plan {plan_id!r} was never run here", hint=f"start it: windlass run {plan_id}"
+        )
+    told = report_of(
+        entries,
+        plan=plan_id,
+        workspaces=str(project.folders(plan_id).workspaces.relative_to(project.root)),
+        live=live and state.ended is None,
+        now=now(),
+        ground=project.git.ground(state),
+        changes=_changes(project, state),
+    )
+    assert told is not None  # noqa: S101  there is a state, so there is a run
+    # What was recorded before Windlass knew that it is a secret must not be handed on.
+    return redacted(told, project.redactor.text)
+
+
+def render(found: Report, form: Form = "html") -> str:
+    """The report as a page or as Markdown."""
+    if form == "markdown":
+        return markdown(found)
+    from windlass.views.report.page import page
+
+    return page(found)
+
+
+def write_report(
+    project: Project, plan: str | None = None, *, form: Form = "html", output: Path | None = None
+) -> Path:
+    """Write the report to a file, by default beside the run's state; return its path."""
+    plan_id = _plan_meant(project, plan)
+    found = report(project, plan_id)
+    own = project.folders(plan_id).run(found.run) / f"report.{_SUFFIXES[form]}"
+    path = own if output is None else output.absolute()
+    project.files.write_named(
+        path, render(found, form).encode(errors="replace"), own=output is None
+    )
+    return path
+
+
+def _plan_meant(project: Project, plan: str | None) -> str:
+    """The plan that is named, or whose run is the only unfinished one, or that ran last."""
+    if plan is not None or project.here is not None:
+        return plan_id_of(project, plan)
+    states = [
+        state
+        for each in project.journals.plans()
+        if (state := project.journals.last_run(each)) is not None
+    ]
+    if not states:
+        raise never_run(project)
+    unfinished = [state for state in states if not is_finished(state)]
+    if len(unfinished) == 1:
+        return unfinished[0].plan.id
+    return max(states, key=lambda state: state.started_at).plan.id
+
+
+def _changes(project: Project, state: RunState) -> Changes:
+    """Names of files come from git, so the journal has not redacted them."""
+    hidden = project.redactor.text
+    return {
+        pair: tuple(replace(change, path=hidden(change.path)) for change in found)
+        for pair, found in project.git.changes(compared(state)).items()
+    }

@@ -1,0 +1,535 @@
+"""`run` and `resume`: settle what a person must settle, then run the plan until it ends or rests.
+
+Law: all that can be refused is refused before the lock is taken, for taking it leaves files behind.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from windlass.app.changed_since import differences, moved_to
+from windlass.app.meanwhile import Meanwhile
+from windlass.app.person import Person
+from windlass.app.plans import plan_id_of, plan_now, plan_to_resume
+from windlass.app.rest import ABORT as ABORT_RUN
+from windlass.app.rest import record_end
+from windlass.app.sandbox_level import settle_level
+from windlass.app.screen import NoScreen, Screen
+from windlass.app.unfinished import Answer, Wanted, asked_for, decided, said
+from windlass.app.wiring import (
+    Outside,
+    Project,
+    World,
+    ended,
+    newest,
+    resumed,
+    started,
+)
+from windlass.app.wiring.agents import refuse_without_credentials
+from windlass.app.wiring.configuration import (
+    Change,
+    configure,
+    in_force,
+    lost_secrets,
+    setting_line,
+    variable,
+)
+from windlass.app.wiring.facts import (
+    new_run_id,
+    refuse_short_journal,
+    revised,
+    told_until,
+)
+from windlass.app.wiring.project import Base
+from windlass.app.wiring.recovering import plans_in_git
+from windlass.app.wiring.refusals import (
+    refuse_command_in_file,
+    refuse_none_by_habit,
+    unread_variables,
+)
+from windlass.core.engine import note, runs
+from windlass.core.events.model import Entry, Event, RunEnd
+from windlass.core.plan import Plan
+from windlass.core.scheduler.estimates import learnt
+from windlass.core.scheduler.late_edits import newly_stale
+from windlass.core.settings import WALLED, Level, Settings
+from windlass.core.state import RunState
+from windlass.errors import (
+    BadInput,
+    GitFailed,
+    Interrupted,
+    JournalGone,
+    JournalUnwritable,
+    WindlassError,
+)
+from windlass.formats import continue_here_path
+from windlass.formats import writes as writes_of
+from windlass.ports import Agent
+from windlass.runner import Session
+from windlass.views.closing import closing
+from windlass.views.lines import Line
+from windlass.views.outcome import exit_code, is_finished, run_status
+from windlass.views.steps import (
+    ABORT,
+    RESTART,
+    has_landed,
+    how_to_settle,
+    landed_at,
+    listed,
+    next_steps,
+)
+from windlass.views.words import plural
+
+Beside = Callable[[], Coroutine[None, None, None]]
+"""What goes on beside a run, and ends with it."""
+
+
+class RunRequest(Struct, frozen=True, kw_only=True):
+    """What a person, or a program, asks of `run` or `resume`."""
+
+    typed: str
+    """The plan as they named it, for commands to copy."""
+    settings: Mapping[str, Any] = {}
+    """Settings by their dotted keys, as options set them; None is not set."""
+    choice: Literal["resume", "restart"] | None = None
+    """What to do with an unfinished run; None: ask."""
+    mend: Literal["retry", "retry-stage", "go-on"] | None = None
+    """How to go on with a run that is in trouble; None: ask."""
+    reset_tasks: tuple[str, ...] = ()
+    """Tasks that begin anew."""
+    tasks: tuple[str, ...] = ()
+    """The tasks that are wanted; none: all of the plan."""
+    stage: str | None = None
+    """The stage that is wanted; None: all of the plan."""
+    yes: bool = False
+    """Ask nothing: resume, and pass checkpoints."""
+    resuming: bool = False
+    """Whether it is `resume`, which begins no new run."""
+    notify: bool | None = None
+    """False: send no notices of any kind."""
+    agent: Agent | None = None
+    """Who plays in place of the agent that the settings name."""
+
+    @property
+    def wanted(self) -> Wanted:
+        """What it says about an unfinished run."""
+        return Wanted(
+            typed=self.typed,
+            choice=self.choice,
+            mend=self.mend,
+            reset_tasks=self.reset_tasks,
+            yes=self.yes,
+            resuming=self.resuming,
+        )
+
+
+class RunResult(Struct, frozen=True, kw_only=True):
+    """How a run ended, or where it rests."""
+
+    state: RunState
+    seq: int
+    """The journal's last position."""
+    was_complete: bool = False
+    """Whether there was nothing to do: the run was complete before."""
+
+    @property
+    def exit_code(self) -> int:
+        """The code that a script sees."""
+        return exit_code(self.state)
+
+
+def run(
+    project: Project,
+    plan: Plan,
+    request: RunRequest,
+    *,
+    screen: Screen | None = None,
+    person: Person | None = None,
+    beside: Sequence[Beside] = (),
+) -> RunResult:
+    """Run the plan, or go on with its run; return how it ended.
+
+    The screen is shown all that happens. The person is asked what must be asked; without one, an
+    open question is an error with the command that answers it.
+    """
+    screen = screen or NoScreen()
+    if (complete := _complete(project, plan, request, screen)) is not None:
+        return complete
+    process = _Process(project, plan, request, screen, person, beside)
+    try:
+        return process.go()
+    except (OSError, GitFailed, JournalUnwritable) as error:
+        raise process.interrupted(error) from error
+
+
+def resume(
+    project: Project,
+    plan: str | None = None,
+    request: RunRequest | None = None,
+    *,
+    screen: Screen | None = None,
+    person: Person | None = None,
+) -> RunResult:
+    """Go on with a run that rests; without a plan, with the only one that is unfinished."""
+    typed = plan or plan_id_of(project, None)
+    asked = replace(request or RunRequest(typed=typed), choice="resume", resuming=True)
+    return run(project, plan_to_resume(project, typed), asked, screen=screen, person=person)
+
+
+def _complete(
+    project: Project, plan: Plan, request: RunRequest, screen: Screen
+) -> RunResult | None:
+    """The plan's run, where it is complete and nothing is to be done: nothing begins or costs."""
+    state = project.journals.last_run(plan.id)
+    asks_more = request.choice is not None or request.mend is not None or request.reset_tasks
+    if state is None or state.ended is not RunEnd.COMPLETED or asks_more or revised(state, plan):
+        return None
+    seq, ground = project.journals.entries(plan.id)[-1].seq, project.git.ground(state)
+    where = "landed" if has_landed(state, ground) else "not landed yet"
+    again = f"`windlass run {request.typed} --restart` runs it all again"
+    merged = plural(len(state.done), "task")
+    text = f"run {state.run} is complete: {merged} merged, {where}; nothing is to be done"
+    steps = listed(next_steps(state, plan=request.typed, ground=ground))
+    screen.closing(
+        state, seq, (Line("Complete", text, (again,)), Line("Next", steps[0], tuple(steps[1:])))
+    )
+    return RunResult(state=state, seq=seq, was_complete=True)
+
+
+class _Process:
+    """One `run` or `resume`: what must be asked is asked, what must be refused is refused."""
+
+    def __init__(
+        self,
+        project: Project,
+        plan: Plan,
+        request: RunRequest,
+        screen: Screen,
+        person: Person | None,
+        beside: Sequence[Beside],
+    ) -> None:
+        self._project = project
+        self._plan = plan
+        self._request = request
+        self._screen = screen
+        self._person = None if request.yes else person
+        self._beside = beside
+        self._configuration = configure(
+            project.root, project.environment, request.settings, directory=project.directory
+        )
+        self._only = asked_for(plan, request.tasks, request.stage)
+        refuse_without_credentials(self._configuration.settings.agent, project.environment)
+        refuse_none_by_habit(self._configuration)
+        refuse_command_in_file(self._configuration)
+        self._unread_variables = unread_variables(project.environment, self._configuration)
+        self._outside = Outside(
+            project,
+            plan.id,
+            self._configuration.settings,
+            notify=request.notify,
+            say=lambda text: self._screen.say("NOTE", text),
+        )
+        # What mends a run goes on with it, and never begins another.
+        mends = request.choice is None and bool(request.mend or request.reset_tasks)
+        self._resumes = mends or request.choice == "resume"
+        entries = project.journals.entries(plan.id)
+        before = newest(entries)
+        if self._resumes:
+            self._refuse_nothing_to_resume(before, entries[-1].seq if entries else 0)
+        goes_on = before if before is not None and self._may_go_on(before) else None
+        self._changes: tuple[Change, ...] = ()
+        self._settings = self._settled(None if request.choice == RESTART.name else goes_on)
+        project.refuse_unfit(self._settings, plan.id)
+        if self._resumes or goes_on is not None:
+            project.git.refuse_own_tracked()  # and it has a base of its own
+        else:
+            _ = self._base
+
+    def _settled(self, before: RunState | None) -> Settings:
+        """The settings of a new run, or those that a run goes on with."""
+        settings, self._changes = self._configuration.settings, ()
+        if before is not None:
+            redactor = self._project.redactor
+            settings, self._changes = in_force(self._configuration, before, redactor)
+        return settle_level(
+            self._project,
+            settings,
+            before,
+            by_option="sandbox.level" in self._configuration.options,
+            typed=self._request.typed,
+            person=self._person,
+        )
+
+    @cached_property
+    def _base(self) -> Base:
+        """The commit that a new run works from, refused where none could."""
+        return self._project.git.base(self._settings.base, self._plan.id)
+
+    def go(self) -> RunResult:
+        """Take the lock, settle what to do with an unfinished run, run, and say how it ended."""
+        with self._project.journals.session(self._plan.id) as session:
+            before = session.before
+            if before is not None:
+                refuse_short_journal(self._project, self._plan.id, session)
+            if before is not None and not is_finished(before):
+                answer = self._decided(before)
+                if answer.name == ABORT.name:
+                    record_end(self._project, session, ABORT_RUN)
+                    return self._close(session)
+                if answer.name != RESTART.name:
+                    return self._run(session, said(self._project, session, answer.words))
+                _ = self._base  # nothing is given up for a run that could not begin
+                self._settings = self._settled(None)
+                session.note(ended(RunEnd.ABANDONED, "restarted"))
+            elif before is not None and self._takes_up(before):
+                return self._run(session, session.note(*revised(before, self._plan)))
+            elif self._resumes:  # another may have gone on between the looks
+                self._refuse_nothing_to_resume(before, session.seq)
+                if before is not None:
+                    return self._catch_up(session, before)
+            return self._run(session, None)
+
+    def _may_go_on(self, before: RunState) -> bool:
+        return not is_finished(before) or self._takes_up(before)
+
+    def _takes_up(self, before: RunState) -> bool:
+        """Whether a complete run goes on, because its plan asks for more or for something else."""
+        complete = before.ended is RunEnd.COMPLETED and self._request.choice is None
+        return complete and not self._resumes and bool(revised(before, self._plan))
+
+    def interrupted(self, error: Exception) -> Interrupted:
+        """What a person is told when the world did not let the run go on: why, and the cure."""
+        trouble = self._project.trouble(error)
+        if isinstance(error, JournalGone) or self._has_lost_its_journal():
+            what = error.message if isinstance(error, JournalGone) else trouble.what
+            cure = f"`windlass recover {self._plan.id}` takes the run up from what git holds of it"
+            return Interrupted(what, hint=f"{cure}, then `windlass resume {self._request.typed}`")
+        begun = False
+        with suppress(WindlassError, OSError):
+            begun = newest(self._project.journals.entries(self._plan.id)) is not None
+        command = f"windlass {'resume' if begun else 'run'} {self._request.typed}"
+        cure = f"{trouble.cure}, then go on with `{command}`; nothing recorded is lost"
+        return Interrupted(trouble.what, hint=cure)
+
+    def _has_lost_its_journal(self) -> bool:
+        """Whether git knows of a run of the plan, and there is no journal that would."""
+        if self._project.folders(self._plan.id).journal.exists():
+            return False
+        with suppress(WindlassError, OSError):
+            return bool(plans_in_git(self._project).get(self._plan.id))
+        return False
+
+    def _run(self, session: Session, before: RunState | None) -> RunResult:
+        """Run it, and let whoever follows from outside come to the end of it."""
+
+        def recorded() -> list[Event]:
+            return session.facts_of_run() if before is not None else []
+
+        try:
+            self._outside.open(recorded)
+            return self._observed(session, before)
+        finally:
+            self._outside.close()
+
+    def _observed(self, session: Session, before: RunState | None) -> RunResult:
+        run = before.run if before is not None else new_run_id()
+        world = self._world(session, run, before)
+        self._warn(world.sandbox.level, before)
+        if before is None:
+            first = started(
+                run,
+                self._plan,
+                self._settings,
+                self._base,
+                world.sandbox.level,
+                metered=world.metered,
+                coach_commands=world.coach_commands,
+                only=self._only,
+                configured=self._configuration.configured,
+                passes_checkpoints=self._request.yes,
+                estimates=learnt(runs(entry.event for entry in session.entries), self._plan),
+            )
+        else:
+            first = resumed(
+                self._settings,
+                world.sandbox.level,
+                moved_to(self._project, before),
+                metered=world.metered,
+                coach_commands=world.coach_commands,
+                only=self._only,
+                configured=self._configuration.configured,
+                passes_checkpoints=self._request.yes,
+            )
+        edit = revised(before, self._plan)
+        meanwhile = Meanwhile(
+            self._project, note(before, (first, *edit)).states[-1], self._screen.say
+        )
+
+        def observe(entry: Entry, state: RunState) -> None:
+            self._screen.entry(entry, state)
+            meanwhile.see(state)
+            self._outside.follow(entry, state)
+
+        async def beside() -> None:
+            async with anyio.create_task_group() as tasks:
+                kept = (meanwhile.keep, self._screen.keep, self._outside.keep, *self._beside)
+                for each in kept:
+                    tasks.start_soon(each)
+
+        with self._screen, self._outside.breaking(self._plan.title):
+            anyio.run(
+                lambda: world.run(
+                    (first, *edit),
+                    observe=observe,
+                    watch=self._screen.activity,
+                    beside=beside,
+                )
+            )
+        return self._close(session)
+
+    def _catch_up(self, session: Session, before: RunState) -> RunResult:
+        """Show the end of a run that was recorded by a process which was killed right after."""
+        world = self._world(session, before.run, before)
+        anyio.run(world.catch_up, before, session.seq)
+        return self._close(session)
+
+    def _world(self, session: Session, run: str, before: RunState | None) -> World:
+        # The plan as recorded is what the run writes into; a resumed one may lie elsewhere now.
+        plan = before.plan if before is not None else self._plan
+        writes = (*writes_of(plan), continue_here_path(plan))
+        return World(
+            self._project,
+            self._plan.id,
+            run,
+            self._settings,
+            session,
+            agent=self._request.agent,
+            writes=writes,
+            notice=self._note_edit,
+            remark=lambda text: self._screen.say("NOTE", text),
+            traceparent=self._outside.traceparent,
+            plan=partial(plan_now, self._project, self._plan),
+        )
+
+    def _note_edit(self, text: str) -> None:
+        self._screen.say("EDITED", text)
+
+    def _close(self, session: Session) -> RunResult:
+        state, seq = session.state, session.seq
+        kept = self._project.folders(self._plan.id).workspaces.relative_to(self._project.root)
+        lines = closing(
+            state,
+            plan=self._request.typed,
+            workspaces=str(kept),
+            continue_here=continue_here_path(state.plan),
+            ground=self._project.git.ground(state),
+        )
+        self._screen.closing(state, seq, tuple(lines))
+        return RunResult(state=state, seq=seq)
+
+    def _warn(self, level: Level, before: RunState | None) -> None:
+        if level not in WALLED:
+            told = f"level {level}: agents are not walled in; docs/sandbox.md says what that means"
+            self._screen.say("SANDBOX", told)
+        if self._settings.e2e.run and not self._plan.e2e:
+            self._screen.say("WARNING", "the plan has no E2E scenario; there is none to try")
+        for name in self._unread_variables:
+            self._screen.say("WARNING", f"nobody reads {name}; `windlass doctor` lists every key")
+        if before is None:
+            self._tell_of_plan()
+            self._tell_of_lost_run()
+            self._tell_of_unlanded()
+        since = differences(self._project, self._plan, before) if before is not None else None
+        for warning in self._base.warnings if since is None else since:
+            self._screen.say("WARNING", warning)
+        if before is not None:
+            self._tell_of_settings(before)
+
+    def _tell_of_settings(self, before: RunState) -> None:
+        """Say what of the run's settings is another one now, and what is not used any more."""
+        for change in self._changes:
+            self._screen.say("SETTING", setting_line(change))
+        if before.settings.checks and not self._configuration.settings.checks:
+            # A branch without windlass.toml may be checked out by now: nothing passes unchecked.
+            self._screen.say("WARNING", "no checks are set here; the run keeps its own")
+        for key in lost_secrets(before.settings, self._settings):
+            self._screen.say(
+                "WARNING",
+                f"{key} was set when the run began and is not set now, so it is not used; no secret"
+                f" is recorded: set {variable(key)} again",
+            )
+
+    def _tell_of_plan(self) -> None:
+        """What a person would want to know of the plan before it is paid for."""
+        marked = sum(task.marked_done for task in self._plan.tasks)
+        if marked:
+            told = f"{plural(marked, 'task')} marked as done by another tool, and done again"
+            self._screen.say("WARNING", f"{told}; `windlass adopt` takes them over instead")
+        if self._plan.notes:
+            told = f"{plural(len(self._plan.notes), 'note')} on what was passed over"
+            self._screen.say("NOTE", f"{told}: windlass plan {self._request.typed}")
+
+    def _tell_of_unlanded(self) -> None:
+        """The run before may have merged what no branch of the user's has: it would look lost."""
+        last = self._project.journals.last_run(self._plan.id)
+        if last is None or not last.merges or landed_at(last) is not None:
+            return
+        ground = self._project.git.ground(last)
+        if ground is None or not ground.holds_tip:
+            told = f"not landed: {plural(last.merges, 'merge')} of the run before"
+            self._screen.say(
+                "WARNING", f"{told}; to take that: git merge {self._project.git.tip(last)}"
+            )
+
+    def _tell_of_lost_run(self) -> None:
+        """Git may have a run that no journal tells of: somebody may want that instead."""
+        pinned = plans_in_git(self._project).get(self._plan.id, [])
+        if pinned and not self._project.journals.entries(self._plan.id):
+            told = f"git has run {', '.join(pinned)} of this plan, and no journal tells of it"
+            self._screen.say("WARNING", f"{told}; `windlass recover` would have taken it up")
+
+    def _decided(self, before: RunState) -> Answer:
+        return decided(before, self._request.wanted, self._person)
+
+    def _refuse_nothing_to_resume(self, before: RunState | None, last: int) -> None:
+        if before is None or (is_finished(before) and self._is_wound_up(before, last)):
+            why = "was never run here" if before is None else f"is {run_status(before)}"
+            stale = newly_stale(before, self._plan) if before is not None else ()
+            cure = self._how_to_begin(before, takes=not stale)
+            if stale and before is not None and not before.given_up:
+                why = f"{why}, and {', '.join(stale)} says something else by now"
+                cure = f"{how_to_settle(before, stale)}; or {cure}"
+            if before is None and plans_in_git(self._project).get(self._plan.id):
+                why = "has no journal, and git has a run of it"
+                cure = f"rebuild it from git: windlass recover {self._plan.id}"
+            raise BadInput(f"there is nothing to resume: plan {self._plan.id!r} {why}", hint=cure)
+
+    def _how_to_begin(self, before: RunState | None, *, takes: bool) -> str:
+        typed = self._request.typed
+        if before is None or before.given_up:
+            return f"start a new one: windlass run {typed}"
+        landed = has_landed(before, self._project.git.ground(before))
+        lands = takes and before.merges and not landed
+        take = f"take it: windlass land {typed}; or " if lands else ""
+        return f"{take}run it all again: windlass run {typed} --restart"
+
+    def _is_wound_up(self, state: RunState, last: int) -> bool:
+        """Whether nothing is left to do for a run that is over.
+
+        Its state files, as far as there are any, have all that the journal has, and no checkout of
+        it stands about: a power loss can bring folders back that were removed.
+        """
+        folders = self._project.folders(self._plan.id)
+        standing = (*map(folders.workspace, state.in_tip), *_inside(folders.throwaway))
+        told = told_until(self._project, self._plan.id, state.run) in {0, last}
+        return told and not any(path.exists() for path in standing)
+
+
+def _inside(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []

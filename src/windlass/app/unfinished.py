@@ -1,0 +1,103 @@
+"""What to do with a run that is not finished: asked where somebody is there, else by options."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from windlass.app.person import Person
+from windlass.app.say import record
+from windlass.app.wiring import Project
+from windlass.core.exchange import Message
+from windlass.core.plan import Plan
+from windlass.core.state import RunState
+from windlass.errors import BadInput, Unanswered
+from windlass.runner import Session
+from windlass.views.outcome import run_status
+from windlass.views.steps import ABORT, RESTART, Choice, choices, how_to_go_on, unfinished
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What a request says about an unfinished run."""
+
+    typed: str
+    """How the plan was named."""
+    choice: Literal["resume", "restart"] | None = None
+    mend: Literal["retry", "retry-stage", "go-on"] | None = None
+    reset_tasks: tuple[str, ...] = ()
+    yes: bool = False
+    resuming: bool = False
+    """Whether it is `resume`, which asks only where there is more than one way to go on."""
+
+
+class Answer(Struct, frozen=True):
+    """What was chosen, on a terminal or by an option."""
+
+    name: str
+    words: tuple[tuple[str, str], ...] = ()
+
+
+def decided(before: RunState, wanted: Wanted, person: Person | None) -> Answer:
+    """What becomes of the run: by what is wanted, else by what the person says."""
+    offered = choices(before)
+    if wanted.mend is not None and wanted.choice == RESTART.name:
+        cure = f"--{wanted.mend} goes on with the run, and --restart does not"
+        raise BadInput(cure, hint="take one")
+    if wanted.reset_tasks:
+        return _anew(before, wanted)
+    if wanted.mend is not None or wanted.choice == RESTART.name:
+        return _optional(before, offered, wanted.mend or RESTART.name)
+    if wanted.yes:
+        return Answer("resume")
+    if person is None:
+        # To go on alone where that can come to nothing would only look like an answer.
+        if wanted.choice == "resume" and offered[0].name == "resume":
+            return Answer("resume")
+        raise Unanswered(unfinished(before)[0], hint=how_to_go_on(before, wanted.typed))
+    if wanted.choice == "resume" and len(offered) == 1:
+        return Answer("resume")
+    more = (ABORT,) if wanted.resuming else (RESTART, ABORT)
+    chosen = person.choose(before, (*offered, *more))
+    return Answer(chosen.name, chosen.words)
+
+
+def asked_for(plan: Plan, tasks: tuple[str, ...], stage: str | None) -> tuple[str, ...]:
+    """The tasks that are wanted; none where all of the plan is."""
+    known, cure = {task.id: task.stage for task in plan.tasks}, "`windlass plan` lists what it has"
+    for id_ in tasks:
+        if id_ not in known:
+            raise BadInput(f"plan {plan.id!r} has no task {id_!r}", hint=cure)
+    inside = [id_ for id_, name in known.items() if stage is not None and name == stage]
+    if stage is not None and not inside:
+        raise BadInput(f"plan {plan.id!r} has no stage {stage!r}", hint=cure)
+    return tuple(dict.fromkeys((*tasks, *inside)))
+
+
+def said(project: Project, session: Session, words: Sequence[tuple[str, str]]) -> RunState:
+    """Record what the choice says to tasks and stages; the state once it is said."""
+    for command, subject in words:
+        record(project, session, Message(command=command, task=subject))
+    return session.state
+
+
+def _anew(before: RunState, wanted: Wanted) -> Answer:
+    """Go on with tasks that begin anew; each of them must be one of the run's."""
+    if wanted.choice == RESTART.name or wanted.mend is not None:
+        other = wanted.mend or RESTART.name
+        raise BadInput(f"--reset-task and --{other} are two ways to go on", hint="take one")
+    for task_id in wanted.reset_tasks:
+        if task_id not in before.tasks:
+            raise BadInput(f"the run has no task {task_id!r}", hint="`windlass status`")
+    return Answer("resume", tuple(("reset", task_id) for task_id in wanted.reset_tasks))
+
+
+def _optional(before: RunState, offered: Sequence[Choice], wanted: str) -> Answer:
+    if wanted == RESTART.name:
+        return Answer(wanted)
+    for each in offered:
+        if each.name == wanted:
+            return Answer(each.name, each.words)
+    raise BadInput(
+        f"--{wanted} does not fit: run {before.run} is {run_status(before)}",
+        hint=f"here there is: {', '.join(each.name for each in offered)}",
+    )

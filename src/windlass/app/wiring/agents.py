@@ -1,0 +1,64 @@
+"""Which agent plays: the vendor that the settings name, and what it needs to be used here."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from windlass.adapters.agents import vendors
+from windlass.adapters.agents.vendor import Vendor
+from windlass.core.settings import AgentSettings, Settings
+from windlass.errors import BadInput, ConfigError
+
+DEFAULT = AgentSettings()
+"""As nothing was set."""
+
+
+def vendor_of(settings: AgentSettings = DEFAULT) -> Vendor:
+    """The vendor that the settings name, or the default; raises where they name none we know."""
+    name = settings.name or vendors.names()[0]
+    if name not in vendors.names():
+        raise ConfigError(no_such_agent(name), hint="mend [agent] name in windlass.toml")
+    return vendors.find(name)
+
+
+def no_such_agent(name: str) -> str:
+    """What to say of a name that is no vendor's."""
+    return f"no agent {name!r}, only {', '.join(vendors.names())}"
+
+
+def with_agent(settings: Settings) -> Settings:
+    """The settings with the agent and the model by name, as a run records them."""
+    vendor = vendor_of(settings.agent)
+    agent = replace(settings.agent, name=vendor.name)
+    return replace(settings, agent=agent, model=settings.model or vendor.model)
+
+
+def refuse_without_credentials(
+    settings: AgentSettings,
+    environment: Mapping[str, str],
+    instead: str = "try `windlass demo`, which needs none",
+) -> tuple[str, ...]:
+    """The variables by which the agent reaches its model; raises where it could not."""
+    vendor = vendor_of(settings)
+    found = vendor.credentials(environment)
+    if not found.keys() - {vendor.address}:
+        raise BadInput(
+            "no key for the agent in the environment",
+            hint=f"set {vendor.keys[0]}, or {instead}",
+        )
+    # It may hold a login, so what it is instead is not said.
+    if vendor.address in found and not _is_web_address(found[vendor.address]):
+        raise ConfigError(
+            f"{vendor.address} is no URL",
+            hint="give one that begins with http:// or https://, or unset it",
+        )
+    return tuple(found)
+
+
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, half an IPv6 address
+        return False

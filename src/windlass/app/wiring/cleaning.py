@@ -1,0 +1,212 @@
+"""One plan's folders and pins: what there is, and how each is deleted.
+
+Which of them may go is decided in `views/cleaning.py`.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from windlass.adapters.git import inspect
+from windlass.adapters.git.cleaning import Cleaning, WorkspaceContents, is_partly_removed
+from windlass.adapters.git.layout import Refs, note_of
+from windlass.adapters.git.reconcile import remove_stale_locks
+from windlass.adapters.git.store import Store
+from windlass.adapters.processes.leftovers import end_leftovers
+from windlass.app.wiring.project import Project
+from windlass.core.state import RunState, TaskState
+from windlass.errors import RepositoryError
+from windlass.views.cleaning import Item, last_commit, why_it_stays
+from windlass.views.outcome import is_finished
+from windlass.views.words import one_line, plural
+
+_KEPT = re.compile(r"(?P<task>.+)\.(?P<run>[0-9a-zA-Z_-]+)\+*")
+_SOME = 3
+
+Delete = Callable[[], Awaitable[None]]
+
+
+class Removal(Struct, frozen=True):
+    """An item, and what deletes it; None where it stays."""
+
+    item: Item
+    delete: Delete | None = None
+
+
+class CleanupOptions(Struct, frozen=True, kw_only=True):
+    """What to delete beside what can always go."""
+
+    ignored: bool = False
+    """Workspaces with files that git ignores, which no pin can have."""
+    runs: bool = False
+    """The logs of finished runs, but for the last run."""
+    pins: bool = False
+    """Pins of finished runs that a branch of the user's holds as well."""
+
+
+class _Work(Struct, frozen=True):
+    """A folder in which an agent or a person worked on a task."""
+
+    folder: Path
+    refs: Refs
+    task: str
+    parent: str
+    index: Path
+    """Of Windlass's own, in the folder that is private to it."""
+
+    def ref(self, held: WorkspaceContents) -> str:
+        """The pin for what it holds."""
+        return f"{self.refs.root}/kept/{self.task}/{held.tree[:12]}"
+
+
+class Cleanup:
+    """What there is of a plan, run by run."""
+
+    def __init__(self, project: Project, states: list[RunState], options: CleanupOptions) -> None:
+        self._project = project
+        self._states = states
+        self._options = options
+        last = states[-1]
+        self._folders = project.folders(last.plan.id)
+        # Only what is pinned here is committed, and it says itself that Windlass did it.
+        identity = inspect.identity(project.user_git)
+        store = Store(replace(project.origin, identity=identity), self._folders)
+        remove_stale_locks(store, Refs(last.plan.id, last.run))
+        settings = last.settings.workspace
+        self._git = Cleaning(store, max_file_bytes=settings.max_file_mb * 1e6, keep=settings.keep)
+        self._refs = partial(Refs, last.plan.id)
+
+    async def look(self) -> list[Removal]:
+        """Everything, with what is to become of it."""
+        found = [*self._passing(), *self._runs()]
+        found += [await self._workspace(each) for each in _inside(self._folders.workspaces)]
+        found += [await self._set_aside(each) for each in _inside(self._folders.kept)]
+        if self._options.pins:
+            found += [await self._pins(state) for state in self._states]
+        return found
+
+    def end_leftovers(self) -> None:
+        """End what a run that died left at work in these folders."""
+        end_leftovers(f"{self._project.mark}/{self._folders.plan}/")
+
+    async def close(self) -> None:
+        """Leave nothing of the looking behind."""
+        await self._git.close()
+
+    def _passing(self) -> Iterator[Removal]:
+        """What can be made again at any time."""
+        kinds = {
+            self._folders.throwaway: "a checkout for one look",
+            self._folders.home / "pool": "a checkout kept ready",
+            self._folders.histories: "packs of what workspaces showed; made again when needed",
+            self._folders.setup_results: "what setup commands made; they make it again",
+        }
+        for place, why in kinds.items():
+            for path in _inside(place):
+                yield self._gone(path, why)
+
+    def _runs(self) -> Iterator[Removal]:
+        if not self._options.runs:
+            return
+        last = self._states[-1].run
+        finished = {state.run for state in self._states if is_finished(state)} - {last}
+        for folder in _inside(self._folders.home / "runs"):
+            if folder.name in finished:
+                yield self._gone(folder, "logs of a finished run; the journal keeps its facts")
+            else:
+                why = "the last run" if folder.name == last else "no finished run of the plan"
+                yield self._stays(folder, why)
+
+    async def _workspace(self, folder: Path) -> Removal:
+        if is_partly_removed(folder):
+            return self._gone(folder, "half removed already")
+        if not folder.is_dir() or folder.is_symlink():
+            return self._stays(folder, "no workspace of Windlass's")
+        if folder.name.startswith(".") and folder.name.endswith(".building"):
+            return self._gone(folder, "half made, and not used")
+        note = note_of(self._folders, folder.name)
+        state, task = self._known(folder.name, note.run if note is not None else None)
+        if task is None:
+            return self._stays(folder, "no run of the plan knows such a task")
+        if (why := why_it_stays(state, task)) is not None:
+            return self._stays(folder, why)
+        return await self._judged(folder, state, task, self._folders.index(task.id))
+
+    async def _set_aside(self, folder: Path) -> Removal:
+        if is_partly_removed(folder):
+            return self._gone(folder, "half removed already")
+        named = _KEPT.fullmatch(folder.name)
+        if named is None or not folder.is_dir() or folder.is_symlink():
+            return self._stays(folder, "no workspace of Windlass's")
+        state, task = self._known(named["task"], named["run"])
+        if task is None:
+            return self._stays(folder, "no run of the plan knows such a task")
+        if any(attempt.by is not None for attempt in task.attempts):
+            why = "a person worked on it, and may have commits there; remove it by hand"
+            return self._stays(folder, why)
+        return await self._judged(folder, state, task, self._folders.index_aside(folder.name))
+
+    async def _judged(self, folder: Path, state: RunState, task: TaskState, index: Path) -> Removal:
+        work = _Work(folder, self._refs(state.run), task.id, last_commit(state, task), index)
+        held = await self._git.look(folder, work.refs, work.parent, index)
+        if (why := self._why_not(held)) is not None:
+            return self._stays(folder, why)
+        told = "all of it is pinned" if held.pinned else f"pinned first, as {work.ref(held)}"
+        item = Item(name=self._shown(folder), goes=True, why=told)
+        return Removal(item, partial(self._delete_pinned, work))
+
+    def _why_not(self, held: WorkspaceContents) -> str | None:
+        """Why what a folder holds cannot be pinned, or would not be."""
+        if held.refused:
+            return f"it cannot be pinned: {held.refused}"
+        if not held.loose or self._options.ignored:
+            return None
+        some = ", ".join(held.loose[:_SOME])
+        more = f" and {len(held.loose) - _SOME} more" if len(held.loose) > _SOME else ""
+        return f"git ignores {some}{more}, and nothing has it; --ignored lets it go"
+
+    async def _delete_pinned(self, work: _Work) -> None:
+        """Look once more, for a person may have worked there since; pin, then remove."""
+        held = await self._git.look(work.folder, work.refs, work.parent, work.index)
+        if (why := self._why_not(held)) is not None:
+            raise RepositoryError(why)
+        if not held.pinned:
+            await self._git.save(work.folder, work.refs, work.task, work.parent, work.ref(held))
+        await self._git.remove(work.folder)
+        await self._git.remove(work.index.parent)
+
+    async def _pins(self, state: RunState) -> Removal:
+        refs = self._refs(state.run)
+        pins = await self._git.pins_in_branches(refs, state.tip) if is_finished(state) else {}
+        if not pins:
+            why = "a branch of yours holds none of them" if is_finished(state) else "not finished"
+            return Removal(Item(name=f"{refs.root}/", goes=False, why=why))
+        item = Item(
+            name=f"{refs.root}/",
+            goes=True,
+            why=f"{plural(len(pins), 'pin')} that a branch of yours holds as well",
+        )
+        return Removal(item, partial(self._git.unpin, pins))
+
+    def _known(self, task_id: str, run: str | None) -> tuple[RunState, TaskState | None]:
+        """The run that worked there, or the last, and its task."""
+        state = next((each for each in self._states if each.run == run), self._states[-1])
+        return state, state.tasks.get(task_id) or state.withdrawn.get(task_id)
+
+    def _gone(self, folder: Path, why: str) -> Removal:
+        item = Item(name=self._shown(folder), goes=True, why=why)
+        return Removal(item, partial(self._git.remove, folder))
+
+    def _stays(self, folder: Path, why: str) -> Removal:
+        return Removal(Item(name=self._shown(folder), goes=False, why=why))
+
+    def _shown(self, folder: Path) -> str:
+        return one_line(str(folder.relative_to(self._project.root)), 300)
+
+
+def _inside(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []

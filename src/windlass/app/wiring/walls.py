@@ -1,0 +1,107 @@
+"""The sandbox that commands and agents of a project run in."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from windlass.adapters.files import make_folder
+from windlass.adapters.git.store import Origin
+from windlass.adapters.processes.limits import Limits
+from windlass.adapters.sandbox import Sandbox
+from windlass.adapters.sandbox.box import choose
+from windlass.adapters.sandbox.bubblewrap import Bubblewrap
+from windlass.adapters.sandbox.network import WaysOut
+from windlass.adapters.sandbox.plain import Plain
+from windlass.adapters.sandbox.seatbelt import Seatbelt
+from windlass.core.hosts import BadHost
+from windlass.core.settings import Level, Settings
+from windlass.errors import ConfigError, NoWalls
+
+
+class Walls:
+    """Makes the sandbox of a run, and says which one would work here."""
+
+    def __init__(self, origin: Origin, home: Path, environment: Mapping[str, str]) -> None:
+        self._root = origin.root
+        self._git_dir = origin.git_dir
+        self._home = home
+        self._environment = environment
+
+    def sandbox(self, settings: Settings, marker: str) -> Sandbox:
+        """The walls for this run: nothing weaker than asked for."""
+
+        def plain(level: Level) -> Plain:
+            empty = self._home / "empty-home"
+            make_folder(empty)
+            return Plain(
+                level,
+                home=empty,
+                environment=self._environment,
+                pass_env=settings.sandbox.env,
+                marker=marker,
+                limits=_limits(settings),
+            )
+
+        return choose(
+            settings.sandbox.level,
+            bubblewrap=self.bubblewrap(settings, marker),
+            seatbelt=self._seatbelt(settings, marker),
+            plain=plain,
+        )
+
+    def level(self, settings: Settings) -> Level:
+        """The level that a run would have; without walls, and without a word, it is checkout."""
+        try:
+            return self.sandbox(settings, "probe").level
+        except NoWalls:
+            return "checkout"
+
+    def why_no_walls(self, settings: Settings) -> str | None:
+        """Why the walls of this system do not work here, or None."""
+        walls = self._seatbelt if sys.platform == "darwin" else self.bubblewrap
+        return walls(settings, "probe").probe()
+
+    def bubblewrap(self, settings: Settings, marker: str) -> Bubblewrap:
+        """The walls of Linux with these settings; raises for settings that cannot be."""
+        return Bubblewrap(
+            home=Path(self._environment.get("HOME", "/nonexistent")),
+            repository=self._root,
+            masked=(self._git_dir,),
+            path=self._environment.get("PATH", ""),
+            environment=self._environment,
+            marker=marker,
+            read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
+            pass_env=settings.sandbox.env,
+            limits=_limits(settings),
+            nested=settings.sandbox.nested,
+            ways_out=self._ways_out(settings),
+            open_network=settings.sandbox.network == "open",
+        )
+
+    def _ways_out(self, settings: Settings) -> WaysOut:
+        try:
+            return WaysOut(settings.sandbox.hosts, self._environment)
+        except BadHost as error:
+            hint = "mend [sandbox] hosts in windlass.toml"
+            raise ConfigError(f"[sandbox] hosts: {error}", hint=hint) from error
+
+    def _seatbelt(self, settings: Settings, marker: str) -> Seatbelt:
+        return Seatbelt(
+            home=Path(self._environment.get("HOME", "/nonexistent")),
+            repository=self._root,
+            path=self._environment.get("PATH", ""),
+            environment=self._environment,
+            marker=marker,
+            places=self._home / "boxes",
+            read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
+            pass_env=settings.sandbox.env,
+            limits=_limits(settings),
+        )
+
+
+def _limits(settings: Settings) -> Limits:
+    asked = settings.sandbox
+    disk = None if asked.disk_mb is None else asked.disk_mb * 1_000_000
+    if asked.memory_mb is None:
+        return Limits(processes=asked.processes, disk=disk)
+    return Limits(memory=asked.memory_mb * 1_000_000, processes=asked.processes, disk=disk)

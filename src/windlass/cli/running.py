@@ -1,0 +1,60 @@
+"""`run`, `resume` and `feature-build` behind their options: screens, questions, the exit code."""
+
+import signal
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import anyio
+
+from windlass.app.run import RunRequest, run
+from windlass.app.wiring import Project
+from windlass.cli.options import settings_of
+from windlass.cli.person import person
+from windlass.cli.process import forget_secrets
+from windlass.cli.screens.choice import screen_for
+from windlass.core.plan import Plan
+from windlass.ports import Agent
+
+
+def request_of(
+    typed: str,
+    options: Mapping[str, Any],
+    choice: Literal["resume", "restart"] | None,
+    *,
+    resuming: bool = False,
+    agent: Agent | None = None,
+) -> RunRequest:
+    """The request that these options make."""
+    return RunRequest(
+        typed=typed,
+        settings=settings_of(options),
+        choice=choice,
+        mend=options.get("mend"),
+        reset_tasks=tuple(options.get("reset_tasks") or ()),
+        tasks=tuple(options.get("only_tasks") or ()),
+        stage=options.get("only_stage"),
+        yes=bool(options.get("yes")),
+        resuming=resuming,
+        notify=options.get("notify"),
+        agent=agent,
+    )
+
+
+def run_plan(project: Project, plan: Plan, request: RunRequest, options: Mapping[str, Any]) -> int:
+    """Run the plan, show it, and return the exit code."""
+    unread = anyio.Event()
+    screen = screen_for(options, project.environment, left=unread.set)
+
+    async def stop_unread() -> None:
+        """What nobody reads any more would go on paying unseen: as with a terminal that closes."""
+        await unread.wait()
+        signal.raise_signal(signal.SIGHUP)
+
+    forget_secrets()
+    result = run(project, plan, request, screen=screen, person=person(), beside=(stop_unread,))
+    wish = options.get("pr")
+    if result.exit_code or wish is False or (result.was_complete and wish is None):
+        return result.exit_code
+    from windlass.cli.pr import offer
+
+    return offer(project, result.state, wish=wish)

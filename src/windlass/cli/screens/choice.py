@@ -1,0 +1,111 @@
+"""Which screen a run is shown on, and whether in colour: by what was asked, else by where it is.
+
+Law: people's lines go to stderr, programs' to stdout. A live footer is painted only where a person
+looks at a terminal that can move its cursor; programs, logs and agents get plain lines.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TextIO, TypeAlias, cast
+
+from windlass.app.screen import NoScreen, Screen
+from windlass.app.wiring import now
+from windlass.cli.screens.actions import ActionsScreen
+from windlass.cli.screens.jsonl import JsonScreen
+from windlass.cli.screens.plain import PlainScreen
+from windlass.cli.screens.terminal import LastingStream
+from windlass.core.other_tools import IN_AGENT
+from windlass.errors import BadInput
+
+Display: TypeAlias = Literal["live", "plain", "json", "none"]
+
+DISPLAYS = ("auto", "live", "plain", "json", "none")
+
+CI = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "JENKINS_URL", "TEAMCITY_VERSION")
+
+_NO = frozenset({"", "0", "false", "no", "off"})
+
+
+def chosen(asked: str, environment: Mapping[str, str], *, terminal: bool) -> Display:
+    """The display to use; `terminal` says whether people's lines go to one."""
+    if asked == "json":
+        return "json"
+    if asked == "none":
+        return "none"
+    if asked == "plain" or not terminal or environment.get("TERM", "dumb") in {"dumb", ""}:
+        return "plain"
+    if asked == "live":
+        return "live"
+    # An agent that reads it pays for every repainted row.
+    watched = any(is_set(environment, name) for name in (*CI, *IN_AGENT))
+    return "plain" if watched else "live"
+
+
+def wants_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
+    """Whether to colour: forced, forbidden, or as the terminal can."""
+    forced = environment.get("FORCE_COLOR", "")
+    if forced:
+        return forced.lower() not in _NO
+    if is_set(environment, "CLICOLOR_FORCE"):
+        return True
+    if environment.get("NO_COLOR") or environment.get("CLICOLOR") == "0":
+        return False
+    return terminal and environment.get("TERM") != "dumb"
+
+
+def wants_ascii(encoding: str | None) -> bool:
+    """Whether a stream of that encoding can take no more than ASCII."""
+    return (encoding or "ascii").lower().replace("-", "").replace("_", "") not in {"utf8", "utf16"}
+
+
+def is_set(environment: Mapping[str, str], name: str) -> bool:
+    """Whether a variable says yes."""
+    return environment.get(name, "").lower() not in _NO
+
+
+def screen_for(
+    options: Mapping[str, Any],
+    environment: Mapping[str, str],
+    *,
+    stream: TextIO | None = None,
+    watching: bool = False,
+    left: Callable[[], object] | None = None,
+) -> Screen:
+    """The screen that these options ask for.
+
+    `left` is called when the reader has gone; without it, that is an error.
+    """
+    to, data = (_lasting(each, left) for each in (stream or sys.stderr, sys.stdout))
+    asked: str = options.get("display") or "auto"
+    if options.get("as_json"):
+        if asked not in {"auto", "json"}:
+            raise BadInput(f"--json is --display json, not {asked}", hint="take one of them")
+        asked = "json"
+    if options.get("quiet") and options.get("verbose"):
+        raise BadInput(
+            "--quiet shows the end only, --verbose also what agents say", hint="take one"
+        )
+    terminal = to.isatty()
+    display = chosen(asked, environment, terminal=terminal)
+    if display == "none":
+        return NoScreen()
+    looks: dict[str, Any] = {
+        "now": now,
+        "colour": wants_colour(environment, terminal=terminal),
+        "verbose": bool(options.get("verbose")),
+        "plain_letters": wants_ascii(to.encoding),
+    }
+    quiet = bool(options.get("quiet")) or display == "json"
+    if display == "live" and not quiet:
+        from windlass.cli.screens.live import LiveScreen
+
+        return LiveScreen(to, watching=watching, **looks)
+    if display == "plain" and is_set(environment, "GITHUB_ACTIONS"):
+        verbose, page = bool(options.get("verbose")), environment.get("GITHUB_STEP_SUMMARY")
+        return ActionsScreen(to, now=now, verbose=verbose, quiet=quiet, summary=page)
+    people = PlainScreen(to, quiet=quiet, **looks)
+    return JsonScreen(data, people) if display == "json" else people
+
+
+def _lasting(stream: TextIO, left: Callable[[], object] | None) -> TextIO:
+    return stream if left is None else cast("TextIO", LastingStream(stream, left))

@@ -1,0 +1,277 @@
+"""A terminal with a person before it: results scroll by, and a small footer says what goes on.
+
+Law: it only paints what `views.board` drew. The footer lies at the end of the ordinary screen and
+is painted over in place: no alternate screen, no hidden cursor, no mode that outlives a write. So
+there is nothing to restore where the process is killed, and scrolling back shows all that happened.
+What a person types meanwhile is shown by the terminal itself; what they enter is read, so that it
+is known how far it has moved the cursor, and forgotten.
+"""
+
+import os
+import select
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
+from typing import Self, TextIO
+
+import anyio
+
+from windlass.cli.screens.terminal import BY_STYLE, BY_WORD, coloured
+from windlass.core.events import model as e
+from windlass.core.state import RunState
+from windlass.ports import Activity
+from windlass.views.activity import TaskViews, after_activity, after_event
+from windlass.views.board import Row, Screen, board, bracketed
+from windlass.views.columns import ascii_only, columns, folded
+from windlass.views.lines import Line
+from windlass.views.story import line_of
+from windlass.views.words import one_line
+
+GAP = 0.1
+"""Seconds between two paintings, at least: more would not be seen, and costs the run."""
+TICK = 1.0
+"""Seconds after which it is painted even though nothing happened: clocks go on."""
+
+_INDENT = 24
+_NARROW = 20
+
+_AT_ONCE, _DONE = "\x1b[?2026h", "\x1b[?2026l"
+"""Paint all of it at once, where the terminal can."""
+_CUT, _WRAP = "\x1b[?7l", "\x1b[?7h"
+"""Wrap no row of the footer, however the terminal counts columns."""
+
+_SHOWN_BELOW = (
+    e.PlayerStarted,
+    e.ChecksStarted,
+    e.ChecksFinished,
+    e.CoachStarted,
+    e.CoachAnswered,
+    e.BaselineStarted,
+    e.VerificationStarted,
+)
+"""What the footer shows; above it only what came of it."""
+
+
+class LiveScreen:
+    """Lines above, a footer below."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        now: Callable[[], datetime],
+        colour: bool,
+        verbose: bool = False,
+        plain_letters: bool = False,
+        watching: bool = False,
+        size: Callable[[], os.terminal_size] | None = None,
+        entered: Callable[[], str] | None = None,
+    ) -> None:
+        self._stream = stream
+        self._now = now
+        self._colour = colour
+        self._verbose = verbose
+        self._ascii = plain_letters
+        self._watching = watching
+        self._size = size or (lambda: _size(stream))
+        self._entered = entered or _entered_at(stream)
+        self._state: RunState | None = None
+        self._views: TaskViews = {}
+        self._lines: list[str] = []
+        """What is to be printed above with the next painting."""
+        self._footer: list[str] = []
+        """What is on the terminal, and how many columns each row of it takes."""
+        self._widths: list[int] = []
+        self._painted: os.terminal_size | None = None
+        self._painting = False
+        self._changed = anyio.Event()
+
+    def entry(self, entry: e.Entry, state: RunState) -> None:
+        """Show what changed, and tell above what came of something."""
+        self.remember(entry, state)
+        if self._verbose or not isinstance(entry.event, _SHOWN_BELOW):
+            line = line_of(entry.event, state)
+            if line is not None:
+                self._write(line)
+        self._changed.set()
+
+    def remember(self, entry: e.Entry, state: RunState) -> None:
+        """Show how it stands, and tell nothing."""
+        self._state, self._views = state, after_event(self._views, entry.event, state)
+
+    def activity(self, activity: Activity) -> None:
+        """Show what an agent does; tell it above only where all was asked for."""
+        self._views = after_activity(self._views, activity)
+        if self._verbose:
+            arrow = "→" if activity.kind == "tool" else "·"
+            for each in self._folded(f"{activity.task} {arrow} {one_line(activity.text, 500)}"):
+                self._put(f"{'':{_INDENT}}{each}")
+        self._changed.set()
+
+    def say(self, word: str, text: str) -> None:
+        """A line that no event tells."""
+        self._write(Line(word, one_line(text, 1000)))
+
+    def closing(self, state: RunState, seq: int, lines: Sequence[Line]) -> None:  # noqa: ARG002
+        """Take the footer away, and tell the end."""
+        self._put("")
+        for line in lines:
+            self._write(line)
+        self._rest()
+
+    async def keep(self) -> None:
+        """Paint on every change, but not oftener than anyone can see, and once a second."""
+        with anyio.open_signal_receiver(signal.SIGTSTP, signal.SIGWINCH) as signals:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._answer, signals)
+                self._painting = True
+                while True:
+                    self._changed = anyio.Event()
+                    self.paint()
+                    await anyio.sleep(GAP)
+                    with anyio.move_on_after(TICK - GAP):
+                        await self._changed.wait()
+
+    async def _answer(self, signals: AsyncIterator[signal.Signals]) -> None:
+        async for each in signals:
+            if each is signal.SIGTSTP:
+                self._rest()
+                # A signal that cannot be caught: the shell has the terminal until `fg`.
+                os.kill(os.getpid(), signal.SIGSTOP)
+                self._painting = True
+            self._changed.set()
+
+    def __enter__(self) -> Self:
+        """Nothing is painted before `keep`."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the footer away, whatever happened."""
+        self._rest()
+
+    def paint(self) -> None:
+        """Print what is to be printed, and the footer below it, in one write."""
+        if not self._in_foreground():
+            return
+        size = self._size()
+        rows = self._rows(
+            Screen(
+                columns=size.columns, rows=size.lines, ascii=self._ascii, watching=self._watching
+            )
+        )
+        shown = [self._coloured(row) for row in rows]
+        moved = self._moved(size.columns)
+        if not self._lines and shown == self._footer and not moved:
+            return
+        out = [_AT_ONCE, self._back(size.columns, moved)]
+        # A terminal that broke rows remembers it, unless they are wiped before others take over.
+        out += ["\x1b[J"] if size != self._painted else []
+        out += [f"{line}\x1b[K\n" for line in self._taken()]
+        out += [_CUT, "\x1b[K\n".join(shown), "\x1b[J", _WRAP, _DONE]
+        self._painted = size
+        self._footer, self._widths = shown, [columns(row.text) for row in rows]
+        self._send("".join(out))
+
+    def _rows(self, screen: Screen) -> Sequence[Row]:
+        if self._state is None or self._state.ended is not None:
+            return ()
+        return board(self._state, self._views, self._now(), screen)
+
+    def _rest(self) -> None:
+        """Take the footer away and print what is left, until the next painting."""
+        self._painting = False
+        size = self._size()
+        moved = self._moved(size.columns) if self._in_foreground() else 0
+        back = self._back(size.columns, moved) + "\x1b[J" if self._footer else ""
+        self._footer, self._widths = [], []
+        text = back + "".join(f"{line}\n" for line in self._taken())
+        if text:
+            self._send(text)
+
+    def _moved(self, width: int) -> int:
+        """How many rows the cursor has gone down since, by what a person has entered."""
+        if not self._footer:
+            return 0  # what is entered now is for another program, which may have asked for it
+        *lines, _ = self._entered().split("\n")
+        rows, at = 0, self._widths[-1]
+        for line in lines:
+            rows += max(0, at + columns(line) - 1) // max(1, width) + 1
+            at = 0
+        return rows
+
+    def _back(self, width: int, moved: int) -> str:
+        """To the first column of the footer's first row, also where it was made narrower since."""
+        if not self._footer:
+            return ""
+        # A terminal that was narrowed has broken rows that are wider than it is now.
+        rows = moved + sum(max(1, -(-taken // max(1, width))) for taken in self._widths)
+        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "")
+
+    def _taken(self) -> list[str]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def _write(self, line: Line) -> None:
+        word = f"{line.word:>12}"
+        shown = coloured(word, BY_WORD.get(line.word, "")) if self._colour else word
+        first, *more = self._folded(line.text)
+        self._put(f"{shown} {bracketed(line.took)} {first}")
+        for detail in (*more, *(each for d in line.details for each in self._folded(d))):
+            self._put(f"{'':{_INDENT}}{detail}")
+
+    def _folded(self, text: str) -> list[str]:
+        width = self._size().columns - _INDENT - 1
+        return folded(text, width) if width >= _NARROW else [text]
+
+    def _put(self, text: str) -> None:
+        self._lines.append(ascii_only(text.rstrip()) if self._ascii else text.rstrip())
+        if self._painting:
+            self._changed.set()
+        else:
+            self._rest()
+
+    def _coloured(self, row: Row) -> str:
+        if not self._colour:
+            return row.text
+        return "".join(coloured(text, BY_STYLE.get(style, "")) for style, text in row.pieces)
+
+    def _in_foreground(self) -> bool:
+        """Whether the terminal is ours: a run in the background keeps its footer to itself."""
+        try:
+            return os.tcgetpgrp(self._stream.fileno()) == os.getpgrp()
+        except (OSError, ValueError):
+            return True
+
+    def _send(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except BlockingIOError:
+            self._footer = []
+
+
+def _entered_at(stream: TextIO) -> Callable[[], str]:
+    """What is entered at the terminal that is painted on; nothing where it comes from elsewhere."""
+    try:
+        here = os.ttyname(0) == os.ttyname(stream.fileno())
+    except (OSError, ValueError):
+        here = False
+    return _entered if here else str
+
+
+def _entered() -> str:
+    typed = b""
+    try:
+        while select.select([0], [], [], 0)[0] and (part := os.read(0, 4096)):
+            typed += part
+    except OSError:  # the terminal has hung up
+        pass
+    return typed.decode(errors="replace")
+
+
+def _size(stream: TextIO) -> os.terminal_size:
+    try:
+        size = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        return os.terminal_size((80, 24))
+    return size if size.columns and size.lines else os.terminal_size((80, 24))

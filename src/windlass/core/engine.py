@@ -1,0 +1,132 @@
+"""The engine: facts in, facts to make durable and intents to begin out. No I/O, no clock.
+
+Law: whoever runs a plan drives this module and nothing below it. The local runner, the simulation
+and a workflow of another system do it in the same way:
+
+    step = record(state, facts, now)      fold the facts, decide until nothing more is due
+    make step.events durable              one batch, in this order
+    begin step.intents                    each is complete in itself; its outcome is the next facts
+
+Nothing counts before it is durable: `record` changes nothing, and `step.state` is true once the
+batch is stored. What a store changed on the way (it redacts secrets) is taken up with `stored`.
+"""
+
+import enum
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from windlass.core.events.model import Event, RunStarted
+from windlass.core.intents import Intent, LookAtPlan, intents_of
+from windlass.core.plan import Plan
+from windlass.core.scheduler import decide, late_edits
+from windlass.core.state import RunState, apply, fold, runs
+
+__all__ = [
+    "UNSEEN",
+    "PlanNow",
+    "Step",
+    "apply",
+    "last_run",
+    "note",
+    "record",
+    "replay",
+    "runs",
+    "stored",
+]
+
+
+class _Unseen(enum.Enum):
+    UNSEEN = enum.auto()
+
+
+UNSEEN: Final = _Unseen.UNSEEN
+"""The plan's files have not been looked at since the run was about to be complete."""
+
+PlanNow: TypeAlias = Plan | str | Literal[_Unseen.UNSEEN] | None
+"""The plan as its files stand, why they cannot be read, or None where there are none to read."""
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """What follows from some facts."""
+
+    events: tuple[Event, ...]
+    """To be made durable, in this order, as one batch."""
+    states: tuple[RunState, ...]
+    """What is true after each of them."""
+    intents: tuple[Intent, ...]
+    """To be begun once the batch is durable."""
+
+
+def record(
+    state: RunState | None, facts: Sequence[Event], now: datetime, *, plan: PlanNow = UNSEEN
+) -> Step:
+    """Fold the facts, decide what is due to a fixed point, and say what to store and to begin.
+
+    `now` is stamped on what is decided and never compared. Where the run is about to be complete
+    and the plan's files have not been looked at, deciding stops with the intent to look; whoever
+    drives the engine calls it again with no facts and the plan.
+    """
+    events, states = list[Event](), list[RunState]()
+    due, asks = (tuple(facts), False) if facts else _due(state, now, plan)
+    while due:
+        for fact in due:
+            state = apply(state, fact)
+            events.append(fact)
+            states.append(state)
+        due, asks = _due(state, now, plan)
+    intents = intents_of(states[-1], events) if states else ()
+    return Step(
+        events=tuple(events),
+        states=tuple(states),
+        intents=(*intents, LookAtPlan()) if asks else intents,
+    )
+
+
+def note(state: RunState | None, facts: Sequence[Event]) -> Step:
+    """Fold facts that are said of a run at rest: nothing is decided, and nothing begins."""
+    events, states = tuple(facts), list[RunState]()
+    for fact in events:
+        state = apply(state, fact)
+        states.append(state)
+    return Step(events=events, states=tuple(states), intents=())
+
+
+def stored(state: RunState | None, step: Step, events: Sequence[Event]) -> Step:
+    """The step as it was stored: the same, unless a store took something out of it."""
+    if all(one is other for one, other in zip(events, step.events, strict=True)):
+        return step
+    noted = note(state, events)
+    looks = tuple(each for each in step.intents if isinstance(each, LookAtPlan))
+    begun = intents_of(noted.states[-1], events) if step.intents else ()
+    return Step(events=noted.events, states=noted.states, intents=(*begun, *looks))
+
+
+def replay(events: Iterable[Event]) -> RunState | None:
+    """The state of the last run that these facts tell of."""
+    return fold(events)
+
+
+def last_run(events: Iterable[Event]) -> list[Event]:
+    """The facts of the run that these facts end with."""
+    facts: list[Event] = []
+    for event in events:
+        if isinstance(event, RunStarted):
+            facts.clear()
+        facts.append(event)
+    return facts
+
+
+def _due(state: RunState | None, now: datetime, plan: PlanNow) -> tuple[tuple[Event, ...], bool]:
+    """The facts that are due, and whether the plan's files must be looked at first."""
+    if state is None:
+        return (), False
+    due = decide(state, now)
+    if state.landing is not None or not late_edits.completes(state, due):
+        return due, False
+    if plan is UNSEEN:
+        return (), True
+    edit = late_edits.facts_of(state, plan, now) if plan is not None else ()
+    return edit or due, False

@@ -1,0 +1,390 @@
+"""Finds many texts in another one, as they are or encoded. Pure, and linear in the text's length.
+
+A text is looked up by its blocks: 4 or 8 bytes at every 4th or 8th place. Each needle is known by
+the blocks that it can begin with at any such place, so the number of needles costs nothing. Rule 1:
+a short needle is found whole; of a long one every fragment is found. Rule 2: escapes (JSON, shell,
+URL, HTML) are undone in the text, because they can be written in many ways. Rule 3: base64 and hex
+are found in whatever lines, columns and quotes they are wrapped.
+"""
+
+import base64
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from windlass.core.escapes import Place, same, to_bytes, views
+
+MIN_NEEDLE = 8
+"""The shortest that can be looked for: in bytes, and encoded it is longer."""
+WHOLE = 256
+"""The longest needle, in bytes, that is only found whole."""
+FRAGMENT = 64
+"""How many bytes of a longer needle are found, wherever they stand."""
+_WRAPPED = 40
+"""From this length on, fragments of encoded needles are found: programs break them into lines."""
+_LETTERS_FRAGMENT = 16
+"""How many letters of base64 are found: a column of a hex dump has as many."""
+_DIGITS_FRAGMENT = 24
+_VARIED = 8
+"""How many different bytes a fragment has at least: a ruler of one letter is no secret."""
+_GROWTH = 8
+"""How many bytes at most stand for one byte of a needle that is encoded."""
+_MOST = 8
+"""How many places of one block are remembered for each needle."""
+_LEAD = 4
+_MARGIN = 24
+"""How far a needle's next line can be, beyond whatever a program puts before lines."""
+_HUGE = 16_384
+_STEP = 7
+"""Of a needle longer than that, every 7th place is remembered: fragments of 63 bytes are found."""
+_UNIFORM = frozenset(int.from_bytes(bytes([byte]) * 8, sys.byteorder) for byte in range(256))
+
+_OFFSET_BITS = 40
+_OFFSET_MASK = (1 << _OFFSET_BITS) - 1
+
+T = TypeVar("T")
+Label: TypeAlias = tuple[int, str]
+"""How long what was found is, and the name of its needle: the longest gives its name."""
+
+
+class Found(NamedTuple):
+    """A part of a text that holds a needle."""
+
+    start: int
+    end: int
+    label: Label
+
+
+class Needles(NamedTuple):
+    """What to look for: each text with its name."""
+
+    plain: Mapping[str, str]
+    """Found as it is, or with escapes."""
+    encoded: Mapping[str, str]
+    """Found as base64 and as hex."""
+    base64: Mapping[str, str]
+    """Base64 already, found however its lines are broken."""
+
+
+class Occurrences:
+    """Where any of some needles is in a text."""
+
+    __slots__ = ("_base64", "_foreign", "_hex", "_plain", "reach")
+
+    def __init__(self, needles: Needles) -> None:
+        plain = _Blocks(FRAGMENT)
+        wrapped, digits = _Blocks(_LETTERS_FRAGMENT), _Blocks(_DIGITS_FRAGMENT)
+        reach = 0
+        used = set[int]()
+        for text, name in needles.plain.items():
+            needle = to_bytes(text)
+            used.update(needle)
+            whole = len(needle) <= WHOLE
+            plain.add(needle, name, whole=whole)
+            bound = WHOLE if not whole and _is_varied(needle) else len(needle)
+            reach = max(reach, _GROWTH * bound)
+        for text, name in needles.encoded.items():
+            needle = to_bytes(text)
+            for form in _in_base64(needle):
+                wrapped.add(form, name, whole=len(form) < _WRAPPED)
+            form = needle.hex().encode()
+            digits.add(form, name, whole=len(form) < _WRAPPED)
+        for text, name in needles.base64.items():
+            wrapped.add(to_bytes(text).translate(_TO_BASE64, _NOT_BASE64), name, whole=False)
+        self._plain, self._base64, self._hex = plain, wrapped, digits
+        self._foreign = bytes(byte for byte in range(256) if byte < _ASCII or byte in used)
+        self.reach = reach
+        """How many bytes of a text must be seen to know what begins with the first of them."""
+
+    def find(self, data: bytes) -> list[Found]:
+        """The parts that hold a needle, in order and apart from each other.
+
+        Where needles overlap, one part holds them all and bears the longest one's name.
+        """
+        if not self.reach or len(data) < MIN_NEEDLE:
+            return []
+        found: list[Found] = []
+        for view in views(data):
+            for spots, place in self._seen(view.data):
+                for start, end, label in spots:
+                    found.append(Found(*view.place(*place(start, end)), label))
+        return _apart(found)
+
+    def _seen(self, data: bytes) -> Iterator[tuple[Iterable[Found], Place]]:
+        yield self._plain.find(data), same
+        for blocks, letters, others in (
+            (self._base64, _TO_BASE64, _NOT_BASE64),
+            (self._hex, _TO_HEX, _NOT_HEX),
+        ):
+            spots = blocks.find(data.translate(letters, others))
+            if spots:
+                yield spots, _kept(data, others)
+
+    def separated(self, data: bytes) -> int:
+        """Where the part after the last byte begins that no needle can have, encoded or not."""
+        return len(data.rstrip(self._foreign))
+
+
+class _Known(NamedTuple):
+    """A needle, and the places in it where a block stands."""
+
+    needle: bytes
+    name: str
+    offsets: list[int]
+
+
+_Table: TypeAlias = dict[int, list[_Known]]
+
+
+class _Blocks:
+    """Needles by the blocks that give them away."""
+
+    __slots__ = ("_long", "_pieces", "_short")
+
+    def __init__(self, least: int) -> None:
+        self._short: _Table = {}
+        self._long: _Table = {}
+        self._pieces = _Pieces(least)
+
+    def add(self, needle: bytes, name: str, *, whole: bool) -> None:
+        """Look for this one too."""
+        if not whole:
+            self._pieces.add(needle, name)
+        elif len(needle) < 15:  # noqa: PLR2004  else it holds all of an 8th place's block
+            _note(self._short, needle, name, 4)
+        else:
+            _note(self._long, needle, name, 8)
+
+    def find(self, data: bytes) -> list[Found]:
+        """Every occurrence, except those that only overlap others."""
+        found: list[Found] = []
+        if _has_any(self._short, data, 4, "I"):
+            found += _wholes(self._short, data, 4, "I")
+        if _has_any(self._long, data, 8, "Q"):
+            found += _wholes(self._long, data, 8, "Q")
+        if _has_any(self._pieces.places, data, 8, "Q"):
+            found += self._pieces.find(data)
+        return found
+
+
+def _note(table: _Table, needle: bytes, name: str, width: int) -> None:
+    for offset in range(width):
+        known = table.setdefault(_block(needle[offset : offset + width]), [])
+        if not known or known[-1].needle is not needle:
+            known.append(_Known(needle, name, []))
+        known[-1].offsets.append(offset)
+
+
+class _Pieces:
+    """Long needles, by all of their blocks."""
+
+    __slots__ = ("_least", "_more", "_needles", "places")
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+        self._needles: list[tuple[bytes, str]] = []
+        # A place is a number, needle and offset in one: of a key of 100 KB there are very many.
+        self.places: dict[int, int] = {}
+        self._more: dict[int, list[int]] = {}
+
+    def add(self, needle: bytes, name: str) -> None:
+        """Look for fragments of this one too."""
+        first, more = self.places, self._more
+        base = len(self._needles) << _OFFSET_BITS
+        self._needles.append((needle, name))
+        # Any step that shares no divisor with 8 comes to every place of a text in the end.
+        step = 1 if len(needle) < _HUGE else _STEP
+        # A row of blanks or dashes leads nowhere, unless the needle has nothing else.
+        passed_over = _UNIFORM if _is_varied(needle) else frozenset[int]()
+        for offset in range(0, len(needle) - 7, step):
+            block = _block(needle[offset : offset + 8])
+            if block in passed_over:
+                continue
+            if block not in first:
+                first[block] = base + offset
+            elif len(places := more.setdefault(block, [])) < _MOST:
+                places.append(base + offset)
+
+    def find(self, data: bytes) -> Iterator[Found]:
+        """Every fragment that is long enough, and what goes on of it after a line's end."""
+        done = 0
+        ended: dict[int, int] = {}
+        for at, place in _hits(self.places, data, 8, "Q"):
+            if at < done:
+                continue
+            best: dict[int, _Piece] = {}
+            for each in (place, *self._more.get(_block(data[at : at + 8]), ())):
+                index, offset = each >> _OFFSET_BITS, each & _OFFSET_MASK
+                piece = _extended(self._needles[index][0], offset, data, at)
+                best[index] = max(piece, best.get(index, piece), key=_Piece.rank)
+            # What was looked at once is not looked at again, or it would take quadratic time.
+            done = max(piece.end for piece in best.values())
+            for index, piece in best.items():
+                needle, name = self._needles[index]
+                if piece.start <= (until := ended.get(index, -1)):
+                    # A needle of one letter goes on where it ended: that is one part, not two.
+                    pieces = [piece._replace(start=min(piece.start, until - 1))]
+                elif piece.end - piece.start == len(needle) or self._is_telling(piece, data):
+                    pieces = [piece, *_going_on(needle, piece, data)]
+                else:
+                    continue
+                ended[index] = pieces[-1].end
+                done = max(done, pieces[-1].end)
+                yield from (piece.found(data, name) for piece in pieces)
+
+    def _is_telling(self, piece: "_Piece", data: bytes) -> bool:
+        """Whether a fragment is long enough, and too special to stand there by chance."""
+        enough = piece.end - piece.start >= self._least
+        some = data[piece.start : min(piece.end, piece.start + 4 * FRAGMENT)]
+        return enough and len(set(some)) >= _VARIED
+
+
+class _Piece(NamedTuple):
+    """A part of a text that is also a part of a needle, which ends there at an offset."""
+
+    start: int
+    end: int
+    offset: int
+
+    def rank(self) -> tuple[int, int]:
+        """The longest is the best; of those, the first."""
+        return self.end - self.start, -self.start
+
+    def found(self, data: bytes, name: str) -> Found:
+        """The part without the line's end, which is none of the needle's own."""
+        text = data[self.start : self.end]
+        start = self.start + len(text) - len(text.lstrip())
+        return Found(start, start + len(text.strip()), (len(text), name))
+
+
+def _going_on(needle: bytes, piece: _Piece, data: bytes) -> Iterator[_Piece]:
+    """What comes next of a needle, where something stands between: the margin of a new line."""
+    while True:
+        lead = needle[piece.offset : piece.offset + FRAGMENT].lstrip()[:_LEAD]
+        at = data.find(lead, piece.end, piece.end + _MARGIN) if len(lead) == _LEAD else -1
+        if at < 0:
+            return
+        piece = _extended(needle, needle.index(lead, piece.offset), data, at)
+        yield piece
+
+
+def _block(part: bytes) -> int:
+    return int.from_bytes(part, sys.byteorder)
+
+
+def _wholes(table: _Table, data: bytes, width: int, code: Literal["I", "Q"]) -> Iterator[Found]:
+    latest: dict[bytes, Found] = {}
+    for at, known in _hits(table, data, width, code):
+        for needle, name, offsets in known:
+            start = _stands(needle, offsets, data, at)
+            if start is None:
+                continue
+            found = Found(start, start + len(needle), (len(needle), name))
+            last = latest.get(needle)
+            if last is not None and start < last.end:
+                found = Found(last.start, found.end, found.label)
+            else:
+                # That was the last one of those that stand here; the first may begin before it.
+                first = _stands(needle, offsets[::-1], data, at)
+                found = Found(start if first is None else first, found.end, found.label)
+                if last is not None and found.start < last.end:
+                    found = Found(last.start, found.end, found.label)
+                elif last is not None:
+                    yield last
+            latest[needle] = found
+    yield from latest.values()
+
+
+def _stands(needle: bytes, offsets: list[int], data: bytes, at: int) -> int | None:
+    """Where the needle begins that has its block here, at the first of these offsets; or None."""
+    for offset in offsets:
+        if at >= offset and data.startswith(needle, at - offset):
+            return at - offset
+    return None
+
+
+def _has_any(table: Mapping[int, object], data: bytes, width: int, code: Literal["I", "Q"]) -> bool:
+    """Whether any block of the text is one of these: for most texts the only question."""
+    if not table or len(data) < width:
+        return False
+    return not table.keys().isdisjoint(memoryview(data)[: len(data) // width * width].cast(code))
+
+
+def _hits(
+    table: Mapping[int, T], data: bytes, width: int, code: Literal["I", "Q"]
+) -> Iterator[tuple[int, T]]:
+    """Every place with a block that some needle has."""
+    blocks = memoryview(data)[: len(data) // width * width].cast(code)
+    for index, block in enumerate(blocks):
+        if block in table:
+            yield index * width, table[block]
+
+
+def _extended(needle: bytes, offset: int, data: bytes, at: int) -> _Piece:
+    """How far around that place the text is the needle's, which has the same bytes there."""
+    before = _shared(
+        min(offset, at),
+        lambda a, b: needle[offset - b : offset - a] == data[at - b : at - a],
+    )
+    after = _shared(
+        min(len(needle) - offset, len(data) - at),
+        lambda a, b: needle[offset + a : offset + b] == data[at + a : at + b],
+    )
+    return _Piece(at - before, at + after, offset + after)
+
+
+def _shared(high: int, issame: Callable[[int, int], bool]) -> int:
+    """How long the part is that both have, of at most this length; by ever longer steps."""
+    low, step = 0, 64
+    while low < high:
+        until = min(low + step, high)
+        if issame(low, until):
+            low, step = until, step * 2
+        else:
+            high, step = until - 1, max(1, (until - low) // 2)
+    return low
+
+
+def _is_varied(needle: bytes) -> bool:
+    """Whether every fragment of it is."""
+    parts = (needle[at : at + FRAGMENT // 2] for at in range(0, len(needle), FRAGMENT // 2))
+    return all(len(set(part)) >= _VARIED or len(part) < FRAGMENT // 2 for part in parts)
+
+
+_ASCII = 128
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+_DIGITS = b"0123456789abcdefABCDEF"
+_NOT_BASE64 = bytes(byte for byte in range(_ASCII) if byte not in _LETTERS)
+_NOT_HEX = bytes(byte for byte in range(_ASCII) if byte not in _DIGITS)
+# A byte beyond ASCII is left, and ends whatever was encoded.
+_TO_BASE64 = bytes.maketrans(b"-_", b"+/")
+_TO_HEX = bytes.maketrans(b"ABCDEF", b"abcdef")
+
+
+def _in_base64(needle: bytes) -> Iterator[bytes]:
+    """The letters that stand for the needle alone, at each place it can have inside a text."""
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + needle)
+        first = (8 * before + 5) // 6
+        last = 8 * (before + len(needle)) // 6
+        yield text[first:last]
+
+
+def _kept(data: bytes, others: bytes) -> Place:
+    """Where the bytes were that are left when others are taken out."""
+    gone = frozenset(others)
+    left = [at for at, byte in enumerate(data) if byte not in gone]
+    return lambda start, end: (left[start], left[end - 1] + 1)
+
+
+def _apart(found: list[Found]) -> list[Found]:
+    found.sort()
+    apart: list[Found] = []
+    for each in found:
+        if apart and each.start < apart[-1].end:
+            last = apart.pop()
+            label = max(last.label, each.label)
+            apart.append(Found(last.start, max(last.end, each.end), label))
+        else:
+            apart.append(each)
+    return apart

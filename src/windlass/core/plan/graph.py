@@ -1,0 +1,214 @@
+"""The order of tasks. Every rule about ids, dependencies and cycles lives in this file."""
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from windlass.core.plan.model import Plan, Task
+from windlass.errors import PlanError
+
+_SAFE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+MAX_TASKS = 10_000
+"""More than anyone plans; what has more is no plan, and would take its time."""
+_BARRIER = "\0"
+"""What the name of a barrier begins with, and no task's id."""
+_ID_RULE = (
+    "an id is letters, digits, '.', '_' and '-', at most 64 of them, "
+    "begins with none of '-' and '.', has no '..' and does not end in '.' or '.lock'"
+)
+
+
+def validated(plan: Plan) -> Plan:
+    """The plan itself, once its ids are safe and unique and its order has no cycle."""
+    if not plan.tasks:
+        raise PlanError(
+            "no tasks found",
+            path=plan.path,
+            hint="a task is a heading such as '## Task 1.1: Title' outside any code block",
+        )
+    if len(plan.tasks) > MAX_TASKS:
+        raise PlanError(
+            f"more than {MAX_TASKS:,} tasks", path=plan.path, hint="make several plans of it"
+        )
+    seen: dict[str, Task] = {}
+    for task in plan.tasks:
+        _refuse_unsafe(plan, task)
+        if (first := seen.get(task.id.casefold())) is not None:
+            raise PlanError(
+                f"task id {task.id!r} is already used {_at(plan, first, task)}",
+                path=task.path or plan.path,
+                line=task.line,
+                hint="give each task an id of its own (case does not count)",
+            )
+        seen[task.id.casefold()] = task
+    _refuse_unknown(plan)
+    _refuse_cycle(plan)
+    return plan
+
+
+def ordered(plan: Plan) -> tuple[Task, ...]:
+    """Tasks with every dependency before its dependents, otherwise in the plan's order."""
+    by_id = {task.id: task for task in plan.tasks}
+    placed: dict[str, Task] = {}
+    for task in plan.tasks:
+        stack = [task.id]
+        while stack:
+            missing = [dep for dep in by_id[stack[-1]].depends_on if dep not in placed]
+            if missing:
+                stack.append(missing[0])
+            else:
+                placed.setdefault(stack[-1], by_id[stack[-1]])
+                stack.pop()
+    return tuple(placed.values())
+
+
+def critical_lengths(plan: Plan, estimates: Mapping[str, float]) -> dict[str, float]:
+    """For each task the longest way from its start to the plan's end.
+
+    A task without an estimate counts as much as those with one do on the average, or 1.
+    """
+    usual = sum(estimates.values()) / len(estimates) if estimates else 1.0
+    longest = {task.id: 0.0 for task in plan.tasks}
+    for task in reversed(ordered(plan)):
+        longest[task.id] += estimates.get(task.id, usual)
+        for dep in task.depends_on:
+            longest[dep] = max(longest[dep], longest[task.id])
+    return longest
+
+
+def transitive_dependents(plan: Plan, task_id: str) -> frozenset[str]:
+    """Every task that cannot be done unless this one is."""
+    reached = {task_id}
+    for task in ordered(plan):
+        if reached.intersection(task.depends_on):
+            reached.add(task.id)
+    return frozenset(reached - {task_id})
+
+
+def steps(plan: Plan) -> dict[str, int]:
+    """For each task how many come one after the other up to it, counting itself.
+
+    Where the plan asks for barriers, a stage comes after all of the stages before it.
+    """
+    return {task: length for task, (length, _) in _farthest(plan).items()}
+
+
+def critical_path(plan: Plan) -> tuple[str, ...]:
+    """The longest chain of tasks that must be done one after the other; the first of equals."""
+    farthest = _farthest(plan)
+    here: str | None = max(farthest, key=lambda task: farthest[task][0], default=None)
+    path: list[str] = []
+    while here is not None:
+        path.append(here)
+        here = farthest[here][1]
+    return tuple(reversed(path))
+
+
+def _farthest(plan: Plan) -> dict[str, tuple[int, str | None]]:
+    """For each task the length of the longest chain that ends with it, and the task before it."""
+    waits = _waits(plan)
+    found: dict[str, tuple[int, str | None]] = {}
+    for node in _sorted(waits) or _sorted(_waits(replace(plan, stages=()))):
+        length, before = 0, None
+        for dep in waits[node]:
+            reached, earlier = found.get(dep, (0, None))
+            if reached > length:
+                length, before = reached, earlier if dep.startswith(_BARRIER) else dep
+        found[node] = (length, before) if node.startswith(_BARRIER) else (length + 1, before)
+    return {task.id: found[task.id] for task in plan.tasks}
+
+
+def _waits(plan: Plan) -> dict[str, list[str]]:
+    """What each task waits for; a barrier is one more node, or its edges would be too many."""
+    waits = {task.id: list(task.depends_on) for task in plan.tasks}
+    members: dict[str, list[str]] = {stage.name: [] for stage in plan.stages}
+    for task in plan.tasks:
+        if task.stage in members:
+            members[task.stage].append(task.id)
+    for number, (before, name) in enumerate(pairwise(members)):
+        barrier, last = f"{_BARRIER}{number + 1}", f"{_BARRIER}{number}"
+        waits[barrier] = [*members[before], *([last] if number else [])]
+        for task_id in members[name]:
+            waits[task_id].append(barrier)
+    return waits
+
+
+def _sorted(waits: Mapping[str, list[str]]) -> list[str]:
+    """Each after all it waits for; nothing where that cannot be, as stages may contradict ids."""
+    missing = {node: len(deps) for node, deps in waits.items()}
+    dependents: dict[str, list[str]] = {node: [] for node in waits}
+    for node, deps in waits.items():
+        for dep in deps:
+            dependents[dep].append(node)
+    free = [node for node, count in missing.items() if not count]
+    for node in free:
+        for dependent in dependents[node]:
+            missing[dependent] -= 1
+            if not missing[dependent]:
+                free.append(dependent)
+    return free if len(free) == len(waits) else []
+
+
+def _at(plan: Plan, first: Task, second: Task) -> str:
+    if first.path == second.path:
+        return f"on line {first.line}"
+    return f"in {first.path or plan.path}:{first.line}"
+
+
+def _refuse_unsafe(plan: Plan, task: Task) -> None:
+    unsafe = (
+        not _SAFE_ID.fullmatch(task.id)
+        or ".." in task.id
+        or task.id.endswith(".")
+        or task.id.casefold().endswith(".lock")
+    )
+    if unsafe:
+        raise PlanError(
+            f"task id {task.id!r} cannot name a ref and a folder",
+            path=task.path or plan.path,
+            line=task.line,
+            hint=_ID_RULE,
+        )
+
+
+def _refuse_unknown(plan: Plan) -> None:
+    ids = {task.id for task in plan.tasks}
+    for task in plan.tasks:
+        for dep in task.depends_on:
+            if dep not in ids:
+                raise PlanError(
+                    f"task {task.id!r} depends on {dep!r}, which is not in the plan",
+                    path=task.path or plan.path,
+                    line=task.line,
+                    hint=f"the plan has {', '.join(sorted(ids)[:12])}",
+                )
+
+
+def _refuse_cycle(plan: Plan) -> None:
+    by_id = {task.id: task for task in plan.tasks}
+    done: set[str] = set()
+    for task in plan.tasks:
+        trail: dict[str, int] = {}  # the way from `task` to where we stand, each with its next edge
+        at: list[str] = [task.id]
+        while at:
+            here = at[-1]
+            edge = trail.setdefault(here, 0)
+            deps = by_id[here].depends_on
+            if here in done or edge == len(deps):
+                done.add(here)
+                trail.pop(here)
+                at.pop()
+                continue
+            trail[here] = edge + 1
+            if deps[edge] in trail:
+                cycle = [*at[at.index(deps[edge]) :], deps[edge]]
+                raise PlanError(
+                    f"tasks wait for each other: {' → '.join(cycle)}",
+                    path=by_id[cycle[0]].path or plan.path,
+                    line=by_id[cycle[0]].line,
+                    hint="remove one of these dependencies",
+                )
+            if deps[edge] not in done:
+                at.append(deps[edge])

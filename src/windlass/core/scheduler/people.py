@@ -1,0 +1,110 @@
+"""What people say to a run, as facts. Whether it can be said now is decided here alone."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeAlias
+
+from windlass.core.events import model as e
+from windlass.core.exchange import Message
+from windlass.core.plan import digest_of
+from windlass.core.scheduler import barriers, priority, stages
+from windlass.core.state import Phase, RunState, TaskState
+from windlass.core.state.transitions import TASK_TRANSITIONS
+
+Words: TypeAlias = tuple[e.Event, ...]
+_A_PERSON = "a person"
+
+
+def spoken(message: Message, state: RunState, at: datetime) -> Words:
+    """The facts that this message is; none where nothing has a use for it.
+
+    A stage may be called like a task: it is meant where the task has no use for what is said. A run
+    that was given up has no use for anything.
+    """
+    if state.given_up:
+        return ()
+    task = state.tasks.get(message.task)
+    if task is not None and message.command in _TO_A_TASK:
+        fact = _TO_A_TASK[message.command](message, state, task, at)
+        if fact is not None and type(fact) in TASK_TRANSITIONS[task.phase]:
+            return (fact,)
+    if message.task in state.index.stages and message.command in _TO_A_STAGE:
+        return _TO_A_STAGE[message.command](message.task, state, at)
+    return ()
+
+
+def _approve(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    """A complex task may start; a stale one is taken for done, as the text that the person saw."""
+    if task.phase is Phase.STALE:
+        spec = state.specs[task.id]
+        if message.meaning not in {"", digest_of(spec)}:
+            return None
+        return e.TaskAccepted(at=at, task=task.id, by=message.text or _A_PERSON, spec=spec)
+    return e.CheckpointPassed(at=at, task=task.id, by=_A_PERSON)
+
+
+def _answer(message: Message, _: RunState, task: TaskState, at: datetime) -> e.Event:
+    return e.Answered(at=at, task=task.id, text=message.text, by=_A_PERSON)
+
+
+def _retry(_: Message, state: RunState, task: TaskState, at: datetime) -> e.Event:
+    """What was merged for what the task still means may stand, as where its stage is retried."""
+    may_stand = not state.is_stale(task.id)
+    return e.TaskReopened(at=at, task=task.id, by=_A_PERSON, may_stand=may_stand)
+
+
+def _reset(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    if message.text != "undo":
+        is_scenario = state.specs[task.id].scenario
+        return None if is_scenario else e.TaskReset(at=at, task=task.id, by=_A_PERSON)
+    if task.before_reset is None:
+        return None
+    return e.TaskResetUndone(at=at, task=task.id, by=_A_PERSON)
+
+
+def _take(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    """A person may begin what waits for no other task, and what agents have left."""
+    waits = task.phase is Phase.PENDING and not task.attempts and task not in state.free
+    if state.specs[task.id].scenario or waits:
+        return None
+    started = priority.start_of(state, task, at)
+    return e.TaskTaken(
+        at=at,
+        task=task.id,
+        n=started.n,
+        turn=started.turn,
+        start=started.start,
+        onto=started.onto,
+        by=message.text or _A_PERSON,
+    )
+
+
+def _give(message: Message, _: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    if not task.attempts:
+        return None
+    by = task.last.by or _A_PERSON
+    return e.TaskGiven(at=at, task=task.id, n=task.last.n, summary=message.text, by=by)
+
+
+def _pass_stage(stage: str, state: RunState, at: datetime) -> Words:
+    waits = stages.unpassed(state) == stage and barriers.troubles(state)
+    return (e.StagePassed(at=at, stage=stage, by=_A_PERSON),) if waits else ()
+
+
+def _retry_stage(stage: str, state: RunState, at: datetime) -> Words:
+    return barriers.retry(state, stage, by=_A_PERSON, at=at)
+
+
+_TO_A_TASK: dict[str, Callable[[Message, RunState, TaskState, datetime], e.Event | None]] = {
+    "approve": _approve,
+    "answer": _answer,
+    "retry": _retry,
+    "reset": _reset,
+    "take": _take,
+    "give": _give,
+}
+
+_TO_A_STAGE: dict[str, Callable[[str, RunState, datetime], Words]] = {
+    "approve": _pass_stage,
+    "retry": _retry_stage,
+}

@@ -1,0 +1,85 @@
+"""The Coach's part of a turn: what follows from its answer, or from its having none."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from windlass.core.events import model as e
+from windlass.core.events.review import Review
+from windlass.core.scheduler import evidence, failures, gate
+from windlass.core.scheduler.gate import Judgement
+from windlass.core.state import Phase, RunState, TaskState, demands
+
+
+def start(task: TaskState, at: datetime) -> e.CoachStarted:
+    """A fresh Coach for exactly the commit that was checked."""
+    attempt = task.last
+    return e.CoachStarted(
+        at=at,
+        task=task.id,
+        n=attempt.n,
+        k=len(attempt.coachings) + 1,
+        commit=attempt.commit or "",
+    )
+
+
+def combined(reviews: Sequence[Review]) -> Review:
+    """One review from those of a change and of its parts; nothing in one outweighs another.
+
+    Whether criteria are met, and whether tests pass, is for the first to show: a part can only
+    speak against it.
+    """
+    first, *others = reviews
+    refusing = [review for review in reviews if review.decision != "approve"]
+    told = (review.feedback or review.summary for review in refusing)
+    failures = tuple(each for review in reviews for each in review.test_results.failures)
+    failed = any(review.test_results.passed is False for review in reviews)
+    passed = False if failed else first.test_results.passed
+    against = (item for review in others for item in review.evidence if not item.met)
+    return replace(
+        first,
+        decision="feedback" if refusing else "approve",
+        test_results=replace(first.test_results, passed=passed, failures=failures),
+        evidence=(*first.evidence, *against),
+        issues=tuple(issue for review in reviews for issue in review.issues),
+        feedback="\n\n".join(told) or first.feedback,
+        seen=tuple(item for review in reviews for item in review.seen),
+        question=next((review.question for review in reviews if review.question), None),
+    )
+
+
+def settles(review: Review) -> bool:
+    """Whether it decides by itself: then no further Coach is paid."""
+    return review.decision != "approve" or bool(review.question)
+
+
+def step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    """What follows from the Coach's answer, or from its failure."""
+    if task.phase is Phase.UNREVIEWED:
+        return failures.step(task, task.last.coachings[-1], "Coach", at)
+    return _judge(state, task, at)
+
+
+def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
+    attempt, coaching = task.last, task.last.coachings[-1]
+    checked = bool(demands.task_checks(state, task.id))
+    # A review of any other commit is none, however it came here.
+    review = coaching.review if coaching.commit == attempt.commit else None
+    verdict = gate.judge_review(
+        review or gate.NOTHING_SAID,
+        criteria=len(evidence.criteria(state, task.id)),
+        # A scenario is there to be tried: that its trial passed is what there is to show.
+        checked=checked and not state.specs[task.id].scenario,
+        points=(*coaching.unshown, *evidence.doubted_checks(state, task)),
+    )
+    match verdict.judgement:
+        case Judgement.PASS:
+            return e.TaskApproved(at=at, task=task.id, commit=attempt.commit or "", checked=checked)
+        case Judgement.ASK:
+            return e.HelpNeeded(at=at, task=task.id, question=verdict.reason)
+        case Judgement.RETURN | Judgement.RUN:
+            return e.TurnReturned(at=at, task=task.id, cause="review", feedback=verdict.reason)
+        case _:
+            assert_never(verdict.judgement)

@@ -1,0 +1,214 @@
+"""What a run is told: every key, its meaning, its bounds. Recorded with the run's first event.
+
+A key that is here is read somewhere; a key that is not here is refused by whoever reads the
+configuration. Where values come from (file, environment, options) is no business of this module.
+A value that is marked as `SECRET` is neither recorded nor shown: `masked` stands in its place.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+
+from msgspec import Meta, Struct, structs
+
+SECRET = Meta(extra={"secret": True})
+"""The mark of a value that may let others in: read from its source whenever it is needed."""
+
+MASK = "[secret]"
+"""What stands in the place of such a value, to say that there was one."""
+
+Level = Literal["bwrap", "seatbelt", "checkout", "none"]
+"""How strong the sandbox is: see docs/sandbox.md."""
+
+WALLED: frozenset[Level] = frozenset(("bwrap", "seatbelt"))
+"""Levels at which the kernel keeps processes in; at the others they are only watched, or not."""
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+Commands = tuple[Annotated[str, Meta(min_length=1)], ...]
+
+
+class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How agents are run."""
+
+    name: str | None = None
+    """Which agent plays."""
+    idle_timeout: Seconds = 300
+    """End an agent whose model request brings no bytes for this many seconds."""
+    timeout: Seconds = 3600
+    """End an agent after this many seconds, whatever it does."""
+    max_steps: Annotated[int, Meta(ge=1, le=10_000)] = 200
+    """End an agent after this many requests to its model."""
+
+
+class WorkspaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How checkouts are prepared."""
+
+    kind: Literal["clone", "worktree"] = "clone"
+    """What a task's checkout is: a repository of its own, or a linked worktree of yours."""
+    setup: Commands = ()
+    """Commands that prepare a checkout before anyone works or checks in it; network allowed."""
+    inputs: tuple[str, ...] = ()
+    """Files the setup depends on; what it made is reused while they stay the same."""
+    keep: tuple[str, ...] = ()
+    """Folders never committed unless tracked; reused as checks of merged work left them."""
+    max_file_mb: Annotated[float, Meta(gt=0, le=10_000)] = 50
+    """Refuse a commit that adds or changes a file larger than this."""
+
+
+class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What agents and checks may reach."""
+
+    level: Literal["auto", "bwrap", "seatbelt", "checkout", "none"] = "auto"
+    """How strong the sandbox is; auto takes the strongest at hand."""
+    network: bool | Literal["open"] = False
+    """Let checks reach `hosts` too; "open": agents, setup and checks share the host's network."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that agents may reach: "name", "*.name", or "host:port" for a service of yours."""
+    memory_mb: Annotated[int, Meta(ge=64, le=16_000_000)] | None = None
+    """End an agent or check that has more memory than this; 3/4 of the machine's unless set."""
+    processes: Annotated[int, Meta(ge=16, le=1_000_000)] = 4096
+    """End an agent or check that has more processes than this."""
+    disk_mb: Annotated[int, Meta(ge=1, le=16_000_000)] | None = None
+    """End an agent or check that writes more than this to its workspace; half the free disk."""
+    read: tuple[str, ...] = ()
+    """Folders of your home that agents and checks may also read."""
+    nested: bool = False
+    """Let agents, checks and setup start sandboxes of their own, behind fewer walls."""
+    env: tuple[str, ...] = ()
+    """Variables that checks and agents may also see."""
+
+
+class E2ESettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is done with the plan's end-to-end scenario."""
+
+    run: bool = False
+    """Try the plan's E2E scenario on the merged work, and have what fails mended."""
+
+
+class PolicySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to do where a person could decide."""
+
+    red_base: Literal["ask", "go", "stop"] = "ask"
+    """When the project's checks fail before anything was changed."""
+    absent: Literal["return", "skip"] = "return"
+    """When a check collects nothing: return the work, or do without that check."""
+    checkpoint: Literal["ask", "pass"] = "ask"
+    """Before a task of complexity 7 or more starts: ask a person, or let it."""
+    on_failure: Literal["dialect", "stop", "block"] = "dialect"
+    """When a task is abandoned: stop the run, or block its dependents only."""
+    stage: Literal["ask", "go", "retry", "stop"] = "ask"
+    """When a stage does not verify: ask, go on, have it done once more, or stop the run."""
+    flaky: Literal["name", "ask"] = "name"
+    """When a check passes and fails on one tree: go on by what it says twice in a row, or ask."""
+
+
+class TelemetrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is told to programs that watch, while a run goes on."""
+
+    otlp: Literal["auto", "off"] = "auto"
+    """Send traces and metrics where the OTEL_* variables say, or never."""
+    prometheus: Annotated[str, Meta(min_length=1)] | None = None
+    """Serve metrics at this address, such as "127.0.0.1:9464"; a port alone is on loopback."""
+    hosts: tuple[str, ...] = ()
+    """Names that Prometheus may call that address by, beside localhost and numbers."""
+    contents: bool = False
+    """Also tell what agents say; without it only what they do, how long, and at what cost."""
+
+
+class NotifySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who is told when a run is done or cannot go on."""
+
+    desktop: Literal["off", "auto", "on"] = "off"
+    """Notices on this machine's desktop: never, where there is one, or a word if there is none."""
+    sound: bool = False
+    """With a sound, on macOS."""
+    webhook: Annotated[Annotated[str, Meta(min_length=1)] | None, SECRET] = None
+    """A URL that gets each notice as JSON, or the variable that holds it: it is a secret."""
+    command: Annotated[Commands, SECRET] = ()
+    """A program that is told, with {title} and {text} in its arguments; not from a file."""
+    about: tuple[Literal["done", "human", "limit", "failed"], ...] = (
+        "done",
+        "human",
+        "limit",
+        "failed",
+    )
+    """What is worth a notice: the end, a person is needed, a limit is reached, something failed."""
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All a run is told, beside its plan."""
+
+    checks: Commands = ()
+    """Commands that prove the project as a whole."""
+    check_timeout: Seconds = 600
+    """End a check after this many seconds."""
+    agents: Annotated[int, Meta(ge=1, le=64)] = 3
+    """How many agents work at once."""
+    test_slots: Annotated[int, Meta(ge=1, le=64)] = 3
+    """How many commits are checked at once, that of the merge among them."""
+    barrier: bool = False
+    """Begin a stage only when the one before it is settled, also where the plan does not ask."""
+    batch: Annotated[int, Meta(ge=1, le=64)] = 8
+    """How many approved tasks that wait at once are merged and checked as one; 1: each alone."""
+    land: bool = False
+    """Move the base branch to what was merged when the run has completed."""
+    max_turns: Annotated[int, Meta(ge=1, le=100)] = 5
+    """How many turns a task may take before it is abandoned."""
+    model: str | None = None
+    """The model that plays; the agent's own default unless set."""
+    coach_model: str | None = None
+    """The model that reviews; the one that plays unless set."""
+    max_cost: Annotated[float, Meta(gt=0, le=100_000)] = 20.0
+    """Stop the run when it has spent this many US dollars."""
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    """Stop the run when it has used this many tokens, read and written; no limit unless set."""
+    base: Annotated[str, Meta(min_length=1)] | None = None
+    """The branch or commit to work from; the checked-out one unless set."""
+    agent: AgentSettings = AgentSettings()
+    workspace: WorkspaceSettings = WorkspaceSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    e2e: E2ESettings = E2ESettings()
+    policy: PolicySettings = PolicySettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    notify: NotifySettings = NotifySettings()
+
+
+S = TypeVar("S", bound=Struct)
+
+
+def leaves(kind: type[Struct], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key that can be set, dotted, with its type."""
+    for name, hint in _hints(kind).items():
+        if isinstance(hint, type) and issubclass(hint, Struct):
+            yield from leaves(hint, f"{prefix}{name}.")
+        else:
+            yield prefix + name, hint
+
+
+def is_secret(hint: Any) -> bool:
+    """Whether a setting of this type bears the mark."""
+    return SECRET in getattr(hint, "__metadata__", ())
+
+
+def mask(value: Any, shown: str = MASK) -> Any:
+    """What stands for a value that bears the mark; what is not set is shown as such."""
+    if isinstance(value, str):
+        return shown
+    return (shown,) if value else value
+
+
+def masked(settings: S) -> S:
+    """Settings without the values that bear the mark; the same object where none is set."""
+    changed: dict[str, Any] = {}
+    for name, hint in _hints(type(settings)).items():
+        value = getattr(settings, name)
+        new = mask(value) if is_secret(hint) else value
+        new = masked(new) if isinstance(new, Struct) else new
+        if new != value:
+            changed[name] = new
+    return structs.replace(settings, **changed) if changed else settings
+
+
+@cache
+def _hints(kind: type[Struct]) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)

@@ -1,0 +1,6 @@
+"""What is true now: the fold of everything that happened. Pure."""
+
+from windlass.core.state.fold import apply, fold, runs
+from windlass.core.state.model import Attempt, Phase, RunPhase, RunState, TaskState
+
+__all__ = ["Attempt", "Phase", "RunPhase", "RunState", "TaskState", "apply", "fold", "runs"]

@@ -1,0 +1,84 @@
+"""What the facts of a landing change: how far the base branch is on its way to the tip."""
+
+from datetime import datetime
+from typing import TypeAlias, assert_never
+
+from msgspec.structs import replace
+
+from windlass.core.events import model as e
+from windlass.core.state.doubts import forgiven
+from windlass.core.state.model import Landing, RunState
+from windlass.core.state.stretches import with_pause
+from windlass.core.state.transitions import RUN_TRANSITIONS, RunPhase
+from windlass.errors import IllegalEvent
+
+_Steps: TypeAlias = (
+    e.BaseLookStarted
+    | e.BaseSeen
+    | e.BaseMergeBuilt
+    | e.BaseMergeConflicted
+    | e.BranchMoveStarted
+    | e.Landed
+    | e.LandRefused
+)
+
+
+def landing_after(state: RunState, event: e.LandEvent) -> RunState:
+    """The run once the fact of its landing has happened."""
+    if isinstance(event, e.LandRequested):
+        asked = replace(_asked(state), anyway=event.anyway)
+        return replace(_roused(state, event.at), landing=asked, tip_runs=0)
+    if state.landing is None:
+        raise IllegalEvent(f"{type(event).__name__} came, and no landing was asked for")
+    if isinstance(event, e.BaseMergeStarted):
+        begun = replace(state.landing, under_way=True)
+        return replace(state, landing=begun, candidates=event.candidate, tip_runs=0)
+    return replace(state, landing=_gone_on(state.landing, event))
+
+
+def _roused(state: RunState, at: datetime) -> RunState:
+    """A run that rests goes on for this alone: nothing is under way, and nothing stops it.
+
+    What did not pass when it was last tried is asked again: asking once more says it is mended.
+    """
+    if state.ended is None and state.stopping is None and state.phase is not RunPhase.VERIFYING:
+        return state
+    tried = state.landing.tree if state.landing is not None else None
+    return replace(
+        state,
+        ended=None,
+        pauses=with_pause(state, at),
+        stopping=None,
+        phase=RUN_TRANSITIONS[state.phase].get(e.RunResumed, state.phase),
+        evidence=forgiven(state.evidence, (state.tip_tree, tried)),
+    )
+
+
+def _asked(state: RunState) -> Landing:
+    if state.index.merged == len(state.tasks) and not state.given_up:
+        return Landing(then=e.RunEnd.COMPLETED)
+    # One that was cut short stands for the end that the run had come to before it.
+    cut_short = state.landing.then if state.landing is not None else e.RunEnd.STOPPED
+    return Landing(then=state.ended or cut_short, reason=state.reason)
+
+
+def _gone_on(landing: Landing, event: _Steps) -> Landing:
+    match event:
+        case e.BaseLookStarted():
+            return replace(landing, under_way=True, branch=event.branch)
+        case e.BaseSeen():
+            seen = replace(landing, base=event.commit, relation=event.relation, merge=None)
+            return replace(seen, under_way=False, rewound=event.rewound)
+        case e.BaseMergeBuilt():
+            return replace(landing, under_way=False, merge=event.commit, tree=event.tree)
+        case e.BaseMergeConflicted():
+            return replace(landing, under_way=False, refused=event.detail)
+        case e.BranchMoveStarted():
+            return replace(landing, under_way=True)
+        case e.Landed():
+            return replace(landing, under_way=False, landed=event.commit)
+        case e.LandRefused():
+            refused = replace(landing, under_way=False, refused=event.reason)
+            return replace(refused, branch=event.branch)
+        case _:
+            assert_never(event)

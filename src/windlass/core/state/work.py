@@ -1,0 +1,33 @@
+"""What belongs to one work of a task: the starts of Players that stand upon each other."""
+
+from windlass.core.plan import Task
+from windlass.core.plan.judges import is_test
+from windlass.core.state.model import Attempt, TaskState
+
+
+def attempts_of_work(task: TaskState) -> list[Attempt]:
+    """The newest start and those it stands upon, newest first."""
+    work = [task.last]
+    for attempt in reversed(task.attempts[:-1]):
+        if attempt.commit != work[-1].start:
+            break
+        work.append(attempt)
+    return work
+
+
+def base_of_work(task: TaskState) -> str:
+    """The commit that the task's whole work is seen against, over all turns that made it.
+
+    What was sent back is in the next turn's start already, and must be looked at again.
+    """
+    work = attempts_of_work(task)
+    onto = next((attempt.onto for attempt in work if attempt.onto is not None), None)
+    return onto or work[-1].start
+
+
+def removes_tests(spec: Task, task: TaskState) -> bool:
+    """Whether the plan says that tests go away: in words for it, or by a test file it names."""
+    if spec.removes_tests or not task.attempts:
+        return spec.removes_tests
+    gone = {path for attempt in attempts_of_work(task) for path in attempt.deleted}
+    return any(is_test(path) for path in gone & set(spec.files))

@@ -1,0 +1,69 @@
+"""Waves: tasks by number, with a barrier after each.
+
+A wave is a stage, and its barrier is never turned into dependencies. A task that names no wave
+joins the first wave in which it can run. A task that depends on a later wave could never start, so
+it is refused.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from msgspec.structs import replace
+
+from windlass.core.plan import Note, Task
+from windlass.errors import PlanError
+
+
+def in_waves(
+    path: str, tasks: Sequence[Task], waves: Mapping[str, str]
+) -> tuple[tuple[Task, ...], tuple[str, ...], list[Note]]:
+    """The tasks with their stages, the stages in order, and notes about them.
+
+    `waves` has the number of each task that names one. If no task names one, there are no stages.
+    """
+    if not waves:
+        return tuple(tasks), (), []
+    numbers = {task_id: Fraction(number) for task_id, number in waves.items()}
+    notes = [
+        Note(line=task.line, text=f"names no wave, so it joins wave {_name(wave)}", path=task.path)
+        for task, wave in _placed(tasks, numbers)
+    ]
+    for task in tasks:
+        for dep in task.depends_on:
+            if numbers.get(dep, Fraction(0)) > numbers[task.id]:
+                here, there = _name(numbers[task.id]), _name(numbers[dep])
+                raise PlanError(
+                    f"task {task.id!r} of wave {here} depends on {dep!r} of wave {there}",
+                    path=task.path or path,
+                    line=task.line,
+                    hint="a wave starts when the wave before it is done: move one of the two",
+                )
+    staged = tuple(replace(task, stage=_name(numbers[task.id])) for task in tasks)
+    return staged, tuple(_name(wave) for wave in sorted(set(numbers.values()))), notes
+
+
+def _placed(tasks: Sequence[Task], numbers: dict[str, Fraction]) -> list[tuple[Task, Fraction]]:
+    """Give each task without a number the highest wave of its dependencies, else the first wave."""
+    first = min(numbers.values())
+    rest = {task.id: task for task in tasks if task.id not in numbers}
+    waiting = {task.id: sum(dep in rest for dep in task.depends_on) for task in rest.values()}
+    dependents: dict[str, list[str]] = defaultdict(list)
+    for task in rest.values():
+        for dep in task.depends_on:
+            dependents[dep].append(task.id)
+    ready = deque(task_id for task_id, count in waiting.items() if not count)
+    while ready:
+        task_id = ready.popleft()
+        before = (numbers[dep] for dep in rest[task_id].depends_on if dep in numbers)
+        numbers[task_id] = max(before, default=first)
+        for dependent in dependents[task_id]:
+            waiting[dependent] -= 1
+            if not waiting[dependent]:
+                ready.append(dependent)
+    # The rest form a cycle, which the graph refuses.
+    return [(task, numbers.setdefault(task.id, first)) for task in rest.values()]
+
+
+def _name(wave: Fraction) -> str:
+    return str(wave) if wave.denominator == 1 else str(float(wave))

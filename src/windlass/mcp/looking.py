@@ -1,0 +1,211 @@
+"""Tools that only look, for programs: how runs stand, as plain data.
+
+Law: nothing is written and no file is opened because an argument names it. A plan is one that was
+run here, by its id or the path it was run with; a task is one of its tasks. All that goes out
+passes the redactor.
+"""
+
+from typing import Any, cast
+
+import msgspec
+
+from windlass.app.costs import Costs, costs
+from windlass.app.diff import diff_of
+from windlass.app.log import Log, LogRequest, log
+from windlass.app.status import needs_of, status_of
+from windlass.app.wiring import Project
+from windlass.core.state import Attempt, RunState
+from windlass.core.state.demands import task_checks
+from windlass.errors import BadInput, JournalError
+from windlass.views.bills import By
+from windlass.views.outcome import is_finished
+from windlass.views.progress import progress
+from windlass.views.scrubbing import scrubbed
+from windlass.views.words import one_line
+
+BY: tuple[By, ...] = ("plan", "task", "role", "model")
+MOST_LINES = 500
+MOST_CHARACTERS = 60_000
+"""Of a diff; more would fill the memory of whoever asks."""
+
+Told = dict[str, Any]
+
+
+class Looking:
+    """One project, looked at."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    def status(self, plan: str | None) -> Told:
+        """How the last run of a plan stands, or of every plan."""
+        plans = [self.plan_of(plan)] if plan is not None else self.project.journals.plans()
+        return self._out({"runs": [self._stand(plan_id) for plan_id in plans]})
+
+    def task(self, task: str) -> Told:
+        """All there is to know of one task: what it asks for, and every start of a Player."""
+        state, id_ = self.task_of(task)
+        spec, now = state.specs[id_], state.tasks[id_]
+        told = msgspec.to_builtins(progress(state, 0).tasks[id_])
+        return self._out(
+            {
+                "plan": state.plan.id,
+                "id": id_,
+                "title": spec.title,
+                "text": spec.text,
+                "acceptance_criteria": list(spec.acceptance_criteria),
+                "depends_on": list(spec.depends_on),
+                "checks": list(task_checks(state, id_)),
+                **told,
+                "asks": now.question,
+                "starts": [_start(attempt) for attempt in now.attempts],
+            }
+        )
+
+    def log(self, plan: str | None, task: str | None, since: int, limit: int) -> Told:
+        """What happened after a position of the journal, the oldest first."""
+        if task is not None:
+            state, id_ = self.task_of(task)
+            plan_id, tasks = state.plan.id, (id_,)
+        else:
+            plan_id, tasks = self.plan_of(plan), ()
+        most = max(1, min(limit, MOST_LINES))
+        asked = log(self.project, LogRequest(plan=plan_id, tasks=tasks, after=since))
+        lines = _lines(asked)
+        more = len(lines) > most
+        after = lines[most - 1]["seq"] if more else max(since, asked.last)
+        return self._out({"plan": plan_id, "lines": lines[:most], "next": after, "more": more})
+
+    def diff(self, task: str, *, stat: bool) -> Told:
+        """What a task changed, against the commit it started from."""
+        state, id_ = self.task_of(task)
+        found = diff_of(self.project, state, id_, stat=stat)
+        clean = self.project.redactor.text(found.text.encode(errors="replace").decode())
+        return {
+            "plan": found.plan,
+            "task": id_,
+            "from": found.start,
+            "to": found.end,
+            "diff": clean[:MOST_CHARACTERS],
+            "cut": len(clean) > MOST_CHARACTERS,
+        }
+
+    def costs(self, plan: str | None) -> Told:
+        """What agents have used up, over all runs: by plan, task, role and model."""
+        named = self.plan_of(plan) if plan is not None else None
+        found = costs(self.project, named) if self.project.journals.plans() else Costs(())
+        sums = {each: found.by(each) for each in BY}
+        return self._out(msgspec.to_builtins({"total": found.total, **sums}))
+
+    def news(self, plan_id: str, since: int) -> Told | None:
+        """What a waiting program should hear: something happened, or nothing more will.
+
+        None where there is nothing to say yet.
+        """
+        stand = self._stand(plan_id)
+        lines = _lines(log(self.project, LogRequest(plan=plan_id, after=since)))
+        if not lines and not stand["needs"] and stand["live"]:
+            return None
+        return self._out({**stand, "changed": bool(lines), "lines": lines[-MOST_LINES:]})
+
+    def quiet(self, plan_id: str) -> Told:
+        """What is said when the time is up and nothing happened."""
+        return self._out({**self._stand(plan_id), "changed": False, "lines": []})
+
+    def plan_of(self, typed: str | None) -> str:
+        """The plan that is meant, of those that were run here; without a name, the only live one.
+
+        Or the only one there is.
+        """
+        plans = self.project.journals.plans()
+        if typed is None and self.project.here is not None:
+            typed = self.project.here.plan
+        if typed is None:
+            live = [each for each in plans if self.project.journals.live_pid(each) is not None]
+            for few in (live, plans):
+                if len(few) == 1:
+                    return few[0]
+            raise BadInput(f"say which plan: {', '.join(plans) or 'none was run here yet'}")
+        if typed in plans:
+            return typed
+        for plan_id in plans:
+            state = self.project.journals.last_run(plan_id)
+            if state is not None and state.plan.path == typed:
+                return plan_id
+        there = ", ".join(plans) or "none yet"
+        raise BadInput(f"no plan {one_line(typed, 80)!r} was run here; there is: {there}")
+
+    def task_of(self, typed: str, *, stages: bool = False) -> tuple[RunState, str]:
+        """A task, written TASK or PLAN:TASK, and its plan's last run; a stage where those count."""
+        plans = self.project.journals.plans()
+        named = [p for p in plans if typed.startswith(f"{p}:")]
+        pairs = [(p, typed[len(p) + 1 :]) for p in named] + [(p, typed) for p in plans]
+        found: list[tuple[RunState, str]] = []
+        for plan_id, name in pairs:
+            state = self.project.journals.last_run(plan_id)
+            if state is None:
+                continue
+            if name in state.tasks or (stages and name in state.index.stages):
+                found.append((state, name))
+        if len(found) == 1:
+            return found[0]
+        shown = one_line(typed, 80)
+        if found:
+            ways = ", ".join(f"{state.plan.id}:{name}" for state, name in found)
+            raise BadInput(f"several plans have a task {shown!r}; say which: {ways}")
+        raise BadInput(f"no plan that was run here has a task {shown!r}")
+
+    def _stand(self, plan_id: str) -> Told:
+        found = status_of(self.project, plan_id)
+        if found.state is None:
+            raise JournalError(found.note)
+        return {
+            **msgspec.to_builtins(found.progress),
+            "live": found.pid is not None,
+            "finished": is_finished(found.state),
+            "needs": msgspec.to_builtins(needs_of(found.state)),
+            "next_commands": [step.command for step in found.steps],
+        }
+
+    def last(self, plan_id: str) -> int:
+        """The position of the newest fact."""
+        entries = self.project.journals.entries(plan_id)
+        return entries[-1].seq if entries else 0
+
+    def _out(self, told: Told) -> Told:
+        return cast("Told", scrubbed(told, self.project.redactor.text, texts=True))
+
+
+def _start(attempt: Attempt) -> Told:
+    reviews = (coaching.review for coaching in reversed(attempt.coachings))
+    return {
+        "n": attempt.n,
+        "turn": attempt.turn,
+        "by": attempt.by or "Player",
+        "summary": attempt.summary,
+        "commit": attempt.commit,
+        "files": list(attempt.files),
+        "failure": attempt.failure,
+        "message": attempt.message,
+        "checks": [
+            {"command": r.command, "outcome": r.absence or r.outcome, "output": r.output}
+            for r in attempt.results
+        ],
+        "review": msgspec.to_builtins(next((r for r in reviews if r is not None), None)),
+        "returned_with": attempt.feedback,
+    }
+
+
+def _lines(found: Log) -> list[Told]:
+    """The lines that people read."""
+    return [
+        {
+            "seq": each.entry.seq,
+            "at": each.entry.event.at.isoformat(),
+            "word": each.line.word,
+            "text": each.line.text,
+            "details": list(each.line.details),
+        }
+        for each in found.lines
+        if each.line is not None
+    ]

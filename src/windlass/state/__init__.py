@@ -1,6 +1,0 @@
-"""What is true now: the fold of everything that happened. Pure."""
-
-from windlass.state.fold import apply, fold, runs
-from windlass.state.model import Attempt, Phase, RunPhase, RunState, TaskState
-
-__all__ = ["Attempt", "Phase", "RunPhase", "RunState", "TaskState", "apply", "fold", "runs"]

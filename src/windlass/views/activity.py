@@ -1,0 +1,189 @@
+"""What the tasks under way do, since when, and what they wait for.
+
+Law: what it means that no agent works on a task that was begun is said here, for every screen. What
+a screen remembers is made of facts and activities alone; nothing is decided by it.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from windlass.core.events import model as e
+from windlass.core.events.model import Absence, Failure
+from windlass.core.state import Phase, RunState, TaskState
+from windlass.core.state.demands import task_checks
+from windlass.core.state.quota import coach_model, limits, player_model
+from windlass.core.state.slots import free_slots
+from windlass.ports import Activity
+from windlass.views.words import duration, one_line
+
+_LONG = 200
+_ROLES = {Phase.PLAYING: "player", Phase.REVIEWING: "coach"}
+_AT_REST = frozenset({Phase.PENDING, Phase.MERGED, Phase.STALE, Phase.ABANDONED})
+
+
+class TaskView(Struct, frozen=True, kw_only=True):
+    """One task under way."""
+
+    phase: Phase
+    attempt: int
+    since: datetime
+    doing: str = ""
+    """The newest thing its agent did, or the check that runs."""
+
+
+TaskViews = Mapping[str, TaskView]
+
+_BESIDE = (e.SpendReserved, e.SpendStreamed, e.SpendSettled, e.SpendRefused, e.HostsAsked)
+"""Facts that change no task's phase."""
+
+WHOLE = ""
+"""The key under which the run itself is seen: the base or the tip being looked at."""
+
+
+def under_way(state: RunState) -> list[TaskState]:
+    """The tasks that were begun and are not done, the merge queue last and in its order."""
+    queued = [state.tasks[id_] for id_ in state.queue]
+    return [*state.live, *(task for task in queued if task.phase is Phase.APPROVED)]
+
+
+def after_event(before: TaskViews, event: e.Event, state: RunState) -> dict[str, TaskView]:
+    """How it looks once the event has led to the state."""
+    views = dict(before)
+    if isinstance(event, e.TaskEvent):
+        _look(views, event.task, event, state)  # no other can have changed
+    elif not isinstance(event, _BESIDE):
+        for id_ in {*before, *(task.id for task in under_way(state))} - {WHOLE}:
+            _look(views, id_, event, state)
+    match event:
+        case e.ChecksStarted():
+            doing = _commands(event.checks)
+            views[event.task] = replace(views[event.task], since=event.at, doing=doing)
+        case e.BaselineStarted() | e.VerificationStarted():
+            doing = _commands(event.checks)
+            views[WHOLE] = TaskView(phase=Phase.CHECKING, attempt=0, since=event.at, doing=doing)
+        case e.BaselineFinished() | e.VerificationFinished() | e.RunResumed() | e.RunEnded():
+            views.pop(WHOLE, None)
+        case _:
+            pass
+    return views
+
+
+def _look(views: dict[str, TaskView], id_: str, event: e.Event, state: RunState) -> None:
+    task = state.tasks.get(id_)
+    if task is None or task.phase in _AT_REST:
+        views.pop(id_, None)
+        return
+    before, attempts = views.get(id_), len(task.attempts)
+    if before is None or (before.phase, before.attempt) != (task.phase, attempts):
+        views[id_] = TaskView(phase=task.phase, attempt=attempts, since=event.at)
+
+
+def after_activity(before: TaskViews, activity: Activity) -> dict[str, TaskView]:
+    """How it looks once an agent has said or done something."""
+    view = before.get(activity.task)
+    line = one_line(activity.text, _LONG)
+    if view is None or not line or activity.kind in {"start", "end"} or not _is_of(view, activity):
+        return dict(before)
+    return {**before, activity.task: replace(view, doing=line)}
+
+
+def _is_of(view: TaskView, activity: Activity) -> bool:
+    """Whether it is the agent's that works there now: who looks on reads facts first."""
+    role = _ROLES.get(view.phase)
+    return role is not None and activity.role in {"", role} and activity.n in {0, view.attempt}
+
+
+def _commands(checks: tuple[str, ...]) -> str:
+    more = f" +{len(checks) - 1}" if len(checks) > 1 else ""
+    return one_line(checks[0], _LONG - len(more)) + more if checks else ""
+
+
+_WORDS = {
+    Failure.USAGE_LIMIT: "for the provider's usage limit to end",
+    Failure.TRANSIENT: "for the provider to recover",
+}
+
+_FOR_COACH = frozenset({Phase.SAVED, Phase.CHECKED})
+
+_FOR = {
+    "limit": "for the limit",
+    "agent": "for an agent",
+    "slot": "for a test slot",
+    "tasks": "for the other tasks",
+    "resume": "for `windlass resume`",
+}
+
+
+class Idle(Struct, frozen=True):
+    """Why no agent works on a task that could be worked on."""
+
+    why: Literal["limit", "agent", "slot", "tasks", "resume"]
+    until: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """`for an agent`."""
+        return _FOR[self.why]
+
+
+def quota(state: RunState) -> str:
+    """Whose usage limit a run waits for, in words."""
+    return f"{state.settings.agent.name or 'agent'} quota"
+
+
+def waits_for(task: TaskState) -> Failure | None:
+    """The failure that is waited out before an agent is started again, if one is."""
+    waits = task.phase in {Phase.WAITING, Phase.WAITING_FOR_COACH}
+    return task.failed.failure if waits and task.failed is not None else None
+
+
+def idle(state: RunState, task: TaskState) -> Idle | None:
+    """What it waits for that is no fault of its own; None where something is done about it."""
+    if task.phase is Phase.RETURNED:
+        if state.specs[task.id].scenario and task.turn == 0:
+            return Idle("tasks")  # it is tried on the tip, once all else is in it
+        if state.stopping is not None:
+            return Idle("resume")
+        return _for_agent(state, player_model(state, task.id))
+    if task.phase in _FOR_COACH:
+        if _waits_for_slot(state, task):
+            return Idle("slot")
+        return _for_agent(state, coach_model(state))
+    return None
+
+
+def _for_agent(state: RunState, model: str) -> Idle:
+    limited = limits(state)
+    return Idle("limit", limited[model]) if model in limited else Idle("agent")
+
+
+def held_by_limit(state: RunState) -> int:
+    """How many tasks could begin, were it not for a usage limit."""
+    limited = limits(state)
+    return sum(player_model(state, task.id) in limited for task in state.free) if limited else 0
+
+
+def _waits_for_slot(state: RunState, task: TaskState) -> bool:
+    """Whether checks have yet to speak, and others' are under way in their place."""
+    if free_slots(state) > 0:
+        return False
+    said = state.evidence.get(task.last.tree or "", {})
+    heard = {c for c, result in said.items() if result.absence is not Absence.TIMED_OUT}
+    return not heard.issuperset(task_checks(state, task.id))
+
+
+def moment(until: datetime, now: datetime, *, seconds: bool = False) -> str:
+    """`14:20Z`; a limit may be a week's, and a time of day alone would then name the wrong day."""
+    day = "" if until.date() == now.date() else f"{until:%Y-%m-%d} "
+    return f"{day}{until:%H:%M:%S}Z" if seconds else f"{day}{until:%H:%M}Z"
+
+
+def wait_line(failure: Failure, until: datetime, now: datetime) -> str:
+    """`for the provider's usage limit to end · until 14:20:05Z, in 31m50s`."""
+    reason = _WORDS.get(failure, f"before it is tried again ({failure})")
+    left = max(0.0, (until - now).total_seconds())
+    return f"{reason} · until {moment(until, now, seconds=True)}, in {duration(left)}"
