@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from repositories import Run, User
-from windlass.adapters.git.mirror import JournalMirror, look, restored
+from windlass.adapters.git.mirror import JournalMirror, restored
 from windlass.core.events import segments as form
 from windlass.errors import GitFailed
 from windlass.testing.conformance.mirror import Mirror, MirrorContract, Records, record
@@ -58,7 +58,7 @@ async def stored(run: Run) -> list[bytes]:
     held = await run.store.pins(run.refs.journal)
     if not held:
         return []
-    found = await restored(run.store, held[run.refs.journal])
+    found = await restored(run.store, run.refs, held[run.refs.journal])
     assert found.notes == ()
     return found.payloads
 
@@ -131,16 +131,13 @@ async def test_of_two_writers_the_second_does_not_overwrite_the_first(kept: Kept
     await other.run.store.pin(kept.pin("start")), "and its pins are written all the same"
 
 
-async def test_a_long_journal_is_kept_in_few_objects_and_outlives_a_gc(kept: Kept):
-    """Of 5 MB: three of level 2 would be 12 MB, so one, and fewer than 16 of each level below."""
+async def test_a_long_journal_leaves_nothing_dangling_and_outlives_a_gc(kept: Kept):
     text = b"x" * 1500
     for _ in range(33):
         kept.journal += [b'{"n":%d,"t":"%s"}' % (len(kept.journal), text) for _ in range(100)]
         await kept.mirror.flush()
-    user, ref = kept.run.user, kept.run.refs.journal
-    names = user.git("ls-tree", "--name-only", ref).split()
-    assert len(names) <= 1 + 2 * (form.FAN - 1)
-    assert {name[-1] for name in names} >= {"2"}
+    user = kept.run.user
+    assert user.git("fsck") == ""
     kept.run.store.close()
     user.git("reflog", "expire", "--expire=now", "--all")
     user.git("gc", "-q", "--prune=now")
@@ -150,42 +147,56 @@ async def test_a_long_journal_is_kept_in_few_objects_and_outlives_a_gc(kept: Kep
     await again.mirror.open(begun=True)
     await again.mirror.flush()
     assert await stored(kept.run) == again.journal
-    assert user.git("fsck", "--no-dangling") == ""
+    assert user.git("fsck") == ""
 
 
-async def test_the_same_journal_gives_the_same_segments_however_it_was_flushed(kept: Kept):
-    kept.journal += [b'{"n":%d,"t":"%s"}' % (n, b"y" * 900) for n in range(400)]
+async def test_every_record_is_written_once_however_it_was_flushed(kept: Kept):
+    for n in range(50):
+        kept.journal += [b'{"n":%d,"t":"%s"}' % (n, b"y" * 900)] * (1 + n % 3)
+        await kept.mirror.flush()
+    line = kept.run.user.git("log", "--format=%B", kept.run.refs.journal).splitlines()
+    assert sorted(text for text in line if text.startswith("{")) == sorted(
+        record.decode() for record in kept.journal
+    )
+
+
+async def test_a_journal_that_has_no_mirror_yet_is_copied_in_objects_of_a_bounded_size(kept: Kept):
+    kept.journal += [b'{"t":"%s"}' % (b"y" * 90_000)] * 30
     await kept.mirror.flush()
-    at_once = (await look(kept.run.store, kept.run.user.refs()[kept.run.refs.journal])).segments
-    kept.run.user.git("update-ref", "-d", kept.run.refs.journal)
-    again = Kept(kept.run)
-    again.journal = kept.journal[:1]
-    again.mirror = JournalMirror(kept.run.store, kept.run.refs, lambda n: again.journal[n:])
-    await again.mirror.open(begun=True)
-    for start in range(1, 401, 7):
-        again.journal += kept.journal[start : start + 7]
-        await again.mirror.flush()
-    now = await look(kept.run.store, kept.run.user.refs()[kept.run.refs.journal])
-    assert now.segments == at_once
-    assert {segment.level for segment in at_once} == {0, 1}
+    sizes = kept.run.user.git("log", "--format=%B%x00", kept.run.refs.journal).split("\0")
+    assert max(map(len, sizes)) < form.SEGMENT_BYTES + 100_000
+    assert await stored(kept.run) == kept.journal
+
+
+async def test_a_later_run_goes_on_with_the_line_of_the_one_before(kept: Kept):
+    await kept.mirror.flush()
+    before = kept.run.user.refs()[kept.run.refs.journal]
+    later = await Run(kept.run.user, run="later").open()
+    journal = [*kept.journal, record(2)]
+    mirror = JournalMirror(later.store, later.refs, lambda after: journal[after:])
+    await mirror.open(begun=True)
+    await mirror.flush()
+    assert await stored(later) == journal
+    assert kept.run.user.git("rev-parse", f"{later.refs.journal}^").strip() == before
 
 
 async def test_a_damaged_mirror_gives_what_proves_itself_and_is_written_anew(kept: Kept):
-    kept.journal += [b'{"n":%d,"t":"%s"}' % (n, b"z" * 3000) for n in range(40)]
-    await kept.mirror.flush()
-    held = kept.run.user.refs()[kept.run.refs.journal]
-    first, second, *_ = (await look(kept.run.store, held)).segments
+    for n in range(5):
+        kept.journal += [b'{"n":%d,"t":"%s"}' % (n, b"z" * 300)]
+        await kept.mirror.flush()
+    user, held = kept.run.user, kept.run.user.refs()[kept.run.refs.journal]
+    lost = user.git("rev-parse", f"{held}~2").strip()
     kept.run.store.close()
-    (kept.run.user.repo / ".git/objects" / second.blob[:2] / second.blob[2:]).unlink()
-    found = await restored(kept.run.store, held)
-    assert found.payloads == kept.journal[: first.last]
-    assert "damaged after record" in found.notes[0]
+    (user.repo / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    found = await restored(kept.run.store, kept.run.refs, held)
+    assert found.payloads == kept.journal[:-3]
+    assert found.notes == (f"the mirror is damaged after record {len(found.payloads)}",)
     again = Kept(kept.run)
     again.journal = kept.journal
-    kept.run.user.git("update-ref", "-d", kept.run.refs.journal)
     await again.mirror.open(begun=True)
     await again.mirror.flush()
     assert await stored(kept.run) == kept.journal
+    assert user.git("rev-list", "--count", kept.run.refs.journal).strip() == "1"
 
 
 CHILD = """

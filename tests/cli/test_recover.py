@@ -16,7 +16,7 @@ from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.locks import PlanLock
 from windlass.app.wiring import Project, ended
 from windlass.app.wiring.bundling import records_of
-from windlass.core.events import codec
+from windlass.core.events import codec, segments
 from windlass.core.events import model as e
 from windlass.core.events.segments import Mark
 from windlass.core.settings import Settings
@@ -443,11 +443,9 @@ def test_a_run_of_the_version_before_the_mirror_is_recovered_from_its_pins(stage
 def test_a_mirror_that_was_put_back_is_enough_with_the_pins(stage: Lost):
     records = stage.records()
     ref = "refs/windlass/plan/r1/journal"
-    tail = b"".join(each + b"\n" for each in records[:9])
-    end = Mark().after(records[:9])
-    proof = f"# 9 {end.hash.hex()}\n"
+    segment, _ = segments.write("plan", records[:9], Mark())
     tree = stage.git("hash-object", "-t", "tree", "-w", "/dev/null").strip()
-    shorter = stage.git("commit-tree", tree, "-m", f"Journal\n\n{tail.decode()}{proof}".rstrip())
+    shorter = stage.git("commit-tree", tree, "-m", segment.decode().rstrip())
     stage.git("update-ref", ref, shorter.strip())
     stage.lose()
     code, out, err = stage.tell("recover", "plan")

@@ -10,7 +10,7 @@ from windlass.core.events import codec
 from windlass.core.events import model as e
 from windlass.core.events import segments as form
 from windlass.core.events.review import Review, TestResults
-from windlass.core.events.segments import Mark, Segment
+from windlass.core.events.segments import Mark
 from windlass.core.plan import Plan, Task, digest_of
 from windlass.core.scheduler.recovery import adopted, put_back
 from windlass.core.settings import Settings
@@ -239,12 +239,12 @@ def test_what_stood_in_the_way_of_a_player_that_started_is_over():
 
 def test_segments_prove_themselves_and_follow_each_other():
     records = [b'{"n":1}', b'{"n":2}', b'{"n":3}']
-    one, two = Mark().after(records[:1]), Mark().after(records)
-    first, second = form.write(records[:1], one), form.write(records[1:], two)
-    assert form.read(form.joined([first, second]), Mark()) == (records, two)
+    first, one = form.write("p", records[:1], Mark())
+    second, two = form.write("p", records[1:], one)
+    assert first.startswith(b"Journal of p: records 1 to 1\n\n")
     assert form.read(second, one) == (records[1:], two)
     assert form.end_of(second) == two
-    for broken in (second, first.replace(b"1", b"2"), b"", first[:-9]):
+    for broken in (second, first.replace(b'"n":1', b'"n":2'), b"", first[:-9]):
         with pytest.raises(JournalError):
             form.read(broken, Mark())
     with pytest.raises(JournalError, match="without its hash"):
@@ -252,21 +252,24 @@ def test_segments_prove_themselves_and_follow_each_other():
     assert two.hash == codec.chain(Mark().after(records[:2]).hash, records[2])
 
 
-def test_segments_are_named_in_order_and_joined_when_a_level_is_full():
-    named = Segment(1, 9, 0, "blob")
-    assert form.segment_named(named.name, "blob") == named
-    assert named.name < Segment(10, 10, 1, "x").name
-    with pytest.raises(JournalError, match="no segment"):
-        form.segment_named("README", "blob")
-    full = [Segment(n, n, 0, str(n)) for n in range(form.FAN)]
-    assert form.full_level(full) == 0
-    assert form.full_level(full[1:]) is None
-    assert form.full_level([]) is None
-    assert form.full_level([replace_level(each, form.LEVELS - 1) for each in full]) is None
+def test_segments_give_the_journal_in_any_order_and_up_to_what_is_missing():
+    records = [b'{"n":%d}' % n for n in range(9)]
+    mark, texts = Mark(), list[bytes]()
+    for part in (records[:2], records[2:3], records[3:9]):
+        text, mark = form.write("p", part, mark)
+        texts.append(text)
+    shorter, _ = form.write("p", records[3:5], Mark().after(records[:3]))
+    forged = texts[1].replace(b'"n":2', b'"n":7')
+    other, _ = form.write("q", [b"{}"], Mark())
+    assert form.assemble("p", [other, shorter, forged, *reversed(texts)]) == (records, mark)
+    assert form.assemble("p", [texts[0], texts[2]])[0] == records[:2]
+    assert form.assemble("p", texts[1:]) == ([], Mark())
 
 
-def replace_level(segment: Segment, level: int) -> Segment:
-    return segment._replace(level=level)
+def test_a_long_journal_is_split_into_segments_of_a_bounded_size():
+    records = [b"x" * (form.SEGMENT_BYTES // 3)] * 7
+    assert [len(part) for part in form.split(records)] == [4, 3]
+    assert list(form.split([])) == []
 
 
 def test_a_journal_that_is_behind_its_mirror_or_another_is_refused():

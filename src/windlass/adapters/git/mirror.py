@@ -1,8 +1,8 @@
 """The mirror of a plan's journal in git: one ref per run, and nothing that a run has to wait for.
 
-The ref holds a commit without parents. Its tree holds the sealed segments of the journal, its
-message the records after them. So most writes are one object, and a record is written again about
-five times in all, however long the run is.
+The ref holds a line of commits without files. The message of each holds the records that came since
+the one before it, so nothing is written twice and nothing is left behind for gc. A later run of the
+plan goes on with the line of the run before it.
 
 Law: a pin is written in one transaction with the mirror of every fact before it, the mirror first.
 The intent of an effect is recorded before the effect begins, so the mirror knows of everything that
@@ -10,6 +10,7 @@ git shows of a run. A journal that is restored from it is as a crash left it, an
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import anyio
 from msgspec import Struct
@@ -17,7 +18,7 @@ from msgspec import Struct
 from windlass.adapters.git.layout import Refs, orders
 from windlass.adapters.git.store import Store
 from windlass.core.events import segments as form
-from windlass.core.events.segments import Mark, Segment
+from windlass.core.events.segments import Mark
 from windlass.errors import GitFailed, JournalError
 
 FLUSH_SECONDS = 1.0
@@ -27,16 +28,10 @@ Records = Callable[[int], Sequence[bytes]]
 """Gives the journal's records after a position."""
 
 
-class Mirrored(Struct, frozen=True, kw_only=True):
-    """A journal as far as a mirror has it."""
+class Mirrored(NamedTuple):
+    """How far a mirror has the journal, and the commit that says so."""
 
     commit: str = ""
-    tree: str = ""
-    segments: tuple[Segment, ...] = ()
-    sealed: Mark = Mark()
-    """Where the last sealed segment ends."""
-    tail: tuple[bytes, ...] = ()
-    """The records after it."""
     mark: Mark = Mark()
 
 
@@ -74,6 +69,7 @@ class JournalMirror:
         if (newest := newest_mirror(pins, self._refs.plan)) is not None:
             try:
                 found = await look(self._store, pins[newest.journal])
+                await self._store.line_of(found.commit)  # raises where a part of it is lost
             except (GitFailed, JournalError):
                 found = Mirrored()  # damaged: the journal is the record, and is copied anew
             form.refuse_other(self._refs.plan, records, found.mark)
@@ -97,7 +93,7 @@ class JournalMirror:
         """
         async with self._writing:
             try:
-                new = await self._written()
+                new = self._written()
                 if new is not None and new.commit != self._held:
                     held = self._held or "0" * len(new.commit)
                     move = f"update {self._refs.journal} {new.commit} {held}"
@@ -123,84 +119,40 @@ class JournalMirror:
         except (GitFailed, JournalError):
             return
 
-    async def _written(self) -> Mirrored | None:
+    def _written(self) -> Mirrored | None:
         """The mirror with all that the journal has, as objects that no ref holds yet."""
         fresh = self._records(self._now.mark.seq)
         if self._now.mark.seq + len(fresh) < max(self._least, 1):
             return None
-        if not fresh and self._now.commit:
-            return self._now
-        segments, tail, sealed = list(self._now.segments), list(self._now.tail), self._now.sealed
-        mark, size = self._now.mark, sum(map(len, tail))
-        for payload in fresh:
-            tail.append(payload)
-            mark, size = mark.after([payload]), size + len(payload)
-            if size >= form.SEAL_BYTES:
-                blob = await self._store.copied_blob(form.write(tail, mark))
-                segments.append(Segment(sealed.seq + 1, mark.seq, 0, blob))
-                await self._join(segments)
-                tail, size, sealed = [], 0, mark
-        tree = self._now.tree
-        if not tree or tuple(segments) != self._now.segments:
-            tree = await self._store.copied_folder({each.name: each.blob for each in segments})
-        told = f"Journal of {self._refs.plan} up to record {mark.seq}\n\n"
-        text = told + form.write(tail, mark).decode()
-        commit = await self._store.commit(tree, (), text, copied=True)
-        return Mirrored(
-            commit=commit,
-            tree=tree,
-            segments=tuple(segments),
-            sealed=sealed,
-            tail=tuple(tail),
-            mark=mark,
-        )
-
-    async def _join(self, segments: list[Segment]) -> None:
-        while (level := form.full_level(segments)) is not None:
-            last = segments[-form.FAN :]
-            texts = await self._store.contents([each.blob for each in last])
-            blob = await self._store.copied_blob(form.joined(texts))
-            segments[-form.FAN :] = [Segment(last[0].first, last[-1].last, level + 1, blob)]
+        new = self._now
+        for payloads in form.split(fresh):
+            text, mark = form.write(self._refs.plan, payloads, new.mark)
+            new = Mirrored(self._store.note([new.commit] if new.commit else [], text), mark)
+        return new
 
 
 def newest_mirror(pins: Mapping[str, str], plan: str) -> Refs | None:
-    """The newest run of a plan, if it has a mirror; `pins` are the plan's."""
+    """The newest run of a plan that has a mirror; `pins` are the plan's."""
     places = orders(pins, plan)
-    if not places:
-        return None
-    refs = Refs(plan, max(places, key=lambda run: places[run]))
-    return refs if refs.journal in pins else None
+    kept = [run for run in places if Refs(plan, run).journal in pins]
+    return Refs(plan, max(kept, key=lambda run: places[run])) if kept else None
 
 
 async def look(store: Store, commit: str) -> Mirrored:
-    """How far a mirror goes; its segments are not read. Raises GitFailed or JournalError."""
-    tree = await store.tree_of(commit)
-    listed = await store.listing(commit)
-    segments = tuple(form.segment_named(name, file.id) for name, file in sorted(listed.items()))
-    text = (await store.message_of(commit)).partition(b"\n\n")[2]
-    sealed = Mark(segments[-1].last, await _end(store, segments[-1])) if segments else Mark()
-    tail, mark = form.read(text, sealed)
-    return Mirrored(
-        commit=commit, tree=tree, segments=segments, sealed=sealed, tail=tuple(tail), mark=mark
-    )
+    """How far a mirror goes, as its newest commit says. Raises GitFailed or JournalError."""
+    return Mirrored(commit, form.end_of(await store.message_of(commit)))
 
 
-async def _end(store: Store, segment: Segment) -> bytes:
-    """The journal's hash where a segment ends."""
-    [text] = await store.contents([segment.blob])
-    return form.end_of(text).hash
-
-
-async def restored(store: Store, commit: str) -> Restored:
-    """The records that a mirror holds, as far as they prove themselves. Raises GitFailed."""
-    payloads, mark = list[bytes](), Mark()
+async def restored(store: Store, refs: Refs, commit: str) -> Restored:
+    """The records that a run's mirror holds, as far as they prove themselves. Raises GitFailed."""
     try:
-        listed = await store.listing(commit)
-        for name in sorted(listed):
-            [text] = await store.contents([listed[name].id])
-            more, mark = form.read(text, mark)
-            payloads += more
-        more, _ = form.read((await store.message_of(commit)).partition(b"\n\n")[2], mark)
-    except (GitFailed, JournalError) as error:
-        return Restored(payloads, (f"the mirror is damaged after record {mark.seq}: {error}",))
-    return Restored([*payloads, *more])
+        names = await store.line_of(commit)
+    except GitFailed:
+        names = await store.every_commit()  # a part is lost; what came before it may be there
+    messages = (data.partition(b"\n\n")[2] for data in await store.contents(names))
+    payloads, mark = form.assemble(refs.plan, messages)
+    try:
+        whole = mark == (await look(store, commit)).mark
+    except (GitFailed, JournalError):
+        whole = False
+    return Restored(payloads, () if whole else (f"the mirror is damaged after record {mark.seq}",))

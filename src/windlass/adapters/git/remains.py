@@ -66,7 +66,7 @@ async def recorded_in_git(store: Store, refs: Refs) -> Recorded:
     """
     pins = await store.pins(refs.journal, refs.began, refs.told)
     if (mirror := pins.get(refs.journal)) is not None:
-        found = await restored(store, mirror)
+        found = await restored(store, refs, mirror)
         facts: list[e.Event] = []
         try:
             for payload in found.payloads:

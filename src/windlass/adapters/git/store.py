@@ -5,7 +5,9 @@ are refs: written once, moved only by compare-and-swap, and synced before anythi
 The order of a plan's runs is counted in their pins. No clock decides which run is the newest.
 """
 
+import hashlib
 import os
+import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -78,32 +80,23 @@ class Objects:
             kind: PersistentGit(trees, "hash-object", "-w", *as_it_is, "-t", kind, sight=sight)
             for kind in _WRITTEN
         }
-        # Copies of what is safe elsewhere need not wait for the disk.
-        unsynced = ("-c", "core.fsync=none", "hash-object", "-w", *as_it_is)
-        self._copiers = {
-            kind: PersistentGit(trees, *unsynced, "-t", kind, sight=sight) for kind in _WRITTEN
-        }
         self._drafts = trees.git_dir
 
     def close(self) -> None:
         """End the gits that stay."""
-        for staying in (self._git, *self._writers.values(), *self._copiers.values()):
+        for staying in (self._git, *self._writers.values()):
             staying.close()
 
-    async def write(self, kind: Kind, content: bytes, *, copied: bool = False) -> str:
-        """Make an object, unless there is one; git refuses what is none of that kind.
-
-        One that is `copied` from what is safe elsewhere may be gone after a power loss.
-        """
-        name = f"{kind}-copy" if copied else kind
+    async def write(self, kind: Kind, content: bytes) -> str:
+        """Make an object, unless there is one; git refuses what is none of that kind."""
 
         def written(session: Session) -> str:
             # One request at a time, from where git stands: one name will do, and needs no quotes.
-            (self._drafts / name).write_bytes(content)
-            session.tell(f"{name}\n".encode())
+            (self._drafts / kind).write_bytes(content)
+            session.tell(f"{kind}\n".encode())
             return session.line()
 
-        return await (self._copiers if copied else self._writers)[kind].ask(written)
+        return await self._writers[kind].ask(written)
 
     async def commit(self, commit: str) -> Commit:
         """A commit; raises GitFailed when there is none."""
@@ -481,28 +474,42 @@ class Store:
         """Write a text as an object; it is nobody's until it is pinned."""
         return await self._objects.write("blob", text.encode(errors="surrogateescape"))
 
-    async def copied_blob(self, content: bytes) -> str:
-        """Write a copy of what is safe elsewhere as an object."""
-        return await self._objects.write("blob", content, copied=True)
-
-    async def copied_folder(self, files: Mapping[str, str]) -> str:
-        """Write a tree of such copies, each a blob by its name in ASCII."""
-        entries = sorted(files.items())
-        raw = b"".join(b"100644 %s\0" % n.encode() + bytes.fromhex(blob) for n, blob in entries)
-        return await self._objects.write("tree", raw, copied=True)
-
-    async def commit(
-        self, tree: str, parents: Iterable[str], message: str, *, copied: bool = False
-    ) -> str:
+    async def commit(self, tree: str, parents: Iterable[str], message: str) -> str:
         """Write a commit object of now, in the user's name; it is nobody's until it is pinned."""
+        content = self._commit_text(tree, parents, message.encode(errors="surrogateescape"))
+        made = await self._objects.write("commit", content)
+        self._tree_of[made] = tree
+        return made
+
+    def note(self, parents: Iterable[str], message: bytes) -> str:
+        """Write a commit without files, durably; no git is asked, for every pin may need one."""
+        empty = self._write_loose("tree", b"")
+        return self._write_loose("commit", self._commit_text(empty, parents, message))
+
+    async def line_of(self, commit: str) -> list[str]:
+        """A commit and its ancestors by first parents, the oldest first. Raises GitFailed."""
+        return (await self.trees("rev-list", "--first-parent", "--reverse", commit)).text.split()
+
+    async def every_commit(self) -> list[str]:
+        """Every commit object that is there, whether anything leads to it or not."""
+        listed = await self.trees("cat-file", "--batch-all-objects", "--batch-check")
+        kinds = (line.split(" ") for line in listed.text.splitlines())
+        return [name for name, kind, *_ in kinds if kind == "commit"]
+
+    def _write_loose(self, kind: Kind, content: bytes) -> str:
+        data = b"%s %d\0" % (kind.encode(), len(content)) + content
+        name = hashlib.new(self.origin.object_format, data).hexdigest()
+        folder = self.origin.objects[0]
+        path = folder / name[:2] / name[2:]
+        if not path.exists():
+            make_folder(path.parent, inside=folder)
+            write_durably(path, zlib.compress(data, 1), inside=folder, mode=0o444)
+        return name
+
+    def _commit_text(self, tree: str, parents: Iterable[str], message: bytes) -> bytes:
         lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
         lines += [f"{role} {self._signature(role)}" for role in ("author", "committer")]
-        text = "\n".join([*lines, "", message])
-        content = text.encode(errors="surrogateescape")
-        made = await self._objects.write("commit", content, copied=copied)
-        if not copied:
-            self._tree_of[made] = tree
-        return made
+        return "\n".join([*lines, "", ""]).encode(errors="surrogateescape") + message
 
     def _signature(self, role: str) -> str:
         who = f"GIT_{role.upper()}_"

@@ -5,18 +5,15 @@ same journal. Rule 2: a segment ends with its last position and the journal's ha
 beginning of the mirror proves itself and a segment that is missing or was changed is noticed. Pure.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from windlass.core.events import codec
 from windlass.errors import JournalDamaged, JournalError
 
-SEAL_BYTES = 16 * 1024
-"""A segment that has reached this size is sealed, and the next one begins."""
-FAN = 16
-"""So many sealed segments of one level are joined into one of the next."""
-LEVELS = 3
-"""Levels 0, 1 and 2: segments of about 16 KiB, 256 KiB and 4 MiB."""
+SEGMENT_BYTES = 256 * 1024
+"""A segment that has reached this size ends, so that no single object grows with the journal."""
 
 _END = b"#"
 
@@ -35,34 +32,11 @@ class Mark(NamedTuple):
         return mark
 
 
-class Segment(NamedTuple):
-    """A sealed segment: which records it holds, and the object that holds them."""
-
-    first: int
-    last: int
-    level: int
-    blob: str
-
-    @property
-    def name(self) -> str:
-        """Its name in the tree; in the order of names the segments are in the order of records."""
-        return f"{self.first:09d}-{self.last:09d}.{self.level}"
-
-
-def segment_named(name: str, blob: str) -> Segment:
-    """The segment of that name. Raises JournalError where the name is none."""
-    try:
-        records, level = name.split(".")
-        first, last = records.split("-")
-        return Segment(int(first), int(last), int(level), blob)
-    except ValueError as error:
-        raise JournalError(f"{name!r} is no segment of a journal") from error
-
-
-def write(payloads: Sequence[bytes], end: Mark) -> bytes:
-    """The text of these records; `end` is the mark they lead to."""
-    proof = b"%s %d %s" % (_END, end.seq, end.hash.hex().encode())
-    return b"".join(line + b"\n" for line in (*payloads, proof))
+def write(plan_id: str, payloads: Sequence[bytes], begin: Mark) -> tuple[bytes, Mark]:
+    """The text of the records that follow a mark, and the mark they lead to."""
+    end = begin.after(payloads)
+    title = f"{_title(plan_id)}{begin.seq + 1} to {end.seq}\n".encode()
+    return b"\n".join((title, *payloads, _proof(end), b"")), end
 
 
 def read(text: bytes, begin: Mark) -> tuple[list[bytes], Mark]:
@@ -70,11 +44,42 @@ def read(text: bytes, begin: Mark) -> tuple[list[bytes], Mark]:
 
     Raises JournalError where they do not prove themselves.
     """
-    *payloads, proof = text.split(b"\n")[:-1] or [b""]
+    *payloads, proof = text.partition(b"\n\n")[2].split(b"\n")[:-1] or [b""]
     end = begin.after(payloads)
-    if proof != b"%s %d %s" % (_END, end.seq, end.hash.hex().encode()):
+    if proof != _proof(end):
         raise JournalError(f"the records after {begin.seq} are not what their hash says")
     return payloads, end
+
+
+def assemble(plan_id: str, texts: Iterable[bytes]) -> tuple[list[bytes], Mark]:
+    """The journal that these segments of a plan give, from its beginning as far as they prove it.
+
+    They may be in any order, and other texts may be among them.
+    """
+    title = _title(plan_id).encode()
+    starts: dict[bytes, list[bytes]] = {}
+    for text in texts:
+        if text.startswith(title):
+            starts.setdefault(text[len(title) :].partition(b" ")[0], []).append(text)
+    payloads, mark = list[bytes](), Mark()
+    while found := list(_following(starts.pop(b"%d" % (mark.seq + 1), []), mark)):
+        more, mark = max(found, key=lambda one: one[1].seq)
+        payloads += more
+    return payloads, mark
+
+
+def _following(texts: Iterable[bytes], begin: Mark) -> Iterator[tuple[list[bytes], Mark]]:
+    for text in texts:
+        with suppress(JournalError):
+            yield read(text, begin)
+
+
+def _title(plan_id: str) -> str:
+    return f"Journal of {plan_id}: records "
+
+
+def _proof(end: Mark) -> bytes:
+    return b"%s %d %s" % (_END, end.seq, end.hash.hex().encode())
 
 
 def end_of(text: bytes) -> Mark:
@@ -87,17 +92,14 @@ def end_of(text: bytes) -> Mark:
         raise JournalError("a segment without its hash") from error
 
 
-def joined(texts: Sequence[bytes]) -> bytes:
-    """One segment made of several that follow each other."""
-    inner = [text[: text.rstrip(b"\n").rfind(b"\n") + 1] for text in texts[:-1]]
-    return b"".join((*inner, *texts[-1:]))
-
-
-def full_level(segments: Sequence[Segment]) -> int | None:
-    """The level whose newest segments are to be joined now, if any."""
-    level = segments[-1].level if segments else LEVELS
-    of_level = [segment for segment in segments[-FAN:] if segment.level == level]
-    return level if len(of_level) == FAN and level + 1 < LEVELS else None
+def split(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """The records as segments of a bounded size; one record may be larger than that."""
+    start = size = 0
+    for at, payload in enumerate(payloads, start=1):
+        size += len(payload)
+        if size >= SEGMENT_BYTES or at == len(payloads):
+            yield payloads[start:at]
+            start, size = at, 0
 
 
 def behind(plan_id: str, last: int, until: int) -> JournalDamaged:
