@@ -1,4 +1,4 @@
-"""What the runner needs of the world: few, tiny protocols. Adapters serve them and decide nothing.
+"""The runner's needs as small protocols. Adapters implement them and decide nothing.
 
 Each port has a memory implementation in `windlass.testing` that passes the same conformance suite
 as the real adapter. A call that is cancelled leaves nothing running behind it.
@@ -27,7 +27,7 @@ class Journal(Protocol):
         ...
 
     def read(self, after: int = 0) -> Iterator[Entry]:
-        """Every entry after that position, verified; damage raises before a wrong one is given."""
+        """Every entry after that position; a damaged journal raises before a wrong one is given."""
         ...
 
     def records(self, after: int = 0) -> Sequence[bytes]:
@@ -36,32 +36,30 @@ class Journal(Protocol):
 
 
 class Activity(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of an agent's chatter: shown and kept in a file, never folded."""
+    """One line of what an agent does: shown and kept in a file, never folded."""
 
     task: str
     kind: Literal["tool", "text", "retry", "start", "end"]
     text: str
     whole: str = ""
-    """What a tool was given, where the line leaves some of it out; for the file, no screen."""
+    """What a tool was given, where `text` shortens it; for the file, not for the screen."""
     role: Literal["player", "coach", ""] = ""
-    """Whose it is, and of which start of a Player; nothing where nobody says."""
+    """Who it comes from, and which start of a Player; empty where that is unknown."""
     n: int = 0
     at: datetime | None = field(default=None, name="ts")
-    """When it was, where that is not now: it was read from the file."""
+    """When it happened, if it was read from the file; None means now."""
 
 
 Watch: TypeAlias = Callable[[Activity], None]
 
 
 class Brief(Struct, frozen=True, kw_only=True):
-    """What an agent is asked."""
-
     task: str
     n: int
     role: Literal["player", "coach"]
     prompt: str
-    """All that the agent is told, in words. The fields below it say parts of it as values, for an
-    agent that needs no words: a fake, or a program of yours."""
+    """The whole prompt. The fields below repeat parts of it as values, for an agent that reads no
+    prose: a fake, or a program of yours."""
     model: str
     turn: int = 1
     criteria: tuple[str, ...] = ()
@@ -69,21 +67,19 @@ class Brief(Struct, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     """The commands that prove the task."""
     names: tuple[str, ...] = ()
-    """What an approval must say something about, by name: files and checks. For a Coach."""
+    """The files and checks that an approval must name. For a Coach."""
     feedback: str = ""
-    """Why the work was sent back to this Player; empty where it was not."""
+    """Why the work was sent back to this Player; empty if it was not."""
     answer: type[Struct] | None = None
-    """What it is to answer with, by schema; None where prose will do."""
+    """The schema of its answer; None if prose is enough."""
     traceparent: str = ""
     """The span it works in, for an agent that has telemetry of its own; else empty."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What came of it."""
-
     summary: str = ""
     answer: Struct | None = None
-    """What it answered by schema; None where it said nothing that fits. Never an approval."""
+    """Its answer by schema; None if it gave none that fits. None is never an approval."""
     usage: Usage = Usage()
     failure: Failure | None = None
     message: str = ""
@@ -99,41 +95,41 @@ class Agent(Protocol):
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """What a request of an agent can cost, before it is sent."""
+    """What an agent's request can cost, before it is sent."""
 
     task: str
     role: str
     model: str
     most: Amount
     least: Amount
-    """The most it can cost once its answer is bounded as tightly as it may be."""
+    """The most it can cost once its answer is limited as tightly as possible."""
 
 
 class Held(Struct, frozen=True):
-    """What is set aside for a request."""
+    """A reservation for a request."""
 
     id: str
     granted: Amount
-    """All that the request may come to: its most, or less where less was left."""
+    """The most that the request may cost: what was asked for, or what was left."""
 
 
 class Ledger(Protocol):
-    """Where requests of agents are booked. Each call is quick and may come at any moment."""
+    """Books the requests of agents. Each call is quick and may come at any moment."""
 
     def reserve(self, ask: Ask) -> Held | No:
-        """Set money aside for a request, or say why it may not be sent now."""
+        """Reserve money for a request, or say why it may not be sent now."""
         ...
 
     def stream(self, id_: str, usage: Usage) -> None:
-        """Record what the request has come to so far."""
+        """Record what the request has cost so far."""
         ...
 
     def settle(self, id_: str, usage: Usage, *, broke_off: bool = False) -> None:
-        """Record what it came to; `broke_off` where its answer was not seen to the end."""
+        """Record what it cost; `broke_off` if its answer was not read to the end."""
         ...
 
     def refuse(self, ask: Ask) -> None:
-        """Record that too little is left for what was asked, also where a part of it was sent."""
+        """Record that too little was left for the request, even if a part of it was sent."""
         ...
 
 
@@ -149,7 +145,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """A workspace that must not be committed as it is."""
+    """A workspace that must not be committed as it is, and why."""
 
     reason: str
 
@@ -174,7 +170,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     commit: str
     relation: Relation
     rewound: bool = False
-    """Whether it does not hold the run's base any more."""
+    """Whether it no longer contains the run's base."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -182,45 +178,40 @@ class Change(Struct, frozen=True, kw_only=True):
 
     path: str
     added: int | None
-    """None where it has no lines: it is binary."""
+    """None for a binary file."""
     deleted: int | None
 
 
 class Patch(Struct, frozen=True, kw_only=True):
-    """What changed in one file."""
-
     path: str
     what: str
-    """New, deleted, changed, renamed; and its mode, or that it is binary, where that says more."""
+    """New, deleted, changed or renamed; with the mode, or that it is binary, where it matters."""
     text: str
-    """The change as a diff shows it."""
     gone: bool = False
-    """Whether the file is not there any more."""
+    """Whether the file was deleted."""
     opaque: bool = False
-    """Whether the diff does not tell what is in it: it is binary, or a submodule."""
+    """Whether the diff does not show the content: it is binary, or a submodule."""
 
 
 Changes: TypeAlias = Mapping[tuple[str, str], tuple[Change, ...]]
-"""What differs between pairs of commits, as far as git has both."""
+"""What differs between pairs of commits, where git has both."""
 
 
 class Throwaway(Protocol):
     """A checkout of exactly one commit, fit to build and test in; nothing flows back from it."""
 
     @property
-    def path(self) -> PurePath:
-        """Where it is."""
-        ...
+    def path(self) -> PurePath: ...
 
     async def touched(self) -> tuple[str, ...]:
-        """The tracked files that whoever worked here has changed."""
+        """The tracked files that were changed here."""
         ...
 
 
 class Repository(Protocol):
     """The only record of code: one run's pins, workspaces and merges in one git repository.
 
-    Every method may be repeated after a crash: it finds what it made and goes on from there.
+    Every method may be repeated after a crash: it finds what it made and continues from there.
     """
 
     async def prepare(
@@ -233,27 +224,27 @@ class Repository(Protocol):
         turn: int | None = None,
         by_person: bool = False,
     ) -> PurePath:
-        """The task's workspace, at `start` unless it is there already; `onto` merged into it.
+        """Make the task's workspace at `start`, unless it exists, and merge `onto` into it.
 
-        What it starts from is pinned, and the turn, where that is not plainly the first.
-        Until it returns, a snapshot of start `n` is just `start`: no Player has begun. Raises
-        SetupFailed where the project's own setup commands fail; but a person who is to work there
-        gets it all the same, and commits in it under their own name.
+        Pins what it starts from, and the turn if it is not the first. Until it returns, a snapshot
+        of start `n` is just `start`: no Player has begun. Raises SetupFailed if the project's setup
+        commands fail; a person who is to work there gets the workspace anyway, and commits in it
+        under their own name.
         """
         ...
 
     async def stands(self, task: str, start: str) -> bool:
-        """Whether the task's workspace, which began at `start`, was not taken away or emptied.
+        """Whether the task's workspace, which began at `start`, was neither removed nor emptied.
 
-        One that does not stand holds nobody's work: a snapshot of it is just its start, and the
-        next `prepare` makes it anew.
+        If it does not stand, it holds no work: a snapshot of it is just its start, and the next
+        `prepare` makes it again.
         """
         ...
 
     async def snapshot(
         self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
     ) -> Snapshot | Refused:
-        """Commit what the workspace holds, onto these parents, and pin it."""
+        """Commit the workspace's content onto these parents, and pin it."""
         ...
 
     async def merge(
@@ -263,11 +254,11 @@ class Repository(Protocol):
         ...
 
     async def move_tip(self, tip: str, commit: str) -> str:
-        """Move the tip from one commit to the next, or raise; the answer is a word for people."""
+        """Move the tip from one commit to the next, or raise; the answer is a note for people."""
         ...
 
     def throwaway(self, commit: str, label: str) -> AbstractAsyncContextManager[Throwaway]:
-        """A checkout of the commit for as long as the block lasts. Raises SetupFailed."""
+        """A checkout of the commit while the block lasts. Raises SetupFailed."""
         ...
 
     async def diff(self, old: str, new: str) -> tuple[Patch, ...]:
@@ -275,66 +266,64 @@ class Repository(Protocol):
         ...
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
-        """Pin a text beside the commits of the n-th start of a task's Player."""
+        """Pin a text next to the commits of the n-th start of a task's Player."""
         ...
 
     async def kept(self, task: str, n: int, what: str) -> str | None:
-        """The text that was pinned so, if any."""
+        """The text pinned by `keep`, if any."""
         ...
 
     async def release(self, task: str) -> None:
-        """Let a merged task's workspace go."""
+        """Delete a merged task's workspace."""
         ...
 
     async def set_aside(self, task: str, until: int) -> None:
-        """Keep the workspace of a task that began anew under another name, if it is an older one.
+        """Rename the workspace of a task that began again, if it is of an older start.
 
-        It is where it was last made ready for the n-th start of a Player, n up to `until`.
+        Older: it was last prepared for the n-th start of a Player, n up to `until`.
         """
         ...
 
     async def changed(self, pairs: Iterable[tuple[str, str]]) -> ChangedPaths:
-        """All that differs between commits, also beyond what a snapshot tells."""
+        """Every path that differs between commits, also beyond what a snapshot lists."""
         ...
 
     async def verify(self, tip: str, expected: Expected) -> tuple[str, ...]:
-        """What of that is not so in the tip, a line each."""
+        """What is expected and not true of the tip, a line each."""
         ...
 
     async def look(self, branch: str, tip: str) -> Seen:
-        """Where one of the user's branches stands, and how the tip stands to it."""
+        """The position of one of the user's branches, and its relation to the tip."""
         ...
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:
-        """Move one of the user's branches forward, with its checkout where it has one.
+        """Move one of the user's branches forward, and its checkout if it has one.
 
-        Raises RepositoryError where it stands elsewhere by now, or a file in the way is dirty;
-        nothing is changed then. A move that was made already is found made.
+        Raises RepositoryError if the branch has moved, or a file in the way is dirty; then nothing
+        is changed. Repeating a move that was made is harmless.
         """
         ...
 
 
 class Checks(Protocol):
-    """Runs commands on a throwaway checkout of exactly one commit."""
+    """Runs commands on a throwaway checkout of one commit."""
 
     async def run(self, commit: str, commands: Sequence[str], log: str) -> tuple[CheckResult, ...]:
-        """One result for each command, in order; never raises for what a command does."""
+        """One result per command, in order; never raises for what a command does."""
         ...
 
     async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
-        """A line for each of these files that cannot be parsed, as far as a parser is at hand."""
+        """A line for each of these files that does not parse, where a parser is available."""
         ...
 
 
 class Clock(Protocol):
-    """The time, and waiting for it."""
-
     def now(self) -> datetime:
-        """The present, in UTC."""
+        """The current time, in UTC."""
         ...
 
     async def sleep_until(self, moment: datetime) -> None:
-        """Return at that moment, at once when it is past."""
+        """Return at that moment; at once if it has passed."""
         ...
 
 
@@ -342,7 +331,7 @@ class Inbox(Protocol):
     """Messages from people to a live run."""
 
     def take(self) -> Sequence[tuple[Message, Callable[[], None]]]:
-        """Each waiting message with what removes it, to be called once it is recorded."""
+        """Each waiting message with a function that removes it, to call once it is recorded."""
         ...
 
 
@@ -350,23 +339,23 @@ Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 
 
 class Span(Struct, frozen=True, kw_only=True):
-    """A stretch of work that is over, as telemetry tells it."""
+    """A finished piece of work, for telemetry."""
 
     name: str
     trace: str
     """32 hexadecimal digits."""
     id: str
-    """16 of them."""
+    """16 hexadecimal digits."""
     parent: str | None
     start: datetime
     end: datetime
     attributes: Attributes = {}
     error: str | None = None
-    """Why it failed; None where it did not."""
+    """Why it failed; None if it did not."""
 
 
 class Instrument(Struct, frozen=True, kw_only=True):
-    """Something that is counted, or whose sizes are."""
+    """A counter or a histogram."""
 
     name: str
     kind: Literal["counter", "histogram"]
@@ -376,20 +365,20 @@ class Instrument(Struct, frozen=True, kw_only=True):
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """So much of it, of this sort."""
+    """A value for an instrument."""
 
     instrument: Instrument
     value: float
     attributes: Attributes = {}
     times: int = 1
-    """0 where it only says that there is this sort, of which there is nothing yet."""
+    """0 to announce a set of attributes that has no value yet."""
 
 
 NoticeKind: TypeAlias = Literal["done", "human", "limit", "failed"]
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """A word to a person who is not looking."""
+    """A message to a person who is not watching."""
 
     kind: NoticeKind
     title: str
@@ -397,7 +386,7 @@ class Notice(Struct, frozen=True, kw_only=True):
     plan: str
     run: str
     task: str = ""
-    """Empty where it is about the whole run."""
+    """Empty if it is about the whole run."""
 
 
 Projector: TypeAlias = Callable[[Mapping[str, str]], Awaitable[None]]

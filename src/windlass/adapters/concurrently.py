@@ -1,7 +1,7 @@
-"""Work that is done at once, and what its failure is called.
+"""Concurrent work, and the failure to report.
 
-Law: whoever waits is told what failed, not that something in a group did; and what that was caused
-by stays with it, for there the disk's own word is found.
+Law: the caller gets the exception that failed, not an exception group; its cause stays with it,
+because the disk's error is found there.
 """
 
 from collections.abc import Callable, Coroutine
@@ -11,7 +11,7 @@ import anyio
 
 
 async def together(*works: Callable[[], Coroutine[Any, Any, object]]) -> None:
-    """Do what does not wait for each other at once."""
+    """Run all of these concurrently."""
     try:
         async with anyio.create_task_group() as group:
             for work in works:
@@ -22,7 +22,7 @@ async def together(*works: Callable[[], Coroutine[Any, Any, object]]) -> None:
 
 
 def first_of(failure: Exception) -> Exception:
-    """The one that says why; the others are what that tore down."""
+    """The first failure; the others follow from its cancellation."""
     while isinstance(failure, ExceptionGroup):
         failure = failure.exceptions[0]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     return failure  # pyright: ignore[reportUnknownVariableType]

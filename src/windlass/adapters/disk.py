@@ -1,8 +1,7 @@
-"""What ails a disk, in words for people, each with its cure.
+"""Disk errors in words, each with its cure.
 
-Law: the error's own number tells; where there is none (git says only that it did not work), or
-only SQLite's, a small file is written to see first. What a program printed is quoted, and never
-searched.
+Law: the error's number decides. Where there is none (git only fails), or only SQLite's, Windlass
+first tries to write a small file. The output of a program is quoted, never searched.
 """
 
 import errno
@@ -18,7 +17,7 @@ from windlass.adapters.files import write_durably
 from windlass.errors import UnsafePath, WindlassError
 
 _PROBE = b"0" * 65536
-"""More than a file system keeps in hand for a file that is about to fit."""
+"""More than a file system reserves for a file in advance."""
 
 _NAMES: Mapping[int, tuple[str, str]] = MappingProxyType(
     {
@@ -31,7 +30,7 @@ _NAMES: Mapping[int, tuple[str, str]] = MappingProxyType(
         errno.EIO: ("the disk cannot be read or written", "see what `dmesg` says of it"),
     }
 )
-"""By the number of the error: what it is called, and what helps."""
+"""By errno: its name, and the cure."""
 
 _SQLITE: Mapping[int, int] = MappingProxyType(
     {
@@ -40,18 +39,16 @@ _SQLITE: Mapping[int, int] = MappingProxyType(
         sqlite3.SQLITE_READONLY: errno.EROFS,
     }
 )
-"""What its own numbers stand for; of several that make one up, the lowest byte tells the kind."""
+"""SQLite's codes as errno; the lowest byte of an extended code is its kind."""
 
 
 class Trouble(Struct, frozen=True):
-    """What is wrong, and what helps."""
-
     what: str
     cure: str
 
 
 def trouble(error: Exception, folders: Iterable[Path]) -> Trouble:
-    """What is behind a failure to write."""
+    """The cause of a failed write, and its cure."""
     if isinstance(error, UnsafePath):
         return Trouble(error.message, error.hint)
     if isinstance(error, OSError) and error.errno in _NAMES:
@@ -62,25 +59,23 @@ def trouble(error: Exception, folders: Iterable[Path]) -> Trouble:
         if (found := _tried(folder)) is not None:
             return Trouble(f"{_named(found).what} ({_said(error)})", _named(found).cure)
     if (number := _SQLITE.get(getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF)) is not None:
-        name, cure = _NAMES[number]  # it has passed by now, or the disk fails there and not here
+        name, cure = _NAMES[number]  # the failure has passed, or is not in these folders
         return Trouble(f"{name} ({_said(error)})", cure)
     return Trouble(_said(error), "mend that")
 
 
 def disk_error_name(number: int) -> str:
-    """What people are told that an error of that number is."""
     return _NAMES[number][0]
 
 
 def _named(error: OSError) -> Trouble:
-    """One that has a name of its own."""
     name, cure = _NAMES[error.errno or 0]
     where = f": {os.fsdecode(error.filename)!r}" if error.filename else ""
     return Trouble(f"{name}{where}", cure)
 
 
 def _tried(folder: Path) -> OSError | None:
-    """Why a file cannot be written there now, if it has a name."""
+    """Try to write a file there: the error, if it has a name in the table."""
     probe = folder / f".windlass-probe-{os.getpid()}"
     try:
         write_durably(probe, _PROBE)

@@ -1,11 +1,11 @@
-"""The one door through which Windlass writes files, whole and durable, and follows no link.
+"""Every file write of Windlass goes through here: whole, durable, and through no link.
 
 Law 1: a path is opened component by component below a trusted folder, each relative to the one
 before it and none through a link. So what an agent commits cannot lead a write elsewhere, nor can a
 link that is swapped in while Windlass writes. Pipes, sockets and devices are refused.
 Law 2: a file survives a power loss, whole. A reader sees the old text or the new, never a part: a
 temporary file is written, synced and renamed over the old one; then the folder is synced.
-Law 3: removing follows no link either, whatever an agent made of the folder.
+Law 3: removing follows no link either.
 """
 
 import contextlib
@@ -28,17 +28,17 @@ import anyio.to_thread
 from windlass.errors import UnsafePath
 
 OWN = ".windlass"
-"""The folder in a repository that is Windlass's own: below it no link is ever followed."""
+"""Windlass's own folder in a repository: below it no link is ever followed."""
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-"""On macOS fsync leaves the data in the drive's own memory, and only this brings it further."""
+"""On macOS fsync leaves the data in the drive's cache; only this flushes it."""
 
 _PREFIX = ".windlass-"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WAY = _FOLDER | getattr(os, "O_PATH", 0)
-"""A folder on the way needs to be passed, and not to be read."""
+"""A folder on the way needs to be passed, not read."""
 _PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""A link could lead anywhere, a pipe would wait for ever, and a terminal would take us over."""
+"""A link could lead anywhere, a pipe would block, a terminal could become ours."""
 _KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a pipe",
@@ -49,13 +49,13 @@ _KINDS = {
 
 
 class _Way(NamedTuple):
-    """How a path is reached: from a trusted folder, by names of which none may be a link."""
+    """A path as a trusted folder and the names below it, none of which may be a link."""
 
     top: Path
     names: tuple[str, ...]
 
-    def told(self, names: tuple[str, ...] | None = None) -> str:
-        """The path as people know it, or the part of it that these names are."""
+    def shown(self, names: tuple[str, ...] | None = None) -> str:
+        """The path, or the part that these names are, for messages."""
         return str(Path(*(names or self.names)))
 
 
@@ -68,19 +68,19 @@ def write_durably(
     mode: int | None = None,
     synced: bool = True,
 ) -> None:
-    """Replace the file with this content; when it raises, the old file is as it was.
+    """Replace the file with this content; if this raises, the old file is unchanged.
 
-    No link is followed below `inside`, nor below Windlass's own folder. What a kill leaves
-    unfinished lies in the folder `by_way_of`, where that is on the same disk. The mode of a file
-    that is there stays, unless `mode` says another. Without `synced` it is whole to every reader,
-    and may be lost with the power: for what is made again then.
+    No link is followed below `inside`, nor below Windlass's own folder. The temporary file is in
+    the folder `by_way_of`, if that is on the same disk: a kill leaves it there. An existing file
+    keeps its mode unless `mode` is given. Without `synced` a power loss may lose the file: for what
+    can be made again.
     """
     data = content.encode() if isinstance(content, str) else content
     way = _way(path, inside)
     with _opened(way, way.names[:-1]) as folder:
-        there = _plain_stat(folder, way)
-        if mode is None and there is not None:
-            mode = there.st_mode & 0o7777
+        existing = _plain_stat(folder, way)
+        if mode is None and existing is not None:
+            mode = existing.st_mode & 0o7777
         try:
             with contextlib.ExitStack() as held:
                 draft = folder
@@ -96,13 +96,13 @@ def write_durably(
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Take away what a killed writer left there."""
+    """Delete the temporary files of a killed writer."""
     for temp in folder.glob(f"{_PREFIX}*.tmp"):
         temp.unlink(missing_ok=True)
 
 
 def remove_durably(path: Path, *, inside: Path | None = None) -> None:
-    """Take the file away, for good; none is as good as gone. A link goes, and not what it names."""
+    """Delete the file durably, if there is one. A link is deleted, not its target."""
     way = _way(path, inside)
     with contextlib.suppress(FileNotFoundError), _opened(way, way.names[:-1]) as folder:
         os.unlink(way.names[-1], dir_fd=folder)
@@ -110,9 +110,9 @@ def remove_durably(path: Path, *, inside: Path | None = None) -> None:
 
 
 def open_plain(path: Path, flags: int, *, inside: Path | None = None) -> int:
-    """A descriptor of a plain file, made in whole folders where `flags` says so.
+    """A descriptor of a plain file; O_CREAT makes the file and its folders.
 
-    A file that is written in place must have no other name, or a write would reach that one too.
+    A file that is written in place must have no second name, or the write would change that too.
     """
     way = _way(path, inside)
     with _opened(way, way.names[:-1], make=bool(flags & os.O_CREAT)) as folder:
@@ -130,22 +130,22 @@ def open_plain(path: Path, flags: int, *, inside: Path | None = None) -> int:
 
 
 def _refuse_opened(found: os.stat_result, way: _Way, *, writing: bool) -> None:
-    """Raise where what was opened is no plain file of one name."""
+    """Raise if the open file is not a plain file with one name."""
     _refuse_special(found, way, way.names)
     if stat.S_ISDIR(found.st_mode):
         where = str(way.top.joinpath(*way.names))
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), where)
     if writing and found.st_nlink > 1:
         raise UnsafePath(
-            f"{way.told()} has another name elsewhere (a hard link), which would change too",
+            f"{way.shown()} has another name elsewhere (a hard link), which would change too",
             hint="remove it; Windlass makes its own",
         )
 
 
 def open_to_append(path: Path, *, inside: Path | None = None) -> io.FileIO:
-    """The file to write to at its end, unbuffered; it and its folders are made where they lack.
+    """The file, open for appending, unbuffered; it and its folders are made if missing.
 
-    A file with another name, as some backups make, is parted from it first.
+    A file with a second name, as some backups make, is copied first.
     """
     with contextlib.suppress(FileNotFoundError), open_to_read(path, inside=inside) as file:
         if os.fstat(file.fileno()).st_nlink > 1:
@@ -156,13 +156,13 @@ def open_to_append(path: Path, *, inside: Path | None = None) -> io.FileIO:
 
 @contextlib.contextmanager
 def open_to_read(path: Path, *, inside: Path | None = None) -> Generator[io.BufferedReader]:
-    """A plain file's content; raises OSError for a link, a pipe, or nothing."""
+    """Open a plain file to read; raises OSError for a link, a pipe, or nothing."""
     with os.fdopen(open_plain(path, os.O_RDONLY, inside=inside), "rb") as file:
         yield file
 
 
 def read_plainly(path: Path, most: int = 64 * 1024, *, inside: Path | None = None) -> str | None:
-    """The text of a small plain file; None for whatever else is there, or nothing."""
+    """The text of a small plain file; None for anything else, or if there is none."""
     with contextlib.suppress(OSError, UnicodeError):
         with open_to_read(path, inside=inside) as file:
             content = file.read(most + 1)
@@ -171,14 +171,14 @@ def read_plainly(path: Path, most: int = 64 * 1024, *, inside: Path | None = Non
 
 
 def refuse_unsafe(path: Path, *, inside: Path | None = None) -> None:
-    """Raise UnsafePath where a link or a special file stands in the path; nothing may be there."""
+    """Raise UnsafePath if a link or a special file is in the path; a missing file is fine."""
     way = _way(path, inside)
     with contextlib.suppress(FileNotFoundError), _opened(way, way.names[:-1]) as folder:
         _plain_stat(folder, way)
 
 
 def make_folder(path: Path, *, inside: Path | None = None) -> None:
-    """Make the folder and those above it, each durable in the one that holds it."""
+    """Make the folder and its parents, durably."""
     way = _way(path, inside)
     try:
         with _opened(way, way.names, make=True):
@@ -189,9 +189,9 @@ def make_folder(path: Path, *, inside: Path | None = None) -> None:
         raise
 
 
-def fsync_dir(path: Path) -> None:
-    """Make durable which files the folder holds, and under which names."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def fsync_dir(path: Path | str, *, dir_fd: int | None = None) -> None:
+    """Make the folder's entries durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         _sync(fd)
     finally:
@@ -199,10 +199,10 @@ def fsync_dir(path: Path) -> None:
 
 
 def sync_all(*paths: Path) -> None:
-    """Make durable all that anybody has written on the disks of these: content and names.
+    """Make everything on the file systems of these paths durable: content and names.
 
-    For what other programs made, many files at once: git syncs an object and never its name, and
-    an agent syncs nothing.
+    For many files that other programs wrote: git syncs an object and never its name, and an agent
+    syncs nothing.
     """
     for path in {path.stat().st_dev: path for path in paths}.values():
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -213,7 +213,7 @@ def sync_all(*paths: Path) -> None:
 
 
 def _way(path: Path, inside: Path | None) -> _Way:
-    """Where to begin: at the trusted folder, else beside Windlass's own, else at what is there."""
+    """Start at the trusted folder, else next to Windlass's own, else at the nearest folder."""
     path = path.absolute()
     if inside is None:
         own = (folder.parent for folder in reversed(path.parents) if folder.name == OWN)
@@ -226,7 +226,7 @@ def _way(path: Path, inside: Path | None) -> _Way:
 
 @contextlib.contextmanager
 def _opened(way: _Way, names: tuple[str, ...], *, make: bool = False) -> Generator[int]:
-    """The folder that these names lead to, each opened in the one before."""
+    """Open the folder that these names lead to, each in the one before."""
     with contextlib.ExitStack() as held:
         at = os.open(way.top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         held.callback(os.close, at)
@@ -253,24 +253,15 @@ def _step(way: _Way, names: tuple[str, ...], at: int, flags: int, *, make: bool)
             raise _explained(error, at, way, names, "folder") from None
     with contextlib.suppress(FileExistsError):  # another process was quicker
         os.mkdir(name, dir_fd=at)
-        _sync_folder(at)
+        fsync_dir(".", dir_fd=at)  # `at` itself may be O_PATH, which cannot be synced
     try:
         return os.open(name, flags, dir_fd=at)
     except OSError as error:
         raise _explained(error, at, way, names, "folder") from None
 
 
-def _sync_folder(at: int) -> None:
-    """Sync a folder that may be open only to be passed."""
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
-    try:
-        _sync(fd)
-    finally:
-        os.close(fd)
-
-
 def _plain_stat(folder: int, way: _Way) -> os.stat_result | None:
-    """What is known of the file, if there is one; raises where it is no plain file or folder."""
+    """The file's status, if it exists; raises if it is not a plain file or folder."""
     try:
         found = os.stat(way.names[-1], dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -285,7 +276,7 @@ def _refuse_special(
     if (kind := _KINDS.get(stat.S_IFMT(found.st_mode))) is None:
         return
     raise UnsafePath(
-        f"{way.told(names)} is {kind}, and Windlass neither reads nor writes through one",
+        f"{way.shown(names)} is {kind}, and Windlass neither reads nor writes through one",
         hint=f"remove it, or put a plain {plain} in its place",
     )
 
@@ -293,7 +284,7 @@ def _refuse_special(
 def _explained(
     error: OSError, at: int, way: _Way, names: tuple[str, ...], plain: str = "file"
 ) -> OSError:
-    """The failure in plain words, where it was a link or a special file that stood in the way."""
+    """The error in plain words, if a link or a special file caused it."""
     swapped = error.errno in {errno.ENOTDIR, errno.ELOOP}
     try:
         found = os.stat(names[-1], dir_fd=at, follow_symlinks=False)
@@ -302,22 +293,24 @@ def _explained(
     except UnsafePath as unsafe:
         return unsafe
     except FileNotFoundError:
-        pass  # what stood in the way is gone again
+        pass  # it is gone again
     except OSError:
         swapped = False
     if swapped:
-        told = f"{way.told(names)} was replaced while Windlass opened it; nothing was written"
-        return UnsafePath(told, hint="see which program changes it, then repeat the command")
+        return UnsafePath(
+            f"{way.shown(names)} was replaced while Windlass opened it; nothing was written",
+            hint="see which program changes it, then repeat the command",
+        )
     return type(error)(error.errno, error.strerror, str(way.top.joinpath(*names)))
 
 
 def _replace(
     folder: int, name: str, data: bytes, draft: int, mode: int | None, *, synced: bool
 ) -> None:
-    # The name owes nothing to the target's, which may be as long as a name can be.
+    # Not derived from the target's name, which may already have the maximum length.
     temp = f"{_PREFIX}{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    # A private file must not be readable, not even before it has its mode.
+    # A private file must never be readable, not even before fchmod.
     fd = os.open(temp, flags, 0o644 if mode is None else 0o644 & mode | 0o600, dir_fd=draft)
     try:
         with os.fdopen(fd, "wb") as file:
@@ -329,7 +322,7 @@ def _replace(
                 _sync(fd)
         os.rename(temp, name, src_dir_fd=draft, dst_dir_fd=folder)
     except BaseException:
-        with contextlib.suppress(OSError):  # the first failure is the one to tell
+        with contextlib.suppress(OSError):  # report the first failure
             os.unlink(temp, dir_fd=draft)
         raise
 
@@ -337,7 +330,7 @@ def _replace(
 def _sync_file_system(fd: int, path: Path) -> None:
     if (syncfs := _syncfs()) is None:
         os.sync()
-        _sync(fd)  # which also empties the drive's own memory
+        _sync(fd)  # also flushes the drive's cache
     elif syncfs(fd) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(path))
@@ -345,13 +338,13 @@ def _sync_file_system(fd: int, path: Path) -> None:
 
 @cache
 def _syncfs() -> Callable[[int], int] | None:
-    """The system's own, where it has one: Python does not know it."""
+    """The C library's `syncfs`, if it has one; Python does not offer it."""
     return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
 
 
 def _sync(fd: int) -> None:
     if _FULL_SYNC is not None:
-        # Not every volume knows it; those that do not still know fsync.
+        # Not every volume supports it; fsync always works.
         with contextlib.suppress(OSError):
             fcntl.fcntl(fd, _FULL_SYNC)
             return
@@ -359,26 +352,26 @@ def _sync(fd: int) -> None:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a folder is there; a link to one is none."""
+    """Whether a folder is there; a link to one does not count."""
     return path.is_dir() and not path.is_symlink()
 
 
 async def remove(*paths: Path) -> None:
-    """Remove files, links and folders; none is as good as gone."""
+    """Remove files, links and folders, if they exist; large folders in a thread."""
     full = [path for path in paths if not _is_gone_at_once(path)]
     if full:
         await anyio.to_thread.run_sync(remove_here, *full)
 
 
 def remove_here(*paths: Path) -> None:
-    """The same, for a thread that has time."""
+    """The same, in this thread."""
     for path in paths:
         if not _is_gone_at_once(path):
             remove_tree(path)
 
 
 def _is_gone_at_once(path: Path) -> bool:
-    """Remove all but a folder that holds something, which takes its time."""
+    """Remove anything but a folder with entries, which takes longer."""
     if is_folder(path):
         try:
             path.rmdir()
@@ -390,22 +383,21 @@ def _is_gone_at_once(path: Path) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder with all that is in it."""
     try:
         shutil.rmtree(path)
     except (PermissionError, RecursionError):
-        # A folder made read-only keeps its entries; one made very deep is too much for Python.
+        # A read-only folder keeps its entries; a very deep one exceeds Python's recursion limit.
         _open_up(path)
         subprocess.run(["rm", "-rf", "--", path], check=True)
 
 
 def _open_up(path: Path) -> None:
-    """Make every folder one that can be entered and emptied, the outer before the inner."""
+    """Make every folder writable, the outer before the inner."""
     folders = [str(path)]
     while folders:
-        # Beyond the longest path there is nothing to do here, and rm finds its own way.
+        # rm also handles folders beyond the longest path.
         with contextlib.suppress(OSError):
             folder = folders.pop()
-            os.chmod(folder, 0o700)  # noqa: PTH101  a Path a folder is slow in a deep tree
+            os.chmod(folder, 0o700)  # noqa: PTH101  a Path per folder is slow in a deep tree
             with os.scandir(folder) as entries:
                 folders += [e.path for e in entries if e.is_dir(follow_symlinks=False)]

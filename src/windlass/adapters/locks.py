@@ -1,10 +1,10 @@
-"""Locks that the kernel holds, and frees however the holder ends.
+"""Locks that the kernel holds, and frees when the holder ends in any way.
 
-`PlanLock`: one run of a plan at a time. Its file stays for ever: if it were removed, two processes
-could each lock a file of that name. What is written in it is for messages and decides nothing.
+`PlanLock`: one run of a plan at a time. Its file is never removed: otherwise two processes could
+each lock a file of that name. Its content is for messages and decides nothing.
 
-`exclusively`: one at a time in a repository. Windlass and the git it starts hold the file, so the
-process that gets it knows that nothing of an earlier holder is alive.
+`exclusively`: one process at a time in a repository. Windlass and the git it starts hold the file,
+so the process that gets it knows that nothing of an earlier holder is alive.
 """
 
 import contextlib
@@ -23,29 +23,29 @@ from windlass.adapters.files import make_folder, open_plain
 from windlass.errors import Busy
 
 PATIENCE = 0.2
-"""How many seconds to try for: somebody may only be asking (see `holder`), or be ending."""
+"""Seconds to try: the holder may only be asking (see `holder`), or be ending."""
 
 UNKNOWN = 0
-"""The pid of a holder that cannot be told."""
+"""The pid of a holder that is not known."""
 
 
 class _Holder(Struct, frozen=True, kw_only=True):
     pid: int
     boot: str
     started: str
-    """In the kernel's ticks; with `boot` it tells a process from a later one of the same pid."""
+    """In kernel ticks; with `boot` it tells a process from a later one with the same pid."""
     plan: str
 
 
 class PlanLock:
-    """Held from `with` to the end of it, or of the process."""
+    """Held until the end of the `with` block, or of the process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
 
     def __enter__(self) -> Self:
-        """Take the lock, or say who has it."""
+        """Take the lock, or raise Busy with the holder's pid."""
         # Close-on-exec, or an agent that outlives its run would keep the lock.
         fd = open_plain(self._path, os.O_RDWR | os.O_CREAT)
         try:
@@ -57,20 +57,20 @@ class PlanLock:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let the lock go; the file stays, empty."""
+        """Release the lock; the file stays, empty."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
-            # What stands in it is for messages only: no run fails for a name that stays there.
+            # The content is only for messages: no run fails over it.
             with contextlib.suppress(OSError):
                 os.ftruncate(fd, 0)
             os.close(fd)
 
 
 def holder(path: Path) -> int | None:
-    """The pid of the run that holds the lock, UNKNOWN if it cannot be told, None if nobody does.
+    """The pid of the run that holds the lock, UNKNOWN if it is not known, None if it is free.
 
-    To ask is to take the lock for an instant, shared with others who ask; a run that begins in
-    that instant is patient.
+    Asking takes the lock for an instant, shared with others who ask; a run that begins in that
+    instant waits for it.
     """
     try:
         fd = open_plain(path, os.O_RDONLY)
@@ -90,29 +90,28 @@ def _take(fd: int, plan: str) -> None:
         )
     pid = os.getpid()
     me = _Holder(pid=pid, boot=_boot(), started=_started(pid), plan=plan)
-    # In place: a renamed file would be another one than the one that is locked.
+    # In place: a renamed file would not be the locked one.
     os.ftruncate(fd, 0)
     os.pwrite(fd, msgspec.json.encode(me), 0)
 
 
 def _locked(fd: int, how: int, *, patience: float = 0.0) -> bool:
-    deadline = time.monotonic() + patience
-    while True:
+    def take() -> bool:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(fd, how | fcntl.LOCK_NB)
             return True
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.01)
+        return False
+
+    return wait_until(take, patience)
 
 
 def _pid(fd: int) -> int:
-    """Who wrote into the file, if it is somebody who is still there."""
+    """The pid in the file, if that process still runs."""
     try:
         found = msgspec.json.decode(os.pread(fd, 4096, 0), type=_Holder)
     except (msgspec.MsgspecError, UnicodeError):
         return UNKNOWN
-    # A run that died left its name, and the next holder may not have come to write its own.
+    # A dead run's pid stays, and the next holder may not have written its own yet.
     alive = found.boot == _boot() and found.started == _started(found.pid)
     return found.pid if alive else UNKNOWN
 
@@ -125,23 +124,23 @@ def _boot() -> str:
 
 def _started(pid: int) -> str:
     with contextlib.suppress(OSError, IndexError):
-        # A program's name may hold spaces and brackets; the last bracket ends it.
+        # A program's name may contain spaces and brackets; the last bracket ends it.
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         return stat.rpartition(")")[2].split()[19]
     return ""
 
 
 EXCLUSIVE_PATIENCE = 60.0
-"""Seconds to wait for a holder that is alive, or for the git of one that died."""
+"""Seconds to wait for a live holder, or for the git of a dead one."""
 
 
 @contextmanager
 def exclusively(file: Path, busy: Busy) -> Generator[int]:
-    """Hold the file; gives its number, for git to keep open too. Raises `busy` in the end."""
+    """Hold the file; yields its descriptor, for git to inherit. Raises `busy` in the end."""
     make_folder(file.parent)
     fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        if not wait_until(lambda: _flocked(fd), EXCLUSIVE_PATIENCE):
+        if not _locked(fd, fcntl.LOCK_EX, patience=EXCLUSIVE_PATIENCE):
             raise busy
         yield fd
     finally:
@@ -149,17 +148,10 @@ def exclusively(file: Path, busy: Busy) -> Generator[int]:
 
 
 def wait_until(take: Callable[[], bool], patience: float) -> bool:
-    """Try it until it works, or so many seconds have passed; whether it worked."""
+    """Call `take` until it returns True or the time is up; whether it did."""
     deadline = time.monotonic() + patience
     while not take():
         if time.monotonic() >= deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(0.01)
     return True
-
-
-def _flocked(fd: int) -> bool:
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False

@@ -1,8 +1,8 @@
-"""Notices to people who are not watching: on the desktop, to a webhook, by a program of theirs.
+"""Notices to people who are not watching: on the desktop, to a webhook, by the user's program.
 
-Law 1: nothing passes a shell, and nothing is spliced into a script: titles and texts are arguments,
-or a JSON document. Law 2: each channel has a thread of its own; only the end of the run waits for
-it, for a few seconds. Law 3: the first notice that does not get through is reported, once.
+Law 1: no shell, and no script built from text: titles and texts are arguments, or a JSON document.
+Law 2: each channel has its own thread; only the end of the run waits for it, for a few seconds.
+Law 3: the first notice that fails is reported, once.
 """
 
 import base64
@@ -25,17 +25,17 @@ from windlass.errors import ConfigError
 from windlass.ports import Notice
 
 CLOSE_SECONDS = 5.0
-"""How long the end of a run waits for notices that are under way."""
+"""How long the end of a run waits for notices that are being sent."""
 _SECONDS = 4.0
-"""For one notice to be taken."""
+"""Timeout of one notice."""
 _PROGRAM_SECONDS = 30.0
-"""For a program to do so; one that is under way when the run ends goes on by itself."""
+"""Timeout of a program; one that still runs when the run ends continues on its own."""
 _MOST = 100
-"""That wait at once; a channel that takes none loses the rest."""
+"""Notices that may wait; further ones are dropped."""
 _LONG = 500
 
 Send: TypeAlias = Callable[[Notice], str | None]
-"""Delivers a notice; answers why it could not, or None."""
+"""Delivers a notice; returns why it could not, or None."""
 
 _SCRIPT = (
     "on run argv",
@@ -48,16 +48,15 @@ class Notices:
     """Sends notices by every channel."""
 
     def __init__(self, channels: Mapping[str, Send], say: Callable[[str], None]) -> None:
-        """Take the channels by name; `say` is called once for each that does not work."""
+        """Take the channels by name; `say` is called once for each that fails."""
         self._channels = [_Channel(name, send, say) for name, send in channels.items()]
 
     def post(self, notice: Notice) -> None:
-        """Queue it."""
         for channel in self._channels:
             channel.post(notice)
 
     def close(self) -> None:
-        """Wait a few seconds for what is under way, and leave the rest."""
+        """Wait a few seconds for notices that are being sent; drop the rest."""
         deadline = time.monotonic() + CLOSE_SECONDS
         for channel in self._channels:
             channel.finish()
@@ -87,10 +86,10 @@ class _Channel:
             self._thread.join(seconds)
             if self._thread.is_alive():
                 self._complain("it does not answer")
-        self._said = True  # the run has had its last word
+        self._said = True  # nothing is printed after the run's last line
 
     def _put(self, item: Notice | None) -> None:
-        # The word to end is always heard, however many wait.
+        # The end marker is always queued.
         if item is None or self._waiting.qsize() < _MOST:
             self._waiting.put(item)
         else:
@@ -100,7 +99,7 @@ class _Channel:
         while (notice := self._waiting.get()) is not None:
             try:
                 why = self._send(notice)
-            except Exception as error:  # noqa: BLE001  whatever it is, it is no reason to end a run
+            except Exception as error:  # noqa: BLE001  no failure of a notice may end a run
                 why = type(error).__name__
             if why is not None:
                 self._complain(why)
@@ -112,7 +111,7 @@ class _Channel:
 
 
 def desktop(environment: Mapping[str, str], *, sound: bool) -> tuple[str, Send] | None:
-    """The channel of this desktop, if it has one."""
+    """The channel of this desktop, if there is one."""
     path = environment.get("PATH", "")
     if (program := shutil.which("osascript", path=path)) is not None:
         script = [line.format(sound=' sound name "default"' * sound) for line in _SCRIPT]
@@ -125,9 +124,9 @@ def desktop(environment: Mapping[str, str], *, sound: bool) -> tuple[str, Send] 
     if (program := shutil.which("notify-send", path=path)) is not None:
 
         def by_notify_send(notice: Notice) -> str | None:
-            # Its body may hold markup, and what an agent says is none.
+            # The body may hold markup; an agent's text is not markup.
             body = _shown(notice.text).replace("&", "&amp;").replace("<", "&lt;")
-            # Nor is it an option, wherever it begins with a dash.
+            # A title that begins with a dash is not an option.
             own = [program, "--app-name=Windlass", "--"]
             return _run([*own, _shown(notice.title), body], environment)
 
@@ -136,12 +135,12 @@ def desktop(environment: Mapping[str, str], *, sound: bool) -> tuple[str, Send] 
 
 
 def command(argv: Iterable[str], environment: Mapping[str, str]) -> Send:
-    """A program of the user's, with title and text wherever its arguments name them."""
+    """The user's program, with title and text where its arguments name them."""
     words = tuple(argv)
 
     def send(notice: Notice) -> str | None:
         values = {"{title}": _shown(notice.title), "{text}": _shown(notice.text)}
-        # In one pass, so that a title which names the text stays as it is.
+        # In one pass, so that a title that contains "{text}" stays as it is.
         filled = [re.sub(r"\{title\}|\{text\}", lambda m: values[m[0]], word) for word in words]
         return _run(filled, environment)
 
@@ -149,7 +148,7 @@ def command(argv: Iterable[str], environment: Mapping[str, str]) -> Send:
 
 
 def webhook(url: str, environment: Mapping[str, str]) -> tuple[str, Send]:
-    """A web service that takes JSON; raises where the URL is none, without showing it."""
+    """A web service that takes JSON; raises for an invalid URL, without showing it."""
     try:
         parts = urllib.parse.urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -186,14 +185,14 @@ def webhook(url: str, environment: Mapping[str, str]) -> tuple[str, Send]:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the person named this address, and no other."""
+    """Follows no redirect: the user named this address and no other."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
-        """Answer None, which urllib takes for an error."""
+        """Return None, which urllib treats as an error."""
 
 
 def _proxy(environment: Mapping[str, str], host: str) -> urllib.request.ProxyHandler:
-    """By the user's variables; this process no longer has them when it sends."""
+    """The user's proxy variables, which are no longer in this process's environment."""
     lower = {name.lower(): value for name, value in environment.items()}
     never = {"no": lower.get("no_proxy", "")}
     local = host in {"localhost", "127.0.0.1", "::1"}
@@ -204,7 +203,7 @@ def _proxy(environment: Mapping[str, str], host: str) -> urllib.request.ProxyHan
 
 
 def _document(notice: Notice) -> dict[str, str | int]:
-    """What a program can read; chat services show `text`."""
+    """The JSON document; chat services show `text`."""
     return {
         "schema": 1,
         "kind": notice.kind,
@@ -218,7 +217,7 @@ def _document(notice: Notice) -> dict[str, str | int]:
 
 
 def _shown(text: str) -> str:
-    """Text for a screen that is not ours, without terminal sequences and unseen characters."""
+    """Text without terminal sequences and invisible characters."""
     return without_controls(text).encode(errors="replace").decode()[:_LONG]
 
 

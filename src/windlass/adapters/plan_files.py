@@ -1,11 +1,11 @@
-"""What a person named as a plan, read into texts: a file, or a folder with the files in it.
+"""Reads a plan that a person named: a file, or the files of a folder.
 
-Every bound holds before anything is parsed: bytes, files, depth. Only plain files are opened, and
+Every limit applies before anything is parsed: bytes, files, depth. Only plain files are opened, and
 none through a link that leads out of both the folder and the repository.
 
-In a folder, a file that may hold tasks and cannot be read is refused: passing it over might lose a
-task. Other JSON than a manifest holds none, so there a file that is no text is noted, and the plan
-goes on without it; so it does without a file that is empty.
+In a folder, a file that may hold tasks and cannot be read is refused: skipping it might lose a
+task. JSON other than a manifest holds no tasks, so an unreadable JSON file is noted and skipped; so
+is an empty file.
 """
 
 import os
@@ -21,36 +21,36 @@ MAX_FILE = 10_000_000
 MAX_TOTAL = 20_000_000
 """Bytes of all files together."""
 MAX_ASIDE = 1_000_000
-"""Bytes of a JSON file that holds no tasks; what is longer is nobody's manifest."""
+"""Bytes of a JSON file that holds no tasks; a longer one is no manifest."""
 MAX_FILES = 5_000
 MAX_ENTRIES = 100_000
-"""Whatever lies in the folder, of any kind: more than this is not even listed."""
+"""Entries of any kind in the folder; beyond this, listing stops."""
 MAX_DEPTH = 16
 
 KINDS = (".md", ".markdown", ".xml", ".yaml", ".yml")
-"""What a file of a folder ends in that may hold tasks."""
+"""File endings that may hold tasks."""
 _ASIDE = (".json",)
 _MANIFEST = "manifest.json"
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
-"""Folders of others, beside all whose names begin with a dot."""
+"""Folders that are not the plan's, in addition to those that begin with a dot."""
 _NEVER = frozenset({".git", ".windlass"})
 _SMALLER = "name the plan's own file, or the folder that holds nothing else"
 
 
 class PlanFiles:
-    """One reading: texts by their paths, and notes on what was passed over."""
+    """One reading: texts by path, and notes on skipped files."""
 
     def __init__(self, root: Path) -> None:
         self._root = Path(os.path.realpath(root))
         self._read: set[str] = set()
         self._bytes = 0
         self.texts: dict[str, str] = {}
-        """Relative to the repository where they lie inside. Bytes that are not UTF-8 are kept as
-        surrogates, so that the dialects can say on which line they stand."""
+        """Relative to the repository if inside it. Bytes that are not UTF-8 are kept as surrogates,
+        so that the format can name their line."""
         self.notes: list[Note] = []
 
     def read(self, path: Path, shown: str) -> None:
-        """Read what was named; `shown` is its path in messages and in the plan."""
+        """Read the file or folder; `shown` is its path in messages and in the plan."""
         if not path.is_dir():
             self._keep(shown, _bytes(path, shown, MAX_FILE))
             return
@@ -68,9 +68,9 @@ class PlanFiles:
             raise PlanError("no file in this folder can be a plan", path=shown, hint=cure)
 
     def read_also(self, names: Iterable[str]) -> None:
-        """Read further files, which the plan names below the repository, where they are there.
+        """Read further files that the plan names, below the repository, if they exist.
 
-        One that may not be read by that name is as good as not there, and the dialect says so.
+        One that may not be read is treated as missing, and the format says so.
         """
         for name in dict.fromkeys(names):
             parts = name.split("/")
@@ -80,12 +80,12 @@ class PlanFiles:
             real = Path(os.path.realpath(self._root / name))
             if not real.is_relative_to(self._root):
                 raise _leads_out(name)
-            # Not as a Path's own question, which has no answer for a name that is too long.
+            # Path.exists raises for a name that is too long.
             if os.path.exists(real) and not real.is_dir():  # noqa: PTH110
                 self._keep(name, _bytes(real, name, MAX_FILE))
 
     def _take(self, path: Path, name: str) -> None:
-        """Keep a file of a folder, refuse it, or note why it is passed over."""
+        """Keep a file of a folder, refuse it, or note why it is skipped."""
         if _may_hold_tasks(name):
             data = _bytes(path, name, MAX_FILE)
             if data.strip():
@@ -108,7 +108,7 @@ class PlanFiles:
                 self._keep(name, data)
 
     def _follow(self, link: Path, name: str, folder: Path) -> None:
-        """Keep the file that a link leads to, unless it is read where it lies."""
+        """Keep the file that a link leads to, unless it is read already."""
         try:
             target = self._leads_to(link, name, folder)
         except PlanError as error:
@@ -122,7 +122,7 @@ class PlanFiles:
             self._take(target, name)
 
     def _leads_to(self, link: Path, name: str, folder: Path) -> Path | None:
-        """The file or folder behind a link; None where a link of no interest leads nowhere."""
+        """The target of a link; None for a broken link without a plan's file ending."""
         try:
             target = Path(os.path.realpath(link, strict=True))
         except OSError:
@@ -146,7 +146,7 @@ class PlanFiles:
 
 
 def _listed(folder: Path, shown: str) -> Iterator[tuple[Path, str]]:
-    """The files below the folder that may matter, each with its name for people."""
+    """The files below the folder that may matter, each with its name for messages."""
     below = [(folder, "" if shown == "." else f"{shown}/", 1)]
     files = entries = 0
     while below:
@@ -166,7 +166,7 @@ def _listed(folder: Path, shown: str) -> Iterator[tuple[Path, str]]:
 
 
 def _entries(folder: Path, shown: str) -> Iterator[os.DirEntry[str]]:
-    """What lies in the folder, but for what is hidden or others' own."""
+    """The folder's entries, without hidden and skipped ones."""
     try:
         with os.scandir(folder) as scanned:
             for entry in scanned:
@@ -184,7 +184,7 @@ def _refuse_beyond(count: int, most: int, what: str, shown: str) -> None:
 def _is_of_interest(entry: os.DirEntry[str]) -> bool:
     if entry.name.lower().endswith((*KINDS, *_ASIDE)):
         return True
-    # That it is not followed is said. The entry itself would raise for a link that leads to itself.
+    # A link to a folder is noted. `entry.is_dir` would raise for a link to itself.
     return entry.is_symlink() and os.path.isdir(entry.path)  # noqa: PTH112
 
 
@@ -199,25 +199,25 @@ def _leads_out(name: str) -> PlanError:
 
 def _refuse_odd(name: str) -> None:
     if not name.isprintable():
-        # It would be recorded with the run, and shown; surrogates cannot even be written.
+        # The name is recorded and shown; surrogates cannot even be written.
         raise PlanError("the file's name is not plain text", path=name, hint="rename it")
 
 
 def _bytes(path: Path, shown: str, most: int) -> bytes:
-    """What a plain file holds, up to a bound."""
+    """The content of a plain file, up to a limit."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise PlanError("not a plain file", path=shown, hint="name a file or a folder")
-        # Between the two it may have become a pipe, and opening one would wait for a writer.
+        # It may have become a pipe since; opening that would block.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
-            # What a file says it holds may be wrong; what is read is not.
+            # st_size may be wrong (/proc); what is read is not.
             big = os.fstat(fd).st_size > most
             data = b"" if big else file.read(most + 1)
     except OSError as error:
         raise PlanError(error.strerror or str(error), path=shown) from None
     if big or len(data) > most:
-        raise PlanError(_more_than(most), path=shown, hint="no plan is as long as that")
+        raise PlanError(_more_than(most), path=shown, hint="split the plan into a folder of files")
     return data
 
 

@@ -1,12 +1,12 @@
 """Projections: files for other programs, written whole, off the path of the run.
 
-Rule 1: the newest state wins; what was not written before the next change came is not written at
-all. Rule 2: at most once a second, but at once when a status changes. Rule 3: nothing here is ever
-read back as state. Rule 4: what somebody else wrote into such a file since is noticed and said; a
-file that is all ours is put aside before it is written over, and in one that is the user's own only
-Windlass's part is written. Rule 5: what cannot be written is said once, and the run goes on.
+Rule 1: the newest state wins; a state that is overtaken is not written. Rule 2: at most once a
+second, but at once when a status changes. Rule 3: nothing here is read back as state. Rule 4: an
+edit of such a file by someone else is noticed and reported; a file that is all Windlass's own is
+copied aside first, and in a file of the user's only Windlass's part is written. Rule 5: a file that
+cannot be written is reported once, and the run goes on.
 
-What was written is remembered by its hash, on disk, so that an edit is noticed over restarts too.
+The hashes of what was written are kept on disk, so that edits are noticed across restarts.
 """
 
 import contextlib
@@ -23,24 +23,23 @@ from windlass.adapters.files import make_folder, open_to_read, remove_durably, w
 from windlass.core.state import RunState
 
 SECONDS = 1.0
-"""The least time between two writings that tell of no new status."""
-
+"""The least time between two writes without a new status."""
 
 BREATH = 0.25
-"""The least time between any two, so that a flood of changes does not keep the run from working."""
+"""The least time between any two writes, so that a flood of changes does not slow the run."""
 
 
 class Shown(Struct, frozen=True):
-    """What a file is to hold."""
+    """The content that a file is to have."""
 
     text: str | None
-    """None for a file that is to be gone."""
+    """None for a file that is to be deleted."""
     shared: bool = False
-    """The file is the user's own, and all but Windlass's part of it is as it was just now."""
+    """The file is the user's own; `text` keeps all of it but Windlass's part."""
     gives_way: bool = False
-    """What is there now is another run's, and nobody's edit."""
+    """What is there now belongs to another run, and is no edit."""
     trouble: OSError | None = None
-    """Why the file cannot be read, and so not written either."""
+    """Why the file cannot be read, and therefore not written."""
 
 
 Render = Callable[[RunState, int], Mapping[Path, Shown]]
@@ -53,9 +52,9 @@ class Projections:
     def __init__(
         self, render: Render, *, inside: Path, memory: Path, notice: Callable[[str], None]
     ) -> None:
-        """Take what makes the files, where to remember them, and whom to tell of edits.
+        """Take the renderer, where to keep the hashes, and whom to notify of edits.
 
-        All of them lie `inside` the repository, and none is reached through a link.
+        All files are `inside` the repository, and none is reached through a link.
         """
         self._render = render
         self._inside = inside
@@ -63,20 +62,20 @@ class Projections:
         self._notice = notice
         self._hashes = _read(memory, inside)
         self._unwritable: set[Path] = set()
-        """Files that are left alone until the last flush tries again."""
+        """Files that are left alone until `close` tries again."""
         self._said: set[Path] = set()
         self._newest: tuple[RunState, int] | None = None
         self._last: tuple[RunState, int] | None = None
-        """What the last flush was to write."""
+        """What the last flush wrote."""
         self._statuses: object = None
         self._changed = anyio.Event()
         self._hurry = anyio.Event()
 
     def show(self, state: RunState, seq: int) -> None:
-        """Take note; the writing happens elsewhere."""
+        """Note the state; `keep` writes it."""
         self._newest = (state, seq)
         self._changed.set()
-        # Asked at every fact: what rests has changed only if there is more or less of it.
+        # Called for every fact: tasks at rest have changed only if their number has.
         live = tuple((task.id, task.status) for task in state.live)
         resting = state.index.free, state.queue, state.index.abandoned, state.index.merged
         statuses = state.ended, live, resting
@@ -85,12 +84,12 @@ class Projections:
             self._hurry.set()
 
     def let_go(self, *paths: Path) -> None:
-        """Take no edit from what is written into these next: a landing is at our own word."""
+        """Treat the next content of these as no edit: Windlass itself landed it."""
         for path in paths:
             self._hashes.pop(str(path), None)
 
     async def keep(self) -> None:
-        """Write whenever there is something new, until cancelled."""
+        """Write each new state, until cancelled."""
         while True:
             await self._changed.wait()
             self._changed, self._hurry = anyio.Event(), anyio.Event()
@@ -100,14 +99,14 @@ class Projections:
                 await self._hurry.wait()
 
     def close(self) -> None:
-        """Write what is newest, also where that could not be done before."""
+        """Write the newest state, also to files that could not be written before."""
         if self._unwritable and self._newest is None:
             self._newest = self._last
         self._unwritable.clear()
         self.flush()
 
     def flush(self) -> None:
-        """Write what is newest."""
+        """Write the newest state."""
         newest, self._newest = self._newest, None
         if newest is None:
             return
@@ -117,7 +116,7 @@ class Projections:
         with self._going_on_without(self._memory):
             self._remember(due)
         if self._memory in self._unwritable:
-            return  # what is written and not remembered would look like an edit
+            return  # a file written and not remembered would look like an edit
         for path, shown in due.items():
             with self._going_on_without(path):
                 if shown.text is None:
@@ -127,7 +126,7 @@ class Projections:
                     self._write(path, shown.text)
 
     def _is_due(self, path: Path, shown: Shown) -> bool:
-        """Whether the file is to be written: it is not so yet, and nothing speaks against it."""
+        """Whether the file must be written: it differs, and nothing prevents it."""
         there = self._hash_of(path)
         with self._going_on_without(path):
             if shown.trouble is not None:
@@ -137,12 +136,12 @@ class Projections:
         return path not in self._unwritable and there != _hash(shown.text)
 
     def _write(self, path: Path, content: str | bytes) -> None:
-        # Half-written, it would lie about among the user's own files.
+        # A half-written file would be left among the user's own.
         write_durably(path, content, inside=self._inside, by_way_of=self._memory.parent)
 
     @contextlib.contextmanager
     def _going_on_without(self, path: Path) -> Generator[None]:
-        """No run is lost for a file that only tells of it; what cannot be written is said."""
+        """Report an OSError once and go on: no run ends over such a file."""
         try:
             yield
         except OSError as error:
@@ -158,7 +157,7 @@ class Projections:
             return
         seen = (*ours, there)
         if shared:
-            self._hashes[str(path)] = seen  # said once
+            self._hashes[str(path)] = seen  # report it once
             self._notice(f"{path.name} was edited; only Windlass's own part of it is written")
             return
         aside = path.with_name(f"{path.name}.edited-{there[:8]}")
@@ -169,10 +168,10 @@ class Projections:
         self._notice(f"{path.name} was edited; it is never read back: kept as {aside.name}")
 
     def _remember(self, due: Mapping[Path, Shown]) -> None:
-        """Before they are written, or a kill in between would make ours look like an edit."""
+        """Store the hashes before the files: a kill in between must not look like an edit."""
         known = dict(self._hashes)
         for path, shown in due.items():
-            # What is there now stays known: the writing that is to come may fail.
+            # Keep the present hash too: the write may fail.
             before, there = known.get(str(path), ())[-1:], self._hash_of(path)
             if before and there is not None:
                 before = (there,)
