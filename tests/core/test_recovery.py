@@ -277,5 +277,5 @@ def test_a_journal_that_is_behind_its_mirror_or_another_is_refused():
     form.refuse_other("p", [*records, b"3"], Mark().after(records))
     with pytest.raises(JournalDamaged, match="is behind: it ends at 1, its mirror in git at 2"):
         form.refuse_other("p", records[:1], Mark().after(records))
-    with pytest.raises(JournalDamaged, match="not the one that git has a mirror of"):
+    with pytest.raises(JournalDamaged, match="not the one that is mirrored in git"):
         form.refuse_other("p", [b"1", b"x"], Mark().after(records))

@@ -1,1 +1,1 @@
-"""What happened, in the past tense, and how it is written down. Pure."""
+"""Facts: what happened, in the past tense, and how the journal encodes it. Pure."""

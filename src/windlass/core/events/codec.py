@@ -1,9 +1,9 @@
-"""How a fact is written down, and read back for as long as there are journals. Pure.
+"""The encoding of a fact as a record of the journal. Pure.
 
-Rule 1: what does not read back as the same fact is never written. Rule 2: every record names the
-schema it was written in, so that one journal may hold the records of several versions; SCHEMA goes
-up with every new type or field, and an upcaster is added where an old record must change to be
-read. Rule 3: the hash of a record covers all records before it.
+Rule 1: a fact that would not decode to itself is never written. Rule 2: every record names the
+schema it was written in, so one journal may hold records of several versions. SCHEMA goes up with
+every new type or field; add an upcaster where an old record must change to be read. Rule 3: the
+hash of a record covers all records before it.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ Upcaster: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """Turns a fact as JSON of one schema into the same fact of the next."""
 
 UPCASTERS: Mapping[int, Upcaster] = {}
-"""By the schema they start from; a schema that only added something needs none."""
+"""By the schema they start from; a schema that only adds types or fields needs none."""
 
 
 class _Record(Struct, frozen=True, kw_only=True):
@@ -40,21 +40,21 @@ _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def encode(event: Event) -> bytes:
-    """The fact as bytes, always the same for the same fact."""
+    """The fact as bytes; the same fact always gives the same bytes."""
     try:
         raw = _encoder.encode(event)
-        # JSON has no NaN and no half characters, and a struct does not check what it is given;
-        # a record nobody can read would make all after it unreadable too.
+        # JSON has no NaN and no lone surrogates, and a struct does not validate its values.
+        # One unreadable record would make all records after it unreadable.
         same = _events.decode(raw) == event
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        raise JournalError(f"{_kind(event)} cannot be written down: {error}") from error
+        raise JournalError(f"{_kind(event)} cannot be encoded: {error}") from error
     if not same:
         raise JournalError(f"{_kind(event)} would not read back as it was written")
     return _encoder.encode(_Record(schema=SCHEMA, event=Raw(raw)))
 
 
 def decode(payload: bytes, *, upcasters: Mapping[int, Upcaster] = UPCASTERS) -> Event:
-    """The fact those bytes hold; whoever knows where they lie says what is damaged."""
+    """The fact in these bytes. The caller, which knows their position, reports the damage."""
     try:
         record = _records.decode(payload)
         if record.schema > SCHEMA:
@@ -75,10 +75,10 @@ def chain(previous_hash: bytes, payload: bytes) -> bytes:
 
 
 def too_new(what: str, schema: int) -> JournalTooNew:
-    """The refusal of something written by a newer Windlass; a flipped bit may say so as well."""
+    """The error for data of a newer Windlass; a flipped bit can look the same."""
     return JournalTooNew(
         f"{what} is of version {schema} and this Windlass reads up to version {SCHEMA}",
-        hint="upgrade windlass; where no newer one was ever used here it is damaged, and"
+        hint="upgrade windlass; if no newer version was ever used here, it is damaged and"
         " `windlass recover PLAN --force` rebuilds it from what git holds",
     )
 

@@ -1,7 +1,7 @@
-"""What every fact has in common.
+"""The base of all facts.
 
-Facts ending in `Started` or `Requested` are intents: they are durable before the effect they
-announce begins, so that a crash at any point leaves a trace of what was being done.
+Facts ending in `Started` or `Requested` are intents: they are durable before their effect begins,
+so a crash at any point leaves a record of what was under way.
 """
 
 from datetime import datetime
@@ -10,6 +10,6 @@ from msgspec import Struct
 
 
 class Fact(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
-    """What every fact has."""
+    """The base of all facts."""
 
     at: datetime

@@ -1,40 +1,40 @@
-"""Facts about the way of a run's tip into the branch it began from."""
+"""Facts about landing: moving a run's tip into the branch that the run began from."""
 
 from typing import Literal, TypeAlias
 
 from windlass.core.events.fact import Fact
 
 Relation = Literal["behind", "holds", "apart", "gone"]
-"""How the branch stands to the tip: behind it, holding it, both have moved, or there is none."""
+"""The branch is behind the tip, holds it, has moved apart from it, or is gone."""
 
 
 class LandRequested(Fact, frozen=True, kw_only=True):
-    """A person, or an option of theirs, wants the base branch to have what was merged."""
+    """A person, or an option they set, asked for the merged work on the base branch."""
 
     by: str
     anyway: bool = False
-    """Whether they want it whatever else they would be asked about."""
+    """Whether to land without asking anything else."""
 
 
 class BaseLookStarted(Fact, frozen=True, kw_only=True):
-    """Windlass began to look where the branch stands now."""
+    """Windlass began to read where the branch is now."""
 
     branch: str
     tip: str
 
 
 class BaseSeen(Fact, frozen=True, kw_only=True):
-    """Where it stands."""
+    """Where the branch is now."""
 
     branch: str
     commit: str
     relation: Relation
     rewound: bool = False
-    """Whether it does not hold the run's base any more, which a landing would bring back."""
+    """Whether the branch no longer holds the run's base; a landing would bring the base back."""
 
 
 class BaseMergeStarted(Fact, frozen=True, kw_only=True):
-    """The branch has moved since the run began: Windlass began to merge the tip onto it."""
+    """The branch has moved since the run began; Windlass began to merge the tip onto it."""
 
     candidate: int
     base: str
@@ -42,7 +42,7 @@ class BaseMergeStarted(Fact, frozen=True, kw_only=True):
 
 
 class BaseMergeBuilt(Fact, frozen=True, kw_only=True):
-    """That merge exists as a pinned commit; it has yet to pass."""
+    """That merge exists as a pinned commit; its checks have not passed yet."""
 
     candidate: int
     commit: str
@@ -58,7 +58,7 @@ class BaseMergeConflicted(Fact, frozen=True, kw_only=True):
 
 
 class BranchMoveStarted(Fact, frozen=True, kw_only=True):
-    """The branch is about to move, if nobody moved it and no file in the way is dirty."""
+    """The branch is about to move, unless it has moved or a file it would overwrite is dirty."""
 
     branch: str
     old: str
@@ -66,14 +66,14 @@ class BranchMoveStarted(Fact, frozen=True, kw_only=True):
 
 
 class Landed(Fact, frozen=True, kw_only=True):
-    """The branch holds all that was merged."""
+    """The branch holds all merged work."""
 
     branch: str
     commit: str
 
 
 class LandRefused(Fact, frozen=True, kw_only=True):
-    """The branch has not moved, and why."""
+    """The branch was not moved, and why."""
 
     branch: str
     reason: str
@@ -90,4 +90,3 @@ LandEvent: TypeAlias = (
     | Landed
     | LandRefused
 )
-"""All of them."""

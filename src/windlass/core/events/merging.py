@@ -1,7 +1,7 @@
-"""Facts about the way of approved commits onto the tip.
+"""Facts about merging approved commits onto the tip.
 
-Several that wait at once go as one batch: each is merged onto the merge before it, and the tip
-moves to the last of them that passes.
+Tasks that wait at the same time form one batch: each is merged onto the merge before it, and the
+tip moves to the last merge that passes.
 """
 
 from windlass.core.events.fact import Fact
@@ -18,7 +18,7 @@ class MergeStarted(Fact, frozen=True, kw_only=True):
 
 
 class MergeBuilt(Fact, frozen=True, kw_only=True):
-    """The merge exists as a pinned commit that no branch shows yet."""
+    """The merge exists as a pinned commit that is on no branch yet."""
 
     task: str
     candidate: int
@@ -27,7 +27,7 @@ class MergeBuilt(Fact, frozen=True, kw_only=True):
 
 
 class MergeConflicted(Fact, frozen=True, kw_only=True):
-    """The approved commit and what it was to be merged onto do not go together unaided."""
+    """The approved commit conflicts with the commit it was merged onto."""
 
     task: str
     candidate: int
@@ -36,32 +36,33 @@ class MergeConflicted(Fact, frozen=True, kw_only=True):
 
 
 class MergeSetAside(Fact, frozen=True, kw_only=True):
-    """The task leaves its batch and waits for the next: what it was merged onto never came in.
+    """The task leaves its batch and waits for the next one.
 
-    Or it conflicts with another of the batch, of which nobody knows yet whether it will.
+    The merge below it in the batch was not accepted, or it conflicts with a merge of the batch that
+    may not be accepted either.
     """
 
     task: str
 
 
 class TipMoveStarted(Fact, frozen=True, kw_only=True):
-    """The merges passed; the tip is about to move to the last of them, if nobody moved it."""
+    """The merges passed; the tip is about to move to the last one, unless it has moved."""
 
     tasks: tuple[str, ...]
-    """In the order they were merged onto each other."""
+    """In the order in which they were merged onto each other."""
     commit: str
     tip: str
 
 
 class TaskMerged(Fact, frozen=True, kw_only=True):
-    """The task's work is in the tip, and git says so."""
+    """The task's work is in the tip, as git shows."""
 
     task: str
     candidate: int
     commit: str
     tip: str = ""
-    """Where the tip stands now: at the last merge of the batch. Empty: at this one."""
+    """The new tip: the last merge of the batch. Empty: this merge."""
     note: str = ""
-    """What a person should know: the integration branch could not follow, and why."""
+    """Why the integration branch could not follow, for people to read."""
     text: str = ""
-    """A digest of the text it was merged for, where it was read in git. Empty: the plan's own."""
+    """A digest of the text it was merged for, as read from git. Empty: the plan's text."""

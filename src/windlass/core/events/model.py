@@ -1,7 +1,7 @@
-"""The facts a run is made of: a closed union, frozen, each stamped by whoever records it.
+"""All facts of a run: a closed union of frozen values, each with the time of its recording.
 
-Rule 1: a fact is never changed once released; a new meaning is a new type or a new field with a
-default. Rule 2: whatever the future needs to go on is in here, for nothing else is read back.
+Rule 1: a released fact never changes; a new meaning is a new type, or a new field with a default.
+Rule 2: everything that a later process needs is here, because nothing else is read back.
 """
 
 from typing import TypeAlias
@@ -91,7 +91,7 @@ from windlass.core.events.values import (
     Usage,
 )
 
-# Said here as well.
+# Exported again, for `model as e`.
 __all__ = [
     "Absence",
     "BaseLookStarted",
@@ -151,7 +151,7 @@ TaskEvent: TypeAlias = (
 """Facts about one task; each has a `task`."""
 
 BatchEvent: TypeAlias = TipMoveStarted
-"""A fact about several tasks at once; it has `tasks`."""
+"""A fact about several tasks; it has `tasks`."""
 
 CourseEvent: TypeAlias = (
     RunResumed
@@ -172,7 +172,7 @@ CourseEvent: TypeAlias = (
     | LandEvent
     | RunEnded
 )
-"""Facts about a run that has begun."""
+"""Facts about a run that has started."""
 
 RunEvent: TypeAlias = RunStarted | CourseEvent
 """Facts about the run as a whole."""
@@ -181,7 +181,7 @@ Event: TypeAlias = TaskEvent | BatchEvent | RunEvent
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A fact at its place in the journal."""
+    """A fact and its position in the journal."""
 
     seq: int
     event: Event

@@ -1,4 +1,4 @@
-"""Facts about what people are asked, and what they say and do."""
+"""Facts about questions to people, and what people answer and do."""
 
 from windlass.core.events.fact import Fact
 from windlass.core.plan import Task
@@ -12,14 +12,14 @@ class HelpNeeded(Fact, frozen=True, kw_only=True):
 
 
 class CheckpointPassed(Fact, frozen=True, kw_only=True):
-    """A person let a task start that is too complex to start unasked."""
+    """A person let a task start that is too complex to start without approval."""
 
     task: str
     by: str
 
 
 class Answered(Fact, frozen=True, kw_only=True):
-    """A person answered what a task needed help with; the next Player is told."""
+    """A person answered a task's question; the next Player gets the answer."""
 
     task: str
     text: str
@@ -27,59 +27,59 @@ class Answered(Fact, frozen=True, kw_only=True):
 
 
 class TaskAdopted(Fact, frozen=True, kw_only=True):
-    """Another tool had done the task before this run began, and a person took its word for it."""
+    """Another tool says it did the task before this run began, and a person accepted that."""
 
     task: str
     source: str
-    """Whose word: the state file that says so."""
+    """The state file that says so."""
     commit: str | None
-    """The commit that git has and the base holds; None where none was named."""
+    """The commit that the tool names, which the base holds; None if it names none."""
 
 
 class TaskAccepted(Fact, frozen=True, kw_only=True):
-    """A person accepted a stale task: what was merged for an older text will do for this one."""
+    """A person accepted a stale task: its merge, made for an older text, is good for this one."""
 
     task: str
     by: str
     spec: Task
-    """The text that the person accepted it for; for any other text the task is stale again."""
+    """The accepted text; with any other text the task is stale again."""
 
 
 class TaskReopened(Fact, frozen=True, kw_only=True):
-    """The task is to be done once more that was merged or abandoned."""
+    """A merged or abandoned task is to be redone."""
 
     task: str
     by: str
     why: str | None = None
-    """What the next Player is to answer, where something is known to be wrong."""
+    """Feedback for the next Player, where a problem is known."""
     may_stand: bool = False
-    """Where nobody finds anything to change, what was merged before stands."""
+    """Whether the earlier merge stands if the task needs no change."""
 
 
 class MergeStands(Fact, frozen=True, kw_only=True):
-    """A task that was to be done once more needed no change: what was merged before stands."""
+    """A reopened task needed no change; its earlier merge stands."""
 
     task: str
     commit: str
-    """That merge."""
+    """The earlier merge."""
 
 
 class TaskReset(Fact, frozen=True, kw_only=True):
-    """A person wants the task to begin anew from the tip; all that was done for it stays pinned."""
+    """A person reset the task: it starts again from the tip, and its old work stays pinned."""
 
     task: str
     by: str
 
 
 class TaskResetUndone(Fact, frozen=True, kw_only=True):
-    """The person thought better of it before anybody had begun: the task is where it was."""
+    """A person took the reset back before the task started again; it is where it was."""
 
     task: str
     by: str
 
 
 class TaskTaken(Fact, frozen=True, kw_only=True):
-    """A person works on the task in its workspace, in a Player's place."""
+    """A person works on the task in its workspace, instead of a Player."""
 
     task: str
     n: int
@@ -90,7 +90,7 @@ class TaskTaken(Fact, frozen=True, kw_only=True):
 
 
 class TaskGiven(Fact, frozen=True, kw_only=True):
-    """The person handed the workspace back; what it holds is judged like a Player's work."""
+    """The person handed the workspace back; its content is judged like a Player's work."""
 
     task: str
     n: int

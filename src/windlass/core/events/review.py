@@ -1,7 +1,7 @@
-"""The Coach's answer, by schema: what it decided, what it saw, and for which criterion.
+"""The Coach's structured answer: its decision, and its evidence for each criterion.
 
-Only this structure decides. Prose beside it is shown and never read; an answer that does not fit is
-no answer.
+Only this structure decides. Prose next to it is shown to people and never parsed; an answer that
+does not match the schema is no answer.
 """
 
 from typing import Annotated, Any, Literal
@@ -11,9 +11,9 @@ from msgspec import Meta, Struct
 
 
 class TestResults(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the Coach's own run of the tests said; null where it ran none."""
+    """The result of the Coach's own test run; `passed` is null if it ran none."""
 
-    __test__ = False  # it is called as the seed calls it, and pytest would collect it
+    __test__ = False  # pytest would collect it because of its name
 
     passed: bool | None
     coverage: float | None = None
@@ -21,7 +21,7 @@ class TestResults(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CriterionEvidence(Struct, frozen=True, kw_only=True):
-    """What the Coach saw that shows whether one acceptance criterion is met."""
+    """The Coach's evidence of whether one acceptance criterion is met."""
 
     criterion: Annotated[int, Meta(ge=1, description="The number of the acceptance criterion")]
     met: bool
@@ -29,14 +29,14 @@ class CriterionEvidence(Struct, frozen=True, kw_only=True):
 
 
 class Sighting(Struct, frozen=True, kw_only=True):
-    """What the Coach saw of something that it was asked about by name."""
+    """The Coach's evidence about a file or check that it was asked about by name."""
 
     name: Annotated[str, Meta(description="The file or check, exactly as you were given it")]
     evidence: Annotated[str, Meta(description="What you read or ran there, and what it shows")]
 
 
 class Issue(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something the Coach found."""
+    """A problem that the Coach found."""
 
     severity: Literal["must_fix", "should_fix", "nice_to_have"]
     category: str
@@ -46,7 +46,7 @@ class Issue(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Review(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The whole answer."""
+    """The Coach's whole answer."""
 
     decision: Literal["approve", "feedback"]
     summary: str
@@ -64,7 +64,7 @@ class Review(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PlayerAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a Player says at the end: a claim, but for the question."""
+    """The Player's closing answer. The summary is a claim, not evidence."""
 
     summary: Annotated[str, Meta(description="What was implemented, files, decisions, issues")]
     question: Annotated[
@@ -73,7 +73,7 @@ class PlayerAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def schema(answer: type[Struct]) -> dict[str, Any]:
-    """The JSON schema of an answer in one piece, for agents that follow no references."""
+    """The JSON schema of an answer without references, which some agents do not resolve."""
     whole = msgspec.json.schema(answer)
     parts = whole.pop("$defs", {})
     return _inlined(whole, parts)

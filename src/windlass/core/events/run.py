@@ -1,4 +1,4 @@
-"""Facts about a run as a whole: its beginning, its money, its end."""
+"""Facts about a run as a whole: start, spending, verification, end."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from windlass.core.settings import Level, Settings
 
 
 class RunStarted(Fact, frozen=True, kw_only=True):
-    """A run began: everything it was told, and the commit it works from."""
+    """A run began, with these settings, on this plan and base commit."""
 
     run: str
     plan: Plan
@@ -19,21 +19,21 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     sandbox: Level
     version: str
     metered: bool = False
-    """Whether every request of an agent passes the meter; then its own account counts nothing."""
+    """Whether all agent requests pass the meter; then the agent's own cost report is ignored."""
     coach_commands: bool = True
-    """Whether a Coach may run commands: not where what it runs could speak for it."""
+    """Whether a Coach may run commands; not where a command could write its answer."""
     estimates: tuple[Estimate, ...] = ()
-    """How long tasks are thought to take, where past runs say."""
+    """How long tasks should take, from past runs."""
     only: tuple[str, ...] = ()
-    """The tasks that a person wants, and what they need; all of the plan where it names none."""
+    """The tasks a person selected; their dependencies run too. Empty: the whole plan."""
     configured: tuple[Configured, ...] | None = None
-    """What files and variables said then; None in journals of before 0.2."""
+    """The settings from files and variables; None in journals from before 0.2."""
     passes_checkpoints: bool = False
-    """Whether complex tasks start unasked for as long as this process runs: `--yes`."""
+    """Whether complex tasks start without approval while this process runs (`--yes`)."""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):
-    """Another process took the run over; whatever was under way is not any more."""
+    """Another process took over the run; no effect is under way any more."""
 
     settings: Settings
     sandbox: Level
@@ -41,97 +41,97 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     coach_commands: bool = True
     base_moved_to: str | None = None
     only: tuple[str, ...] = ()
-    """As where a run begins; what was begun before goes on."""
+    """As in RunStarted; tasks that had started go on."""
     configured: tuple[Configured, ...] | None = None
     passes_checkpoints: bool = False
     found: tuple[str, ...] = ()
-    """The merged tasks whose commits were looked for in git, and whose merges the tip holds."""
+    """The merged tasks whose merge commits were found in the tip."""
 
 
 class PlanRevised(Fact, frozen=True, kw_only=True):
-    """The plan's files were edited; the run goes on with the plan as it is now."""
+    """The plan's files were edited; the run continues with the new plan."""
 
     plan: Plan
 
 
 class RunRecovered(Fact, frozen=True, kw_only=True):
-    """The journal was lost: the facts of this run up to here are what git alone shows of them."""
+    """The journal was lost; all earlier facts of this run were rebuilt from git."""
 
     candidates: int
-    """The highest number that a merge was ever pinned under."""
+    """The highest number that a merge was pinned under."""
     told: int = 0
-    """The highest number that something no commit shows was ever pinned under."""
+    """The highest number that something other than a commit was pinned under."""
     notes: tuple[str, ...] = ()
-    """What is not known any more, and what was assumed."""
+    """What could not be recovered, and what was assumed."""
 
 
 class BaselineStarted(Fact, frozen=True, kw_only=True):
-    """The project's own checks began on the base, before anything is spent."""
+    """The project's checks began on the base, before any money is spent."""
 
     commit: str
     checks: tuple[str, ...]
 
 
 class BaselineFinished(Fact, frozen=True, kw_only=True):
-    """What the project's checks say of the base itself."""
+    """The results of the project's checks on the base."""
 
     commit: str
     results: tuple[CheckResult, ...]
 
 
 class VerificationStarted(Fact, frozen=True, kw_only=True):
-    """A look at the whole began: at the end of a stage, of the run, or before the base takes it."""
+    """Verification of the tip began: at the end of a stage, of the run, or before landing."""
 
     commit: str
     tree: str
     checks: tuple[str, ...]
-    """Every merged task's, but for what this tree has proven already."""
+    """The checks of all merged tasks, without those this tree has already passed."""
     stage: str | None = None
-    """The stage that is done, whose commits and files are looked for as well."""
+    """The finished stage, whose commits and files are verified too."""
 
 
 class VerificationFinished(Fact, frozen=True, kw_only=True):
-    """What was seen."""
+    """The result of that verification."""
 
     commit: str
     tree: str
     results: tuple[CheckResult, ...]
     stage: str | None = None
     problems: tuple[str, ...] = ()
-    """What is not as the stage should have left it."""
+    """What the stage should have left and did not."""
 
 
 class StagePassed(Fact, frozen=True, kw_only=True):
-    """The next stage may begin: this one verified, or somebody lets the run go on all the same."""
+    """The next stage may begin: this one verified, or a person let it pass."""
 
     stage: str
     by: str
 
 
 class StageRetried(Fact, frozen=True, kw_only=True):
-    """A stage is to be done once more, each of its tasks by itself."""
+    """All tasks of a stage are to be redone."""
 
     stage: str
     by: str
 
 
 class SpendReserved(Fact, frozen=True, kw_only=True):
-    """A request of an agent is about to be sent; until it is settled it counts at its most."""
+    """An agent's request is about to be sent; it counts at its maximum until it is settled."""
 
     id: str
     task: str
     role: str
     model: str
     usd: float
-    """The most it can cost: the meter has lowered `max_tokens` where that was too much."""
+    """The most it can cost; the meter lowers `max_tokens` to fit the budget."""
     tokens: int = 0
-    """The most tokens it can read and write; 0 in journals that do not say."""
+    """The most tokens it can read and write; 0 in older journals."""
 
 
 class SpendStreamed(Fact, frozen=True, kw_only=True):
-    """What a request in flight has come to so far; it counts only if the request is never settled.
+    """The usage of a request in flight so far; it counts only if the request is never settled.
 
-    Recorded now and then while a long answer is streamed.
+    Recorded at intervals while a long answer is streamed.
     """
 
     id: str
@@ -140,47 +140,47 @@ class SpendStreamed(Fact, frozen=True, kw_only=True):
 
 
 class SpendSettled(Fact, frozen=True, kw_only=True):
-    """What that request really came to."""
+    """The actual usage of that request."""
 
     id: str
     task: str
     usage: Usage
     broke_off: bool = False
-    """Whether its answer was not seen to the end: the usage is what was streamed until then."""
+    """Whether the answer was cut off; the usage is what was streamed until then."""
 
 
 class SpendRefused(Fact, frozen=True, kw_only=True):
-    """A request was not sent: too little of the run's budget is left, and nothing is in flight."""
+    """A request was not sent: too little of the budget is left, and nothing is in flight."""
 
     task: str
     role: str
     model: str
     usd: float
-    """The least it needs."""
+    """The least that the request needs."""
     tokens: int = 0
 
 
 class HostsAsked(Fact, frozen=True, kw_only=True):
-    """What a box asked its proxy for that a person should know of."""
+    """Hosts that a sandbox asked its proxy for and that people should know about."""
 
     role: str
-    """Who worked in it: setup, player, coach or check."""
+    """What ran in the sandbox: setup, player, coach or check."""
     task: str = ""
     reached: tuple[str, ...] = ()
-    """Public hosts that setup of merged code reached; the run's agents may reach them too."""
+    """Public hosts that the setup of merged code reached; the run's agents may reach them too."""
     refused: tuple[str, ...] = ()
 
 
 class StopRequested(Fact, frozen=True, kw_only=True):
-    """A person or a signal asked the run to come to rest."""
+    """A person or a signal asked the run to stop."""
 
     by: str
     how: Literal["stop", "pause", "pause_now", "abort"] = "stop"
-    """A pause lets every turn that has begun come to its end; the others end agents at once."""
+    """`pause` lets running turns finish; the others stop agents at once."""
 
 
 class RunEnded(Fact, frozen=True, kw_only=True):
-    """The run, or its present stretch, is over."""
+    """The run ended, for good or until it is resumed."""
 
     status: RunEnd
     reason: str = ""

@@ -1,8 +1,8 @@
-"""The text in which records of a journal are kept in git: a line each, and a line that proves them.
+"""Segments of the journal's mirror in git: one line for each record, and a last line with a hash.
 
-Rule 1: the records are the very bytes of the journal, so that a journal that is read back is the
-same journal. Rule 2: a segment ends with its last position and the journal's hash there, so that a
-beginning of the mirror proves itself and a segment that is missing or was changed is noticed. Pure.
+Rule 1: the records are the exact bytes of the journal, so a restored journal is the same journal.
+Rule 2: a segment ends with its last position and the journal's hash there, so any prefix of the
+mirror can be verified and a missing or changed segment is detected. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,19 +13,19 @@ from windlass.core.events import codec
 from windlass.errors import JournalDamaged, JournalError
 
 SEGMENT_BYTES = 256 * 1024
-"""A segment that has reached this size ends, so that no single object grows with the journal."""
+"""A segment ends at this size, so that no git object grows with the journal."""
 
 _END = b"#"
 
 
 class Mark(NamedTuple):
-    """A position in a journal, and the hash of everything up to it."""
+    """A position in a journal, and the hash of all records up to it."""
 
     seq: int = 0
     hash: bytes = codec.GENESIS
 
     def after(self, payloads: Iterable[bytes]) -> "Mark":
-        """The mark that these records lead to."""
+        """The mark after these records."""
         mark = self
         for payload in payloads:
             mark = Mark(mark.seq + 1, codec.chain(mark.hash, payload))
@@ -33,28 +33,28 @@ class Mark(NamedTuple):
 
 
 def write(plan_id: str, payloads: Sequence[bytes], begin: Mark) -> tuple[bytes, Mark]:
-    """The text of the records that follow a mark, and the mark they lead to."""
+    """The text of the records that follow a mark, and the mark after them."""
     end = begin.after(payloads)
     title = f"{_title(plan_id)}{begin.seq + 1} to {end.seq}\n".encode()
     return b"\n".join((title, *payloads, _proof(end), b"")), end
 
 
 def read(text: bytes, begin: Mark) -> tuple[list[bytes], Mark]:
-    """The records of a segment that follows a mark, and the mark they lead to.
+    """The records of a segment that follows a mark, and the mark after them.
 
-    Raises JournalError where they do not prove themselves.
+    Raises JournalError if the hash does not match.
     """
     *payloads, proof = text.partition(b"\n\n")[2].split(b"\n")[:-1] or [b""]
     end = begin.after(payloads)
     if proof != _proof(end):
-        raise JournalError(f"the records after {begin.seq} are not what their hash says")
+        raise JournalError(f"the records after {begin.seq} do not match their hash")
     return payloads, end
 
 
 def assemble(plan_id: str, texts: Iterable[bytes]) -> tuple[list[bytes], Mark]:
-    """The journal that these segments of a plan give, from its beginning as far as they prove it.
+    """The longest verified journal that these segments of a plan make up.
 
-    They may be in any order, and other texts may be among them.
+    They may be in any order; other texts among them are skipped.
     """
     title = _title(plan_id).encode()
     starts: dict[bytes, list[bytes]] = {}
@@ -83,7 +83,7 @@ def _proof(end: Mark) -> bytes:
 
 
 def end_of(text: bytes) -> Mark:
-    """The mark that a segment ends with, as it says itself. Raises JournalError."""
+    """The mark that a segment claims to end with. Raises JournalError."""
     proof = text.rstrip(b"\n").rpartition(b"\n")[2]
     try:
         seq, digest = proof.removeprefix(_END + b" ").split(b" ")
@@ -93,7 +93,7 @@ def end_of(text: bytes) -> Mark:
 
 
 def split(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """The records as segments of a bounded size; one record may be larger than that."""
+    """The records in segments of a bounded size; a single record may be larger."""
     start = size = 0
     for at, payload in enumerate(payloads, start=1):
         size += len(payload)
@@ -103,7 +103,7 @@ def split(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 
 
 def behind(plan_id: str, last: int, until: int) -> JournalDamaged:
-    """The refusal of a journal that ends before its mirror does."""
+    """The error for a journal that ends before its mirror does."""
     return JournalDamaged(
         f"the journal of {plan_id!r} is behind: it ends at {last}, its mirror in git at {until}",
         position=last + 1,
@@ -112,12 +112,12 @@ def behind(plan_id: str, last: int, until: int) -> JournalDamaged:
 
 
 def refuse_other(plan_id: str, records: Sequence[bytes], mirror: Mark) -> None:
-    """A journal that is behind its mirror has lost its end (a cut log opens clean)."""
+    """Refuse a journal that is behind its mirror or differs from it; a cut log opens cleanly."""
     if mirror.seq > len(records):
         raise behind(plan_id, len(records), mirror.seq)
     if Mark().after(records[: mirror.seq]) != mirror:
         raise JournalDamaged(
-            f"the journal of {plan_id!r} is not the one that git has a mirror of",
+            f"the journal of {plan_id!r} is not the one that is mirrored in git",
             position=0,
-            why="it was put in the place of another",
+            why="another journal was put in its place",
         )

@@ -1,4 +1,4 @@
-"""Facts about one task's turns: Player, snapshot, checks, Coach, and what the gate made of them."""
+"""Facts about one task's turns: Player, snapshot, checks, Coach, and the gate's decision."""
 
 from datetime import datetime
 from typing import Literal
@@ -9,7 +9,7 @@ from windlass.core.events.values import CheckResult, Failure, Usage
 
 
 class TipTaken(Fact, frozen=True, kw_only=True):
-    """All else is merged: the scenario is to be tried on the tip, before any Player works."""
+    """All other tasks are merged: the scenario is tried on the tip before any Player works."""
 
     task: str
     n: int
@@ -18,19 +18,19 @@ class TipTaken(Fact, frozen=True, kw_only=True):
 
 
 class PlayerStarted(Fact, frozen=True, kw_only=True):
-    """A fresh Player was given the task; `n` counts every start, `turn` only those that count."""
+    """A fresh Player got the task; `n` counts every start, `turn` only those that use up a turn."""
 
     task: str
     n: int
     turn: int
     start: str
-    """The commit its workspace stands at."""
+    """The commit of its workspace."""
     onto: str | None = None
-    """The tip merged into the workspace, markers and all, in a round that settles a conflict."""
+    """The tip merged into the workspace, with conflict markers, when it must resolve a conflict."""
 
 
 class PlayerFinished(Fact, frozen=True, kw_only=True):
-    """The Player said it is done. A claim, never evidence."""
+    """The Player says it is done. A claim, never evidence."""
 
     task: str
     n: int
@@ -38,11 +38,11 @@ class PlayerFinished(Fact, frozen=True, kw_only=True):
     usage: Usage
     model: str = ""
     question: str | None = None
-    """What a person must decide before anyone can go on."""
+    """What a person must decide before the task can go on."""
 
 
 class PlayerFailed(Fact, frozen=True, kw_only=True):
-    """The Player did not finish, for a reason that is not the code's."""
+    """The Player did not finish, for a reason other than the code."""
 
     task: str
     n: int
@@ -50,13 +50,13 @@ class PlayerFailed(Fact, frozen=True, kw_only=True):
     message: str
     usage: Usage
     retry_at: datetime | None = None
-    """When the provider said to come back."""
+    """When the provider said to retry."""
     jitter: float = 0.0
-    """Rolled by the runner, between 0 and 1, so that the core stays free of dice."""
+    """Drawn by the runner, between 0 and 1, because the core has no randomness."""
 
 
 class SnapshotStarted(Fact, frozen=True, kw_only=True):
-    """Windlass began to commit what the workspace holds."""
+    """Windlass began to commit the content of the workspace."""
 
     task: str
     n: int
@@ -64,7 +64,7 @@ class SnapshotStarted(Fact, frozen=True, kw_only=True):
 
 
 class SnapshotTaken(Fact, frozen=True, kw_only=True):
-    """What the workspace held, as a pinned commit. Everything after speaks of this commit."""
+    """The content of the workspace as a pinned commit. All later steps use this commit."""
 
     task: str
     n: int
@@ -72,17 +72,17 @@ class SnapshotTaken(Fact, frozen=True, kw_only=True):
     commit: str
     tree: str
     changed: bool
-    """Whether the tree differs from the one the Player started from."""
+    """Whether the tree differs from the Player's start."""
     files: tuple[str, ...] = ()
     """Changed paths, the first hundred."""
     created: tuple[str, ...] = ()
-    """Those of them that were not there before."""
+    """Those that are new."""
     deleted: tuple[str, ...] = ()
-    """Those of them that are not there any more."""
+    """Those that were deleted."""
 
 
 class SnapshotRefused(Fact, frozen=True, kw_only=True):
-    """The workspace holds something that must not be committed; the Player has to mend it."""
+    """The workspace holds something that must not be committed; the Player must fix it."""
 
     task: str
     n: int
@@ -99,7 +99,7 @@ class ChecksStarted(Fact, frozen=True, kw_only=True):
 
 
 class ChecksFinished(Fact, frozen=True, kw_only=True):
-    """What the checks said of that tree."""
+    """The results of the checks on that tree."""
 
     task: str
     commit: str
@@ -108,7 +108,7 @@ class ChecksFinished(Fact, frozen=True, kw_only=True):
 
 
 class CoachStarted(Fact, frozen=True, kw_only=True):
-    """A fresh Coach was given exactly this commit, the k-th of this start of the Player."""
+    """A fresh Coach got exactly this commit; it is the k-th Coach for this start of the Player."""
 
     task: str
     n: int
@@ -117,7 +117,7 @@ class CoachStarted(Fact, frozen=True, kw_only=True):
 
 
 class CoachAnswered(Fact, frozen=True, kw_only=True):
-    """The Coach answered by schema; whether that approves anything is the gate's to say."""
+    """The Coach gave a structured answer; the gate decides whether it approves the commit."""
 
     task: str
     n: int
@@ -127,13 +127,13 @@ class CoachAnswered(Fact, frozen=True, kw_only=True):
     usage: Usage
     model: str = ""
     touched: tuple[str, ...] = ()
-    """Tracked files it changed in its throwaway checkout; nothing of it went anywhere."""
+    """Tracked files it changed in its throwaway checkout; the changes were discarded."""
     unshown: tuple[str, ...] = ()
-    """Files, or folders of many, that it was not shown in full and had to look at itself."""
+    """Files, or folders with many files, that its prompt did not show in full."""
 
 
 class CoachFailed(Fact, frozen=True, kw_only=True):
-    """There is no answer that could be used: the Coach failed, or said nothing by schema."""
+    """There is no usable answer: the Coach failed, or gave no structured answer."""
 
     task: str
     n: int
@@ -154,12 +154,12 @@ class TurnReturned(Fact, frozen=True, kw_only=True):
 
 
 class TaskApproved(Fact, frozen=True, kw_only=True):
-    """The gate let this commit through to the merge queue."""
+    """The gate passed this commit to the merge queue."""
 
     task: str
     commit: str
     checked: bool
-    """False where there were no checks at all."""
+    """False if there were no checks at all."""
 
 
 class TaskAbandoned(Fact, frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ class TaskAbandoned(Fact, frozen=True, kw_only=True):
 
 
 class WaitStarted(Fact, frozen=True, kw_only=True):
-    """The task waits, counting nothing, until a moment."""
+    """The task waits until a time; waiting uses up no turn."""
 
     task: str
     until: datetime
@@ -178,6 +178,6 @@ class WaitStarted(Fact, frozen=True, kw_only=True):
 
 
 class TimerFired(Fact, frozen=True, kw_only=True):
-    """That moment came."""
+    """That time came."""
 
     task: str

@@ -1,4 +1,4 @@
-"""The values that facts are made of: what a check can say, why an agent fails, how a run ends."""
+"""The values of facts: check results, agent failures, usage, ends of a run."""
 
 import enum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Outcome(enum.StrEnum):
-    """What a check said. Absent is not a pass and not a fail: it said nothing."""
+    """The outcome of a check. Absent is neither pass nor fail: there was no result."""
 
     PASS = "pass"  # noqa: S105  no password
     FAIL = "fail"
@@ -14,7 +14,7 @@ class Outcome(enum.StrEnum):
 
 
 class Absence(enum.StrEnum):
-    """Why a check said nothing."""
+    """Why a check gave no result."""
 
     UNABLE_TO_START = "unable_to_start"
     TIMED_OUT = "timed_out"
@@ -22,7 +22,7 @@ class Absence(enum.StrEnum):
 
 
 class Failure(enum.StrEnum):
-    """Why an agent did not finish; told from structured signals only, never from prose."""
+    """Why an agent did not finish; classified by structured signals only, never by prose."""
 
     ENVIRONMENT = "environment"
     TRANSIENT = "transient"
@@ -36,7 +36,7 @@ class Failure(enum.StrEnum):
 
 
 class RunEnd(enum.StrEnum):
-    """How a run, or its present stretch, ended. All but the first and last two can be resumed."""
+    """How a run ended. All but the first and the last two can be resumed."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -45,25 +45,25 @@ class RunEnd(enum.StrEnum):
     PAUSED = "paused"
     LIMIT = "limit"
     ABORTED = "aborted"
-    """A person gave the run up: it failed."""
+    """A person gave up the run: it failed."""
     ABANDONED = "abandoned"
-    """A new run of the plan took its place."""
+    """A new run of the plan replaced it."""
 
 
 class Suite(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One summary of a test runner, as a check printed it."""
 
     name: str
-    """The runner, and the package or file where it names one."""
+    """The runner, and the package or file if it names one."""
     tests: int
-    """How many tests ran, skipped ones not among them."""
+    """How many tests ran, without skipped ones."""
     skipped: int = 0
     part: bool = False
-    """Whether it is one of many that a runner prints, of which some have no test by nature."""
+    """Whether the runner prints many such summaries; some may have no tests."""
 
 
 class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one command said about one tree."""
+    """The result of one command on one tree."""
 
     command: str
     outcome: Outcome
@@ -71,22 +71,22 @@ class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     seconds: float = 0.0
     output: str = ""
-    """The end of what it printed; the whole is in the run's logs."""
+    """The end of its output; all of it is in the run's logs."""
     tests: int | None = None
-    """How many tests it says it ran, skipped ones not among them; None where it does not say."""
+    """How many tests it reports as run, without skipped ones; None if it does not report any."""
     suites: tuple[Suite, ...] = ()
-    """Each summary by itself, where it printed any that are known."""
+    """Each recognised summary in its output."""
     answers: tuple[Outcome, ...] = ()
-    """All it ever said of this tree, absences left out; the state's to know, in no fact."""
+    """All its results on this tree, without absent ones; kept in the state, in no fact."""
 
     @property
     def wavers(self) -> bool:
-        """Whether it said two things of one tree: it is flaky, and what it says proves little."""
+        """Whether it is flaky: it both passed and failed on one tree."""
         return len(set(self.answers)) > 1
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """How many seconds of work a task is thought to need."""
+    """How many seconds of work a task should take."""
 
     task: str
     seconds: float
@@ -100,7 +100,7 @@ class Amount(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an agent used up."""
+    """What an agent used."""
 
     cost_usd: float = 0.0
     input_tokens: int = 0
@@ -108,10 +108,9 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     known: bool = True
-    """False where some of it is an estimate: an agent was killed, an answer broke off."""
+    """False if a part is an estimate: an agent was killed, or an answer was cut off."""
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Both together."""
         return Usage(
             cost_usd=self.cost_usd + other.cost_usd,
             input_tokens=self.input_tokens + other.input_tokens,
@@ -123,7 +122,6 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def tokens(self) -> int:
-        """All of them."""
         return (
             self.input_tokens
             + self.output_tokens

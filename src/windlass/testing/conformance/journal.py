@@ -109,7 +109,7 @@ class JournalContract:
         assert [entry.event for entry in second.read()] == [timer("first")]
 
     def test_a_batch_is_appended_whole_or_not_at_all(self) -> None:
-        """An event that cannot be written down takes its whole batch with it."""
+        """An event that cannot be encoded rejects its whole batch."""
         journal = self.make()
         unwritable = HelpNeeded(at=NOON, task="a", question="\ud800")
         refused(JournalError, lambda: journal.append([timer("a"), unwritable], expected=0))
