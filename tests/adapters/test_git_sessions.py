@@ -272,7 +272,7 @@ async def test_one_that_does_not_answer_is_ended_and_said(user: User):
     waiting = PersistentGit(git, "cat-file", "--batch-command")
 
     def ask(session: Session) -> str:
-        session.tell(b"info HEAD\n")
+        session.send(b"info HEAD\n")
         return session.line()
 
     assert " commit " in await waiting.ask(ask)

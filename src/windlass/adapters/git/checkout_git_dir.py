@@ -9,7 +9,7 @@ Windlass never reads back what it writes here.
 An agent's checkout shows the objects that its own commits reach; a person's shows the whole
 repository.
 Law 1: a pack holds only what its commit reaches. One pack holds the base with its history; each
-later commit adds a pack with what its ancestor lacks.
+later commit adds a pack with what its ancestor does not have.
 Law 2: a checkout gets links to the packs of its own commits, in a folder beside its index. Nothing
 there leads to the user's objects or to another checkout's.
 Law 3: packs belong to one process and are not synced. The next process removes them and packs
@@ -30,7 +30,7 @@ import anyio.to_thread
 
 from windlass.adapters.concurrently import together
 from windlass.adapters.files import remove, write_durably
-from windlass.adapters.git.git import TIMEOUT, Git
+from windlass.adapters.git.git import TIMEOUT
 from windlass.adapters.git.layout import history, stand_in, stands_in_for
 from windlass.adapters.git.paths import made_by_setup
 from windlass.adapters.git.store import Store, config_text
@@ -41,21 +41,21 @@ _UNSYNCED = (
     *("-c", "pack.compression=1"),
     *("-c", "pack.writeReverseIndex=false"),
 )
-"""These packs live as long as a process; what is packed already is copied as it is."""
+"""These packs live as long as a process; objects that are packed already are copied."""
 _PACK = ("pack-objects", "--revs", "--quiet", "--non-empty", "--delta-base-offset", "--window=0")
 _INCOMPLETE = "--missing=allow-any"
-"""For repositories that lack old objects: a partial clone, or one with a damaged past."""
+"""For repositories without some old objects: a partial clone, or one with a damaged past."""
 _PATIENCE = 6 * TIMEOUT
-"""A long history takes its time, once per run."""
+"""Packing a long history takes long, once per run."""
 _FILES = (".pack", ".idx")
 
 
 class Visible(NamedTuple):
-    """What a checkout is to see."""
+    """The objects that a checkout shows: all that these reach."""
 
     commits: tuple[str, ...]
     tree: str | None = None
-    """What its files began with, where that is the tree of none of these commits."""
+    """The tree of its files, where none of these commits has it."""
 
 
 class Histories:
@@ -70,31 +70,31 @@ class Histories:
         self._order: dict[str, int] = {}
         """How many commits lie between each known commit and the base."""
         self._packs: dict[str, tuple[Path, ...]] = {}
-        """What was packed, by its name and those of what it is built on."""
+        """Packs by the name of what they hold and of what they are built on."""
         self._known: dict[str, tuple[Path, ...]] = {}
-        """All packs of a commit."""
+        """All packs of each commit."""
         self._locks: dict[str, anyio.Lock] = {}
 
     async def open(self, base: str) -> None:
-        """Remove what another process left, and take the commit that all others are built on."""
+        """Remove the packs of another process, and note the commit that all others build on."""
         await self.close()
         self._base = base
         self._order = {base: 0}
 
     async def close(self) -> None:
-        """Remove all packs; what checkouts have linked stays with them."""
+        """Remove all packs; checkouts keep their links."""
         self._base = ""
         for known in (self._first, self._order, self._packs, self._known):
             known.clear()
         folder = self._store.folders.histories
         with contextlib.suppress(FileNotFoundError):
             for place in list(folder.iterdir()):
-                # Under this name no git that outlived its process can write into it any more.
+                # Renamed, so that a git that outlived its process cannot write into it.
                 place.rename(folder / f".{secrets.token_hex(8)}")
         await remove(folder)
 
     async def lay(self, place: Path, visible: Visible) -> None:
-        """Make a folder of objects that has all that these reach."""
+        """Make an object folder with all that is visible."""
         packs: dict[Path, None] = {}
         for commit in visible.commits:
             packs |= dict.fromkeys(await self.packs(commit))
@@ -102,7 +102,7 @@ class Histories:
             packs |= dict.fromkeys(await self._packed(visible.tree, visible.commits))
         await remove(place)
         (place / "pack").mkdir(parents=True)
-        # Strings, for this is done for every checkout.
+        # Strings, because this is done for every checkout.
         files = {f"{pack.name}{ending}": f"{pack}{ending}" for pack in packs for ending in _FILES}
         try:
             for name, file in files.items():
@@ -111,16 +111,14 @@ class Histories:
             await anyio.to_thread.run_sync(_copy, files, place / "pack")
 
     async def found_in(self, place: Path, names: bytes) -> bytes:
-        """Those of these names, a line each, that are objects in a folder that was laid so."""
-        environment = {"GIT_OBJECT_DIRECTORY": str(place)}
-        ceiling = self._store.origin.root.parent
-        git = Git(self._store.folders.git, ceiling=ceiling, environment=environment)
+        """Those of these names, a line each, that are objects in a folder made by `lay`."""
+        git = self._store.git_on(place)
         answer = await git("cat-file", "--batch-check=%(objectname)", stdin=names.decode())
         lines = answer.stdout.splitlines(keepends=True)
         return "".join(line for line in lines if " " not in line).encode()
 
     async def packs(self, commit: str) -> tuple[Path, ...]:
-        """The packs that hold the commit with its history, and nothing else."""
+        """The packs that hold exactly the commit and its history."""
         known = self._known.get(commit, ())
         if not known or not all(map(_is_there, known)):
             known = self._known[commit] = await self._all(commit)
@@ -136,7 +134,7 @@ class Histories:
         return (*await below(), *await self._packed(commit, (parent,)))
 
     async def _few(self, commit: str) -> tuple[Path, ...]:
-        """The same in few packs, for others to be built on: as many as its number has set bits.
+        """The same in few packs, to build others on: as many as its number has set bits.
 
         The n-th commit above the base has a pack for the last 2^k commits, where 2^k is the
         greatest power of two that divides n.
@@ -150,7 +148,7 @@ class Histories:
         return (*await self._few(below), *await self._packed(commit, (below,)))
 
     async def _find(self, commit: str) -> None:
-        """Learn how the commit stands to the base."""
+        """Find how many commits lie between the commit and the base."""
         if commit in self._order:
             return
         chain = [commit, *(await self._store.parents_of(commit))[:1]]
@@ -161,7 +159,7 @@ class Histories:
             self._order[child] = self._order[parent] + 1
 
     async def _chain(self, commit: str) -> list[str]:
-        """The commit and its first parents, down to one that is known."""
+        """The commit and its first parents, down to a known one."""
         if not self._base or not await self._store.is_ancestor(self._base, commit):
             self._order[commit] = 0  # it has a history of its own
             return [commit]
@@ -172,7 +170,7 @@ class Histories:
         return [commit, self._base]  # another parent leads there
 
     async def _packed(self, name: str, below: Sequence[str]) -> tuple[Path, ...]:
-        """A pack of what the object reaches and those below do not; none where there is nothing."""
+        """A pack of what the object reaches and those below do not; none if that is nothing."""
         key = "-".join((name, *below))
         async with self._locks.setdefault(key, anyio.Lock()):
             if key not in self._packs or not all(map(_is_there, self._packs[key])):
@@ -183,8 +181,8 @@ class Histories:
         place = self._place / secrets.token_hex(8)
         (place / "pack").mkdir(parents=True)
         wanted = "".join((f"{name}\n", *(f"^{commit}\n" for commit in below)))
-        git = self._git(place)
-        # A gc may take a pack away while it is read: the second time git looks anew.
+        git = self._store.git_on(place, self._store.origin.objects, timeout=_PATIENCE)
+        # A gc may remove a pack while it is read: the second time git lists the packs again.
         tries = ((_INCOMPLETE,),) if self._is_partial() else ((), (), (_INCOMPLETE,))
         failures: list[GitFailed] = []
         for more in tries:
@@ -196,31 +194,10 @@ class Histories:
                 return tuple(place / "pack" / f"pack-{line}" for line in made.text.split())
         raise failures[-1]
 
-    def _git(self, place: Path) -> Git:
-        """Windlass's git, which finds the user's objects and writes its packs to this place."""
-        origin = self._store.origin
-        return Git(
-            self._store.folders.git,
-            ceiling=origin.root.parent,
-            environment={
-                "GIT_OBJECT_DIRECTORY": str(place),
-                "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(
-                    quoted(folder) for folder in origin.objects
-                ),
-            },
-            timeout=_PATIENCE,
-        )
-
     def _is_partial(self) -> bool:
-        """Whether the user's git fetches objects when it needs them; Windlass's git never does."""
+        """Whether the user's git fetches objects on demand; Windlass's git never does."""
         folders = (folder / "pack" for folder in self._store.origin.objects)
         return any(True for folder in folders for _ in folder.glob("*.promisor"))
-
-
-def quoted(folder: Path) -> str:
-    """A folder as git's lists of object folders name it, whatever letters it has."""
-    text = str(folder).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
 
 
 def _is_there(pack: Path) -> bool:
@@ -234,7 +211,7 @@ def _copy(files: Mapping[str, str], folder: Path) -> None:
 
 
 PLAYER = "[user]\n\tname = Player\n\temail = player@windlass.invalid\n"
-"""Whoever works here may commit; nobody will mistake those commits for the user's."""
+"""An agent may commit in a clone; these commits cannot be mistaken for the user's."""
 
 BRANCH = "work"
 """The one branch of a clone; there are no remotes and no tags."""
@@ -244,15 +221,15 @@ class GitDirs(Protocol):
     """Gives checkouts their `.git`."""
 
     async def prepare(self, commit: str) -> None:
-        """Do beforehand what takes time for a checkout of the commit."""
+        """Do the slow part for a checkout of the commit in advance."""
         ...
 
     async def write(
         self, checkout: Path, home: Path, commit: str, index: Path, visible: Visible | None
     ) -> None:
-        """A new `.git` that stands at the commit; `home` is where the checkout will be.
+        """Write a new `.git` that stands at the commit; `home` is where the checkout will be.
 
-        Without `sight` it is for a person, who sees the whole repository.
+        Without `visible` it is for a person, who sees the whole repository.
         """
         ...
 
@@ -265,18 +242,16 @@ class Clone:
         self._histories = histories
 
     async def prepare(self, commit: str) -> None:
-        """Pack what the commit reaches."""
         await self._histories.packs(commit)
 
     async def write(
         self,
         checkout: Path,
-        home: Path,  # noqa: ARG002  the port's form
+        home: Path,  # noqa: ARG002  the protocol's form
         commit: str,
         index: Path,
         visible: Visible | None,
     ) -> None:
-        """Write it by hand: a few small files."""
         await remove(checkout / ".git", stand_in(index), stands_in_for(index))
         rest = await _rest(self._store, self._histories, index, visible)
         head = {
@@ -287,22 +262,17 @@ class Clone:
         _write(checkout / ".git", {**head, **rest})
 
 
-class Linked:
+class Linked(Clone):
     """A linked worktree of the user's repository."""
 
     def __init__(self, store: Store, histories: Histories) -> None:
-        self._store = store
-        self._histories = histories
+        super().__init__(store, histories)
         self._worktrees = WorktreeEntries(store)
-
-    async def prepare(self, commit: str) -> None:
-        """Pack what the commit reaches."""
-        await self._histories.packs(commit)
 
     async def write(
         self, checkout: Path, home: Path, commit: str, index: Path, visible: Visible | None
     ) -> None:
-        """Write what `git worktree add --detach --lock` writes; a hook or a filter never runs."""
+        """Write what `git worktree add --detach --lock` writes; no hook or filter runs."""
         await self._worktrees.remove_entry(home)
         await remove(checkout / ".git", stand_in(index), stands_in_for(index))
         rest = await _rest(self._store, self._histories, index, visible)
@@ -310,7 +280,7 @@ class Linked:
         self._worktrees.put(entry / "commondir", "../..\n")
         self._worktrees.put(entry / "HEAD", f"{commit}\n")
         self._worktrees.put(entry / "index", index.read_bytes())
-        with (checkout / ".git").open("x") as file:  # never through a link that is put there
+        with (checkout / ".git").open("x") as file:  # never through a link
             file.write(f"gitdir: {entry}\n")
         if visible is not None:
             stands_in_for(index).write_bytes(os.fsencode(entry))
@@ -322,7 +292,7 @@ class Linked:
 
 
 class WorktreeEntries:
-    """The user's repository's notes of this plan's linked worktrees."""
+    """The plan's linked worktrees, as the user's repository lists them."""
 
     def __init__(self, store: Store) -> None:
         self._plan = store.folders.plan
@@ -330,25 +300,24 @@ class WorktreeEntries:
         self._worktrees = store.origin.git_dir / "worktrees"
 
     async def remove_entry(self, home: Path) -> None:
-        """Remove the note of a worktree."""
         for entry, there in self._entries():
             if there == home:
                 await remove(entry)
 
     async def move(self, home: Path, new: Path) -> None:
-        """Let the note lead to where the worktree was moved."""
+        """Point the entry to where the worktree was moved."""
         for entry, there in self._entries():
             if there == home:
                 self.put(entry / "gitdir", f"{new / '.git'}\n")
 
     async def prune(self) -> None:
-        """Remove the notes of this plan's worktrees that are none any more, whoever ended them."""
+        """Remove the entries of this plan's worktrees that are gone."""
         for entry, there in self._entries():
             if there.is_relative_to(self._home) and not (there / ".git").is_file():
                 await remove(entry)
 
     def add(self, home: Path) -> Path:
-        """Make a new one for a worktree, and lock it."""
+        """Make a new entry for a worktree, and lock it."""
         name, more = f"windlass-{self._plan}-{home.name}", 0
         while True:
             entry = self._worktrees / (f"{name}-{more}" if more else name)
@@ -357,7 +326,7 @@ class WorktreeEntries:
             except FileExistsError:
                 more += 1
                 continue
-            # In this order: a note that is cut short is one that git's own prune removes.
+            # In this order: an entry that is cut short is one that git's own prune removes.
             self.put(entry / "gitdir", f"{home / '.git'}\n")
             self.put(entry / "locked", f"windlass works on {home.name} of {self._plan} here\n")
             return entry
@@ -367,7 +336,7 @@ class WorktreeEntries:
         write_durably(path, content, inside=self._worktrees.parent, synced=False)
 
     def _entries(self) -> Iterator[tuple[Path, Path]]:
-        """Each note that could be ours, with the folder it speaks of."""
+        """Each entry that could be this plan's, with its worktree."""
         for entry in sorted(self._worktrees.glob(f"windlass-{self._plan}-*")):
             with contextlib.suppress(OSError):
                 text = os.fsdecode((entry / "gitdir").read_bytes()).removesuffix("\n")
@@ -377,7 +346,7 @@ class WorktreeEntries:
 async def _rest(
     store: Store, histories: Histories, index: Path, visible: Visible | None
 ) -> dict[str, bytes]:
-    """What every small git directory has beside its HEAD."""
+    """The files of every small git directory beside its HEAD and configuration."""
     objects = store.origin.objects
     shallow = _content(store.folders.git / "shallow")
     if visible is None:
@@ -405,7 +374,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _write(dot_git: Path, held: Mapping[str, bytes]) -> None:
-    # Strings, for this is done for every checkout, and Paths would take half of its time.
+    # Strings, because this is done for every checkout, and Paths would take half of its time.
     top = str(dot_git)
     for folder in ("", "/objects", "/objects/info", "/refs", "/refs/heads", "/info"):
         os.mkdir(top + folder)  # noqa: PTH102  as above

@@ -22,10 +22,9 @@ import anyio.to_thread
 from msgspec import Struct
 
 from windlass.adapters.files import is_folder, open_to_append
-from windlass.adapters.git.checkout_git_dir import quoted
-from windlass.adapters.git.git import SUBMODULE, Git, Output
+from windlass.adapters.git.git import SUBMODULE, Output
 from windlass.adapters.git.paths import MOST_RULES, Trap, find_traps, first_trap, made_by_setup
-from windlass.adapters.git.store import Store, printable_line
+from windlass.adapters.git.store import Store, printable_line, quoted
 from windlass.core.exchange import MAX_LISTED
 from windlass.core.plan.judges import judges
 from windlass.errors import GitFailed
@@ -181,30 +180,19 @@ class PersonCommitReader:
         if not asked:
             return {}
         objects = workspace / ".git" / "objects"
-        borrowing = self._borrowing(objects) if is_folder(objects) else self._store.trees
+        has_own = is_folder(objects)
+        users = self._store.origin.objects[0]
+        git = self._store.git_on(users, [objects]) if has_own else self._store.trees
         lines = "".join(f"{name}^{{commit}}\n" for name in asked)
-        answer = await borrowing("cat-file", "--batch-check=%(objectname)", stdin=lines)
+        answer = await git("cat-file", "--batch-check=%(objectname)", stdin=lines)
         peeled = zip(asked, answer.text.splitlines(), strict=True)
         found = {name: line for name, line in peeled if _HASH.fullmatch(line)}
-        if found and borrowing is not self._store.trees:
+        if found and has_own:
             wanted = "".join(f"{commit}\n" for commit in found.values())
             known = "".join(f"^{commit}\n" for commit in parents)
-            pack = self._store.origin.objects[0] / "pack" / "pack"
             how = ("--revs", "--quiet", "--non-empty", "--delta-base-offset")
-            await borrowing("pack-objects", *how, str(pack), stdin=wanted + known)
+            await git("pack-objects", *how, str(users / "pack/pack"), stdin=wanted + known)
         return found
-
-    def _borrowing(self, objects: Path) -> Git:
-        """Windlass's git, which finds the workspace's objects as well."""
-        origin = self._store.origin
-        return Git(
-            self._store.folders.git,
-            ceiling=origin.root.parent,
-            environment={
-                "GIT_OBJECT_DIRECTORY": str(origin.objects[0]),
-                "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(objects),
-            },
-        )
 
     async def _parents(self, head: str, parents: tuple[str, ...]) -> tuple[str, ...]:
         """Onto the person's own commits; beside the start where they rewrote what lies below it."""
@@ -227,13 +215,9 @@ def set_identity(workspace: Path, identity: Mapping[str, str]) -> None:
     config = workspace / ".git" / "config"
     if not is_folder(config.parent):
         return  # a linked worktree has the user's own configuration
-    name, email = (_quoted(identity[f"GIT_AUTHOR_{part}"]) for part in ("NAME", "EMAIL"))
+    name, email = (quoted(identity[f"GIT_AUTHOR_{part}"]) for part in ("NAME", "EMAIL"))
     with open_to_append(config, inside=workspace) as file:
         file.write(f"[user]\n\tname = {name}\n\temail = {email}\n".encode())
-
-
-def _quoted(value: str) -> str:
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _refs(workspace: Path) -> tuple[str, tuple[str, ...]]:

@@ -9,8 +9,8 @@ which plain git does not.
 Two git processes stay and answer one request after another, because starting one costs half a
 merge. Between requests such a process holds no lock and no state. It ends when its input ends, so
 it never outlives Windlass. A process that failed is not used again. If git gave a reason, the
-request failed; if git ended without a word, a fresh process is asked. So every request must be safe
-to repeat.
+request failed; if git ended without a message, a fresh process is asked. So every request must be
+safe to repeat.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -63,7 +63,7 @@ _CONFIG = (
 )
 
 TIMEOUT = 600
-"""Seconds after which a git that does not end is taken for stuck: a tree can make it wait."""
+"""Seconds after which a git call counts as stuck: a tree can make git wait."""
 
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -82,50 +82,39 @@ _ELSEWHERE = frozenset(
         "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX",
     }
 )  # fmt: skip
-"""Variables that lead git to another repository than the one around a folder."""
-
+"""Variables that point git at another repository than the one around a folder."""
 
 _HARMLESS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-"""What even the user's own git must not run when Windlass calls it."""
+"""The user's own git must not run these when Windlass calls it."""
 
-_LASTING = tuple(
-    part
-    for item in (
-        "core.fsync=committed",
-        "core.fsyncMethod=batch",
-        "core.quotePath=false",
-        "gc.auto=0",
-        "maintenance.auto=false",
-        "submodule.recurse=false",
-    )
-    for part in ("-c", item)
+_LASTING = (
+    *("-c", "core.fsync=committed", "-c", "core.fsyncMethod=batch", "-c", "core.quotePath=false"),
+    *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "submodule.recurse=false"),
 )
-"""What holds when it writes: a power loss takes nothing back, and nothing goes on behind it."""
+"""For the user's git when it writes: durable, and no maintenance in the background."""
 
 _UNASKED = {"GIT_EDITOR": "true", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true"}
-"""Nobody sits there to be asked."""
+"""Git must not wait for an answer from a person."""
 
 
 class Output(Struct, frozen=True, kw_only=True):
-    """What git answered."""
-
     code: int
     stdout: str
     stderr: str
 
     @property
     def text(self) -> str:
-        """The answer without its last newline."""
+        """The output without its last newline."""
         return self.stdout.rstrip("\n")
 
     @property
     def fields(self) -> list[str]:
-        """The answer of a command that ends its items with NUL."""
+        """The items of a command that ends each with NUL."""
         return [field for field in self.stdout.split("\0") if field]
 
 
 class Git:
-    """Git with one git directory, one identity, and no surroundings."""
+    """Git with one git directory, and nothing of the user's environment but PATH."""
 
     def __init__(
         self,
@@ -154,39 +143,33 @@ class Git:
         index: Path | None = None,
         excludes: Path | None = None,
     ) -> Output:
-        """Run `git ARGS` and return its answer; an exit code that is not `ok` raises.
+        """Run `git ARGS`; an exit code that is not in `ok` raises GitFailed.
 
-        `excludes` holds patterns of by-products beside those that hold for every work tree.
+        `excludes` is a file with more patterns of by-products, for this work tree alone.
         """
         environment = dict(self._environment)
         if work_tree is not None:
             environment["GIT_WORK_TREE"] = str(work_tree)
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
-        run = partial(
-            subprocess.run,
-            argv(*(("-c", f"core.excludesFile={excludes}") if excludes else ()), *args),
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            input=None if stdin is None else stdin.encode(errors="surrogateescape"),
-            capture_output=True,
-            check=False,
+        more = ("-c", f"core.excludesFile={excludes}") if excludes else ()
+        call = partial(
+            _run,
+            args,
+            _hardened(*more, *args),
+            stdin=stdin,
+            ok=ok,
             timeout=self.timeout,
             env=environment,
             cwd=work_tree or self.git_dir,
             process_group=0,
         )
-        try:
-            done = await to_its_end(run)
-        except OSError as error:  # no git, or no such folder any more
-            raise GitFailed(args, -1, str(error)) from error
-        except subprocess.TimeoutExpired:
-            raise stuck(args, self.timeout) from None
-        return _answer(args, done, ok)
+        return await to_its_end(call)
 
     def start(self, *args: str, stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
-        """Start `git ARGS`, to be fed and asked until its input ends."""
+        """Start `git ARGS` as a process that answers requests until its input ends."""
         return subprocess.Popen(
-            argv(*args),
+            _hardened(*args),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -199,13 +182,13 @@ class Git:
 
 
 async def to_its_end(work: Callable[[], T]) -> T:
-    """Have a thread do something with git, to its end: cancelled, git would leave its locks behind.
+    """Run a git call in a thread, not cancellable: a cancelled git would leave its locks behind.
 
     A thread that waits costs a third of what the event loop takes to watch a process.
     """
     with anyio.CancelScope(shield=True):
         return await anyio.to_thread.run_sync(work)
-    raise AssertionError("nobody cancels a scope that nobody knows")
+    raise AssertionError("this scope is never cancelled")
 
 
 def ask(
@@ -215,7 +198,10 @@ def ask(
     ok: Sequence[int] = (0,),
     stdin: str = "",
 ) -> Output:
-    """Ask git one question before any run: with the user's own configuration, changing nothing."""
+    """Ask the user's own git, with their configuration, something that changes nothing.
+
+    Raises FileNotFoundError where git is not installed.
+    """
     done = subprocess.run(
         ["git", *_HARMLESS, *args],
         cwd=cwd,
@@ -236,29 +222,25 @@ async def run_user_git(
     held: Sequence[int] = (),
     ok: Sequence[int] = (0,),
 ) -> Output:
-    """Let the user's own git do something at their word, with their configuration.
+    """Run the user's own git with their configuration, for a command that they gave.
 
-    It asks nobody anything, runs no hook, leaves no process behind, and is not cut short: not by
-    a signal to Windlass either, for half of it would be left in the user's files. `within` names
-    another git directory or index than those of the folder. Git keeps the files `held` open for as
-    long as it lives, also when Windlass dies first.
+    It never prompts, runs no hook, leaves no process behind, and is not cut short, not even by a
+    signal to Windlass: half of it would be left in the user's files. `within` names another git
+    directory or index than those of the folder. Git keeps the files `held` open as long as it
+    lives, also when Windlass dies first.
     """
-    run = partial(
-        subprocess.run,
+    call = partial(
+        _run,
+        args,
         ["git", *_HARMLESS, *_LASTING, *args],
-        stdin=None if stdin else subprocess.DEVNULL,
-        input=stdin.encode(errors="surrogateescape") if stdin else None,
-        capture_output=True,
-        check=False,
+        stdin=stdin or None,
+        ok=ok,
         cwd=cwd,
         env={**_user_environment(environment), **_UNASKED, **(within or {})},
         pass_fds=held,
         process_group=0,
     )
-    try:
-        return _answer(args, await to_its_end(run), ok)
-    except OSError as error:  # no git, or no such folder any more
-        raise GitFailed(args, -1, str(error)) from error
+    return await to_its_end(call)
 
 
 def run_remote_git(
@@ -270,42 +252,29 @@ def run_remote_git(
     timeout: float = TIMEOUT,
     held: Sequence[int] = (),
 ) -> Output:
-    """Let the user's own git speak with a remote at their word: their login, their pre-push hook.
+    """Run the user's own git against a remote, with their login and their pre-push hook.
 
-    A hook of theirs that keeps something from leaving is not passed by. Where nobody sits there it
-    has no terminal to ask anything at, and ends instead of waiting.
+    Where no person attends, git has no terminal to prompt at, and fails instead of waiting.
     """
     asks = {} if attended else {"GIT_TERMINAL_PROMPT": "0"}
-    try:
-        done = subprocess.run(
-            # What is known of the remote afterwards is to outlast a power loss, too.
-            ["git", "-c", "core.fsmonitor=false", "-c", "core.fsync=committed,reference", *args],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            cwd=cwd,
-            env={**_user_environment(environment), **asks},
-            timeout=timeout,
-            pass_fds=held,
-            # A login may be asked for at the terminal, which only its own group may read.
-            start_new_session=not attended,
-        )
-    except OSError as error:
-        raise GitFailed(args, -1, str(error)) from error
-    except subprocess.TimeoutExpired:
-        raise stuck(args, timeout) from None
-    return _answer(args, done, ok)
+    return _run(
+        args,
+        # What git notes of the remote afterwards must survive a power loss, too.
+        ["git", "-c", "core.fsmonitor=false", "-c", "core.fsync=committed,reference", *args],
+        ok=ok,
+        timeout=timeout,
+        cwd=cwd,
+        env={**_user_environment(environment), **asks},
+        pass_fds=held,
+        # A login may be asked for at the terminal, which only its own group may read.
+        start_new_session=not attended,
+    )
 
 
 def _user_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The folder decides which repository it is, not what a hook that called us was told."""
+    """Without what a hook that called Windlass set: the folder says which repository it is."""
     theirs = {name: value for name, value in environment.items() if name not in _ELSEWHERE}
     return {**theirs, "PATH": absolute(theirs.get("PATH", os.defpath)), "LC_ALL": "C"}
-
-
-def stuck(args: tuple[str, ...], timeout: float) -> GitFailed:
-    """A git that did not end in time."""
-    return GitFailed(args, -1, f"not done after {timeout:g} s, and ended")
 
 
 def absolute(path: str) -> str:
@@ -316,15 +285,44 @@ def absolute(path: str) -> str:
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if entry.startswith("/"))
 
 
-def argv(*args: str) -> list[str]:
-    """The hardened command line."""
+def _hardened(*args: str) -> list[str]:
     return ["git", *(part for item in _CONFIG for part in ("-c", item)), *args]
+
+
+def _run(
+    args: tuple[str, ...],
+    command: list[str],
+    *,
+    ok: Sequence[int],
+    stdin: str | None = None,
+    timeout: float | None = None,
+    **options: Any,
+) -> Output:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            input=None if stdin is None else stdin.encode(errors="surrogateescape"),
+            capture_output=True,
+            check=False,
+            timeout=timeout,
+            **options,
+        )
+    except OSError as error:  # git is not there, or the folder is gone
+        raise GitFailed(args, -1, str(error)) from error
+    except subprocess.TimeoutExpired as expired:
+        raise _stuck(args, expired.timeout) from None
+    return _answer(args, done, ok)
+
+
+def _stuck(args: tuple[str, ...], timeout: float) -> GitFailed:
+    return GitFailed(args, -1, f"not done after {timeout:g} s, and ended")
 
 
 def _answer(
     args: tuple[str, ...], done: subprocess.CompletedProcess[bytes], ok: Sequence[int]
 ) -> Output:
-    # Names in a tree need not be UTF-8; they come back as they were.
+    # Names in a tree need not be UTF-8; surrogates keep their bytes.
     stdout = done.stdout.decode(errors="surrogateescape")
     stderr = done.stderr.decode(errors="replace")
     if done.returncode not in ok:
@@ -334,32 +332,32 @@ def _answer(
 
 _CHUNK = 65536
 _PATIENCE = 5.0
-"""Seconds that a process whose input has ended may take to go."""
+"""Seconds that a process may take to exit once its input has ended."""
 
 
 class Session:
-    """One process."""
+    """One git process that answers requests."""
 
     def __init__(self, git: Git, args: tuple[str, ...]) -> None:
         self._args = args
         self._timeout = git.timeout
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         try:
-            self._process = git.start(*args, stderr=self._said)
+            self._process = git.start(*args, stderr=self._stderr)
         except OSError as error:
-            self._said.close()
+            self._stderr.close()
             raise GitFailed(args, -1, str(error)) from error
         self._input, self._output = _pipes(self._process)
-        self._held = bytearray()
+        self._unread = bytearray()
         self._answers = select.poll()
         self._answers.register(self._output, select.POLLIN)
-        # Also when nobody thinks of closing it.
-        self.end = weakref.finalize(self, _end, self._process, self._said)
+        # Also when no caller closes it.
+        self.end = weakref.finalize(self, _end, self._process, self._stderr)
 
-    def tell(self, request: bytes) -> None:
-        """Feed it. Not more than it is sure to read before it answers."""
-        self._said.seek(0)  # it writes on from here: what it said before was no reason to fail
-        self._said.truncate()
+    def send(self, request: bytes) -> None:
+        """Send no more than git is sure to read before it answers."""
+        self._stderr.seek(0)  # earlier messages were no reason to fail
+        self._stderr.truncate()
         try:
             while request:
                 request = request[os.write(self._input.fileno(), request) :]
@@ -367,79 +365,75 @@ class Session:
             raise self._failure() from None
 
     def line(self) -> str:
-        """The next line it answers, without its end."""
-        while (end := self._held.find(b"\n")) < 0:
-            self._more()
-        text = self._held[:end].decode(errors="surrogateescape")
-        del self._held[: end + 1]
+        """The next line of the answer, without its newline."""
+        while (end := self._unread.find(b"\n")) < 0:
+            self._read()
+        text = self._unread[:end].decode(errors="surrogateescape")
+        del self._unread[: end + 1]
         return text
 
     def exactly(self, size: int) -> bytes:
-        """The next so many bytes of its answer."""
-        while len(self._held) < size:
-            self._more()
-        taken = bytes(self._held[:size])
-        del self._held[:size]
+        """The next `size` bytes of the answer."""
+        while len(self._unread) < size:
+            self._read()
+        taken = bytes(self._unread[:size])
+        del self._unread[:size]
         return taken
 
-    def _more(self) -> None:
+    def _read(self) -> None:
         deadline = time.monotonic() + self._timeout
         while not self._answers.poll(max(0.0, deadline - time.monotonic()) * 1000):
             if time.monotonic() >= deadline:
                 self._process.kill()
                 self.end()
-                raise stuck(self._args, self._timeout)
+                raise _stuck(self._args, self._timeout)
         read = os.read(self._output.fileno(), _CHUNK)
         if not read:
             raise self._failure()
-        self._held += read
+        self._unread += read
 
     def _failure(self) -> GitFailed:
         with contextlib.suppress(OSError):
             self._input.close()
-        try:
-            code = self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            code = self._process.wait()
-        self._said.seek(0)
-        said = self._said.read().decode(errors="replace")
+        code = _wait(self._process)
+        self._stderr.seek(0)
+        message = self._stderr.read().decode(errors="replace")
         self.end()
-        return GitFailed(self._args, code, said)
+        return GitFailed(self._args, code, message)
 
 
 class PersistentGit:
-    """A process that is there when it is needed, for one request at a time."""
+    """A git process that is started when it is needed, for one request at a time."""
 
-    def __init__(self, git: Git, *args: str, sight: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, git: Git, *args: str, version: Callable[[], object] = lambda: None) -> None:
+        """`version` names the state that the process reads at its start; a new one restarts it."""
         self._git = git
         self._args = args
-        self._sight = sight
-        """What the process saw when it was started; it is started anew once that is another."""
-        self._seen: object = None
+        self._version = version
+        self._started_at: object = None
         self._session: Session | None = None
         self._using = threading.Lock()
 
     async def ask(self, request: Callable[[Session], T]) -> T:
-        """Have a request answered, whole: half of one would leave half an answer."""
+        """Run a request to its end: half of one would leave half an answer."""
         return await to_its_end(partial(self._ask, request))
 
     def close(self) -> None:
-        """End the process; another request starts another."""
+        """End the process; the next request starts another."""
         with self._using:
             self._drop()
 
     def _ask(self, request: Callable[[Session], T]) -> T:
         with self._using:
-            seen = self._sight()
-            if seen != self._seen:
+            version = self._version()
+            if version != self._started_at:
                 self._drop()
-            self._seen = seen
-            stayed = self._session is not None
+            self._started_at = version
+            reused = self._session is not None
             try:
                 return self._answer(request)
             except GitFailed as failure:
-                if not stayed or failure.stderr.strip():
+                if not reused or failure.stderr.strip():
                     raise
             return self._answer(request)
 
@@ -449,7 +443,7 @@ class PersistentGit:
         try:
             return request(self._session)
         except BaseException:
-            self._drop()  # nobody knows what it would answer next
+            self._drop()  # its next answer could be the rest of this one
             raise
 
     def _drop(self) -> None:
@@ -460,18 +454,21 @@ class PersistentGit:
 
 def _pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
     if process.stdin is None or process.stdout is None:
-        message = "a process that stays has pipes"
-        raise AssertionError(message)
+        raise AssertionError("the process was started without pipes")
     return process.stdin, process.stdout
 
 
-def _end(process: "subprocess.Popen[bytes]", said: IO[bytes]) -> None:
+def _end(process: "subprocess.Popen[bytes]", stderr: IO[bytes]) -> None:
     for pipe in _pipes(process):
         with contextlib.suppress(OSError):
             pipe.close()
+    _wait(process)
+    stderr.close()
+
+
+def _wait(process: "subprocess.Popen[bytes]") -> int:
     try:
-        process.wait(_PATIENCE)
+        return process.wait(_PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
-    said.close()
+        return process.wait()

@@ -17,14 +17,14 @@ from msgspec import Struct
 
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.files import make_folder, sync_all, write_durably
-from windlass.adapters.git.git import Git, PersistentGit, Session
+from windlass.adapters.git.git import TIMEOUT, Git, PersistentGit, Session
 from windlass.adapters.git.layout import Folders, Refs, in_use, orders
 from windlass.adapters.git.paths import OWN, as_any_file_system
 from windlass.core.plan.names import told
 from windlass.errors import GitFailed
 
 _AT_ONCE = 40
-"""Requests that any pipe takes while the answer to the first is not read yet."""
+"""Requests that fit into any pipe before the first answer is read."""
 _TREE, _PLAIN, _GITLINK = 0o040000, 0o100000, 0o160000
 _KIND = 0o170000
 
@@ -37,8 +37,6 @@ _NOTHING: Entries = {}
 
 
 class Commit(Struct, frozen=True):
-    """What a commit says of itself."""
-
     tree: str
     parents: tuple[str, ...]
     message: bytes = b""
@@ -53,73 +51,72 @@ class Listed(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a file: no folder, link or submodule."""
+        """Whether it is a file, and no folder, link or submodule."""
         return self.mode & _KIND == _PLAIN
 
 
-class _Beside(Struct, frozen=True):
-    """A tree, and those at the same path in commits that are known to be whole."""
+class _TreeAndOlds(Struct, frozen=True):
+    """A tree, and the trees at the same path in commits that are known to be whole."""
 
     new: str
     olds: list[str]
 
 
 class Objects:
-    """What is in the user's object folders."""
+    """Reads and writes objects in the user's object folders."""
 
     def __init__(self, trees: Git, folders: Sequence[Path], *, id_bytes: int) -> None:
         self._id_bytes = id_bytes
         packs = tuple(folder / "pack" for folder in folders)
 
-        def sight() -> object:
+        def packs_now() -> object:
             return tuple(map(_names, packs))
 
-        self._git = PersistentGit(trees, "cat-file", "--batch-command", sight=sight)
-        as_it_is = ("--no-filters", "--stdin-paths")
+        self._git = PersistentGit(trees, "cat-file", "--batch-command", version=packs_now)
+        how = ("hash-object", "-w", "--no-filters", "--stdin-paths", "-t")
         self._writers = {
-            kind: PersistentGit(trees, "hash-object", "-w", *as_it_is, "-t", kind, sight=sight)
-            for kind in _WRITTEN
+            kind: PersistentGit(trees, *how, kind, version=packs_now) for kind in _WRITTEN
         }
         self._drafts = trees.git_dir
 
     def close(self) -> None:
-        """End the gits that stay."""
-        for staying in (self._git, *self._writers.values()):
-            staying.close()
+        """End the git processes."""
+        for process in (self._git, *self._writers.values()):
+            process.close()
 
     async def write(self, kind: Kind, content: bytes) -> str:
-        """Make an object, unless there is one; git refuses what is none of that kind."""
+        """Write an object, unless it exists; git refuses content that is not of that kind."""
 
         def written(session: Session) -> str:
-            # One request at a time, from where git stands: one name will do, and needs no quotes.
+            # One request at a time, in git's own folder: one file name will do, without quotes.
             (self._drafts / kind).write_bytes(content)
-            session.tell(f"{kind}\n".encode())
+            session.send(f"{kind}\n".encode())
             return session.line()
 
         return await self._writers[kind].ask(written)
 
     async def commit(self, commit: str) -> Commit:
-        """A commit; raises GitFailed when there is none."""
+        """Read a commit; raises GitFailed when there is none."""
         return await self._git.ask(lambda session: _commit(session, commit))
 
     async def is_whole(self, commit: str, beyond: Sequence[str]) -> bool | None:
-        """Whether every object is there that a commit has and none of its parents; or None.
+        """Whether every object is there that the commit has and its parents have not.
 
-        None: it has other parents than these, and somebody has to look at those too.
+        None where it has parents that are not in `beyond`: the caller must check those too.
         """
         return await self._git.ask(lambda session: self._is_whole(session, commit, beyond))
 
     async def changes(self, old: str, new: str) -> dict[bytes, str]:
-        """The paths in which two trees differ, in git's order: A, M, T or D each."""
+        """The paths in which two trees differ, in git's order, each with A, M, T or D."""
         found = await self._git.ask(lambda session: dict(self._changes(session, old, new)))
         return dict(sorted(found.items()))
 
     async def listing(self, tree: str, leads: Callable[[bytes], bool]) -> list[Listed]:
-        """All that is in a tree, but only in those of its folders that lead somewhere."""
+        """All entries of a tree, below its root only in folders for which `leads` is true."""
         return await self._git.ask(lambda session: list(self._listing(session, tree, leads)))
 
     async def roots(self, trees: Sequence[str]) -> list[list[Listed]]:
-        """All that is at the root of each of these trees."""
+        """The entries at the root of each of these trees."""
 
         def listed(session: Session) -> list[list[Listed]]:
             return [list(self._listing(session, tree, lambda _path: False)) for tree in trees]
@@ -127,7 +124,7 @@ class Objects:
         return await self._git.ask(listed)
 
     async def contents(self, names: Sequence[str]) -> list[bytes | None]:
-        """What these objects hold; None for one that is not there."""
+        """The content of these objects; None for one that is missing."""
         return await self._git.ask(lambda session: list(_contents(session, names)))
 
     def _listing(
@@ -154,7 +151,7 @@ class Objects:
             return False
         if not set(made.parents) <= set(beyond):
             return None
-        level = [_Beside(made.tree, [held.tree for held in known])]
+        level = [_TreeAndOlds(made.tree, [held.tree for held in known])]
         while level:
             trees = self._trees(session, (name for one in level for name in (one.new, *one.olds)))
             if any(one.new not in trees for one in level):
@@ -163,7 +160,7 @@ class Objects:
             files = {new: None for new, mode, _ in unknown if mode not in {_TREE, _GITLINK}}
             if not _are_there(session, list(files)):
                 return False
-            level = [_Beside(new, olds) for new, mode, olds in unknown if mode == _TREE]
+            level = [_TreeAndOlds(new, olds) for new, mode, olds in unknown if mode == _TREE]
         return True
 
     def _changes(self, session: Session, old: str, new: str) -> Iterator[tuple[bytes, str]]:
@@ -185,31 +182,31 @@ class Objects:
                         level.append((folder + name + b"/", *below))
 
     def _trees(self, session: Session, names: Iterable[str]) -> dict[str, Entries]:
-        """Those that are there."""
+        """Those of these trees that are there."""
         wanted = list(dict.fromkeys(names))
         found = zip(wanted, _contents(session, wanted), strict=True)
         return {name: _entries(data, self._id_bytes) for name, data in found if data is not None}
 
 
 class _Missing(GitFailed):
-    """An object that is not there."""
-
     def __init__(self, name: str) -> None:
         super().__init__(("cat-file", "--batch-command"), 128, f"{name} is not there")
 
 
-def _unknown(one: _Beside, trees: Mapping[str, Entries]) -> Iterator[tuple[str, int, list[str]]]:
-    """What is in a tree and in none of those beside it: id, mode, and the trees of that name."""
-    beside = [trees[old] for old in one.olds if old in trees]
-    held = {item for entries in beside for _, item in entries.values()}
+def _unknown(
+    one: _TreeAndOlds, trees: Mapping[str, Entries]
+) -> Iterator[tuple[str, int, list[str]]]:
+    """The entries of a tree that no old one has: id, mode, and the old trees of that name."""
+    known = [trees[old] for old in one.olds if old in trees]
+    held = {item for entries in known for _, item in entries.values()}
     for name, (mode, item) in trees[one.new].items():
         if item not in held:
-            olds = (_subtree(entries.get(name)) for entries in beside)
+            olds = (_subtree(entries.get(name)) for entries in known)
             yield item, mode, [old for old in olds if old is not None]
 
 
 def _letter(a: tuple[int, str] | None, b: tuple[int, str] | None) -> str | None:
-    """What became of a file; None where there was none and is none, but a folder perhaps."""
+    """How a file changed; None where neither side is a file."""
     before, after = (side if side is not None and side[0] != _TREE else None for side in (a, b))
     if before is None or after is None:
         return "D" if before else "A" if after else None
@@ -225,9 +222,9 @@ def _commit(session: Session, name: str) -> Commit:
     if data is None:
         raise _Missing(name)
     head, _, message = data.partition(b"\n\n")
-    said = [line.split(b" ", 1) for line in head.split(b"\n")]
-    [tree] = (value.decode() for key, *rest in said if key == b"tree" for value in rest)
-    parents = (value.decode() for key, *rest in said if key == b"parent" for value in rest)
+    lines = [line.split(b" ", 1) for line in head.split(b"\n")]
+    [tree] = (value.decode() for key, *rest in lines if key == b"tree" for value in rest)
+    parents = (value.decode() for key, *rest in lines if key == b"parent" for value in rest)
     return Commit(tree, tuple(parents), message)
 
 
@@ -243,10 +240,10 @@ def _are_there(session: Session, names: Sequence[str]) -> bool:
 def _sizes(session: Session, command: str, names: Sequence[str]) -> Iterator[int | None]:
     for i in range(0, len(names), _AT_ONCE):
         asked = names[i : i + _AT_ONCE]
-        session.tell("".join(f"{command} {name}\n" for name in asked).encode())
+        session.send("".join(f"{command} {name}\n" for name in asked).encode())
         for _ in asked:
-            said = session.line()
-            yield None if said.endswith(" missing") else int(said.rpartition(" ")[2])
+            answer = session.line()
+            yield None if answer.endswith(" missing") else int(answer.rpartition(" ")[2])
 
 
 def _entries(data: bytes, id_bytes: int) -> Entries:
@@ -280,7 +277,7 @@ HELD_SETTINGS = (
 
 
 class Origin(Struct, frozen=True, kw_only=True):
-    """What is known of the user's repository once it was looked at."""
+    """The user's repository, as `inspect.locate` found it."""
 
     root: Path
     """The main worktree."""
@@ -298,12 +295,12 @@ class Origin(Struct, frozen=True, kw_only=True):
 
     @property
     def has_reftable(self) -> bool:
-        """Whether refs are in a table, which git alone can read and write, and not in files."""
+        """Whether refs are in a table, which only git can read and write, and not in files."""
         return (self.git_dir / "reftable").exists()
 
 
 class Store:
-    """Objects and pins."""
+    """Objects and pins of one plan."""
 
     def __init__(self, origin: Origin, folders: Folders) -> None:
         self.origin = origin
@@ -323,11 +320,11 @@ class Store:
         )
         self._updates = PersistentGit(self.refs, "update-ref", "--stdin")
         self.carrier: Callable[[tuple[str, ...]], Awaitable[None]] = self.transact
-        """What makes a transaction on refs: the journal's mirror adds its own ref to each."""
+        """Runs a transaction on refs; the journal's mirror adds its own ref to each."""
         self._tree_of: dict[str, str] = {}
 
     def open(self, exclude: str) -> None:
-        """Make Windlass's own git directory, or make it anew: it holds nothing of its own."""
+        """Write Windlass's own git directory; it holds nothing that a rewrite could lose."""
         home = self.folders.git
         for folder in (home / "refs" / "heads", home / "objects", home / "info"):
             make_folder(folder)
@@ -340,13 +337,27 @@ class Store:
         else:
             (home / "shallow").unlink(missing_ok=True)  # the user has fetched the rest since
 
+    def git_on(self, objects: Path, borrowed: Iterable[Path] = (), timeout: float = TIMEOUT) -> Git:
+        """Windlass's git with another object folder, which also reads the borrowed ones."""
+        return Git(
+            self.folders.git,
+            ceiling=self.origin.root.parent,
+            environment={
+                "GIT_OBJECT_DIRECTORY": str(objects),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(
+                    quoted(str(folder)) for folder in borrowed
+                ),
+            },
+            timeout=timeout,
+        )
+
     def close(self) -> None:
-        """End the processes that stay; what is asked afterwards starts them again."""
+        """End the git processes; later requests start them again."""
         self._objects.close()
         self._updates.close()
 
     async def pin(self, new: Mapping[str, str]) -> None:
-        """Write pins that are written once; one that holds the same already is left alone."""
+        """Write new pins; one that stands at the same commit already is left alone."""
         try:
             await self._update(*(f"create {ref} {commit}" for ref, commit in new.items()))
         except GitFailed:
@@ -354,36 +365,36 @@ class Store:
             missing = {ref: commit for ref, commit in new.items() if ref not in held}
             if missing == new or any(held[ref] != new[ref] for ref in new if ref in held):
                 raise
-            # After a power loss a part of what was pinned at once may be there.
+            # A power loss may have kept only some of the pins of one transaction.
             if missing:
                 await self._update(*(f"create {ref} {commit}" for ref, commit in missing.items()))
 
     async def settle(self) -> None:
-        """Let all that was made here so far outlast a power loss, before anybody is told of it.
+        """Make all that was written so far survive a power loss, before it is recorded.
 
-        git syncs what it writes, but not the names of it: an object or a ref that was renamed into
-        its place may be gone again.
+        Git syncs the files that it writes, but not their folders: an object or a ref that was
+        renamed into its place may be gone again.
         """
         await anyio.to_thread.run_sync(sync_all, self.origin.git_dir, self.folders.home)
 
     async def unpin(self, ref: str) -> None:
-        """Take back a pin whose objects a gc has taken."""
+        """Remove a pin whose objects a gc has removed."""
         await self._update(f"delete {ref}")
 
     async def move(self, *refs: str, new: str, old: str) -> None:
-        """Move refs by compare-and-swap, all or none; raises when somebody else moved one."""
+        """Move refs by compare-and-swap, all or none; raises when one stands elsewhere."""
         await self._update(*(f"update {ref} {new} {old}" for ref in refs))
 
     async def in_use(self, branch: str) -> str:
-        """What somebody does with a branch and where, in words; empty when nobody does anything."""
+        """Which checkout uses the branch and how, in words; empty when none does."""
         if not self.origin.has_reftable:
             return in_use(self.origin.git_dir, self.origin.root, branch)
         asked = ("for-each-ref", "--format=%(worktreepath)", branch)
-        place = (await self.refs(*asked)).text  # such a repository has no files that would tell
+        place = (await self.refs(*asked)).text  # such a repository has no files to read
         return f"is checked out in {place}" if place else ""
 
     async def is_ancestor(self, commit: str, other: str) -> bool:
-        """Whether the other commit is, or descends from, the first."""
+        """Whether `other` is `commit`, or descends from it."""
         asked = ("merge-base", "--is-ancestor", commit, other)
         return (await self.trees(*asked, ok=(0, 1))).code == 0
 
@@ -395,10 +406,10 @@ class Store:
         text = "\n".join(("start", *lines, "commit", "")).encode()
 
         def transact(session: Session) -> None:
-            session.tell(text)
+            session.send(text)
             for step in ("start", "commit"):
-                if (said := session.line()) != f"{step}: ok":
-                    raise GitFailed(("update-ref", "--stdin"), -1, f"it answered {said!r}")
+                if (answer := session.line()) != f"{step}: ok":
+                    raise GitFailed(("update-ref", "--stdin"), -1, f"it answered {answer!r}")
 
         await self._updates.ask(transact)
 
@@ -411,7 +422,7 @@ class Store:
         return dict(zip(fields[::2], fields[1::2], strict=True))
 
     async def is_whole(self, commit: str, beyond: Iterable[str]) -> bool:
-        """Whether every object of the commit is there; a concurrent gc may have taken some."""
+        """Whether every object of the commit is there; a concurrent gc may have removed some."""
         known = tuple(beyond)
         try:
             whole = await self._objects.is_whole(commit, known)
@@ -423,17 +434,15 @@ class Store:
         return whole is not False
 
     async def tree_of(self, commit: str) -> str:
-        """The tree of a commit."""
         if commit not in self._tree_of:
             self._tree_of[commit] = (await self._objects.commit(commit)).tree
         return self._tree_of[commit]
 
     async def parents_of(self, commit: str) -> tuple[str, ...]:
-        """What a commit was made onto."""
         return (await self._objects.commit(commit)).parents
 
     async def changed_paths(self, old: str, new: str) -> dict[str, str]:
-        """The paths in which two commits differ, as text that can be told: A, M, T or D each."""
+        """The paths in which two commits differ, as printable text, each with A, M, T or D."""
         trees = (await self.tree_of(old), await self.tree_of(new))
         found = await self._objects.changes(*trees)
         return {_path_text(path): letter for path, letter in found.items()}
@@ -441,16 +450,16 @@ class Store:
     async def listing(
         self, commit: str, leads: Callable[[str], bool] = lambda _folder: True
     ) -> dict[str, Listed]:
-        """All files and folders of a commit by their paths as text, in folders that lead somewhere.
+        """All files and folders of a commit by printable path, in folders for which `leads` holds.
 
-        Two names that are no text may look the same; then one of them stands for both.
+        Two names that are not UTF-8 may look the same; then one of them stands for both.
         """
         tree = await self.tree_of(commit)
         found = await self._objects.listing(tree, lambda path: leads(_path_text(path)))
         return {_path_text(entry.path): entry for entry in found}
 
     async def own(self, *trees: str) -> list[frozenset[Listed]]:
-        """What each tree has at its root that is Windlass's own folder to some file system."""
+        """The root entries of each tree that some file system takes for Windlass's own folder."""
         return [
             frozenset(
                 entry for entry in found if as_any_file_system(os.fsdecode(entry.path)) == OWN
@@ -459,7 +468,7 @@ class Store:
         ]
 
     async def contents(self, names: Sequence[str]) -> list[bytes]:
-        """What these objects hold; raises where one of them is gone."""
+        """The content of these objects; raises where one is missing."""
         found = await self._objects.contents(names)
         lost = [name for name, data in zip(names, found, strict=True) if data is None]
         if lost:
@@ -467,22 +476,21 @@ class Store:
         return [data for data in found if data is not None]
 
     async def message_of(self, commit: str) -> bytes:
-        """What a commit says."""
         return (await self._objects.commit(commit)).message
 
     async def text(self, text: str) -> str:
-        """Write a text as an object; it is nobody's until it is pinned."""
+        """Write a text as an object; gc may remove it until it is pinned."""
         return await self._objects.write("blob", text.encode(errors="surrogateescape"))
 
     async def commit(self, tree: str, parents: Iterable[str], message: str) -> str:
-        """Write a commit object of now, in the user's name; it is nobody's until it is pinned."""
+        """Write a commit in the user's name, dated now; gc may remove it until it is pinned."""
         content = self._commit_text(tree, parents, message.encode(errors="surrogateescape"))
         made = await self._objects.write("commit", content)
         self._tree_of[made] = tree
         return made
 
     def note(self, parents: Iterable[str], message: bytes) -> str:
-        """Write a commit without files, durably; no git is asked, for every pin may need one."""
+        """Write a commit without files, durably, and without git: every pin may need one."""
         empty = self._write_loose("tree", b"")
         return self._write_loose("commit", self._commit_text(empty, parents, message))
 
@@ -491,7 +499,7 @@ class Store:
         return (await self.trees("rev-list", "--first-parent", "--reverse", commit)).text.split()
 
     async def every_commit(self) -> list[str]:
-        """Every commit object that is there, whether anything leads to it or not."""
+        """Every commit object that is there, reachable or not."""
         listed = await self.trees("cat-file", "--batch-all-objects", "--batch-check")
         kinds = (line.split(" ") for line in listed.text.splitlines())
         return [name for name, kind, *_ in kinds if kind == "commit"]
@@ -518,22 +526,27 @@ class Store:
         return f"{name} <{email}> {int(now.timestamp())} {now:%z}"
 
 
+def quoted(text: str) -> str:
+    """A text as git's configuration and lists of folders quote it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def _path_text(path: bytes) -> str:
     return printable_line(os.fsdecode(path))
 
 
 def printable_line(text: str) -> str:
-    """A path, or what git says with one in it, as one line, whatever the files are called."""
+    """A path, or a message of git with paths in it, as one printable line."""
     return told(printable(text))
 
 
 def printable(text: str) -> str:
-    """What git says as text: what it quotes need not be UTF-8, and what is recorded must."""
+    """Git's output as UTF-8: the paths in it need not be, and what is recorded must."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def config_text(origin: Origin) -> str:
-    """The configuration of a git directory that Windlass makes: nothing in it runs anything."""
+    """The configuration of a git directory that Windlass makes; it runs no program."""
     version = 0 if origin.object_format == "sha1" else 1
     lines = ["[core]", f"\trepositoryformatversion = {version}", "\tbare = false"]
     lines += [f"\t{name.partition('.')[2]} = {value}" for name, value in origin.settings.items()]
@@ -543,7 +556,7 @@ def config_text(origin: Origin) -> str:
 
 
 async def next_order(store: Store, refs: Refs) -> str:
-    """The pin that makes this run the newest of its plan; the caller holds the plan's lock."""
+    """The pin that makes this run the newest of its plan. The caller holds the plan's lock."""
     known = await _orders(store, refs)
     return refs.order(max(known.values(), default=0) + 1)
 
