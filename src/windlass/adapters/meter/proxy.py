@@ -112,8 +112,7 @@ class Meter:
                 yield meter
             finally:
                 meter._agents.clear()
-                meter._web.should_exit = True
-                meter._web.crowd.hang_up()
+                meter._web.leave()
 
     def admit(self, task: str, role: str) -> Admission:
         """Let one agent in, under a token nobody else has."""

@@ -28,6 +28,10 @@ MOST_OF_ONE = 64
 """Connections of one agent."""
 
 
+_MOMENT = 0.002
+"""Seconds between two looks at whether the last request has ended."""
+
+
 class Connection(H11Protocol):
     """One connection, which the application finds in the scope of its requests."""
 
@@ -129,9 +133,11 @@ class Web(uvicorn.Server):
         how["http"] = Connection
         # The connection tells the client; its headers do not.
         quiet: dict[str, Any] = {"proxy_headers": False, "log_config": None, "access_log": False}
+        quiet["date_header"] = False
         # An agent whose tools take their time comes back to the connection it has.
         super().__init__(uvicorn.Config(app, timeout_keep_alive=600, **how, **quiet))
         self.crowd = Crowd()
+        self._leaving = anyio.Event()
         self._socket = socket.create_server((HOST, 0))
         self.url = f"http://{HOST}:{self._socket.getsockname()[1]}"
 
@@ -145,6 +151,25 @@ class Web(uvicorn.Server):
         # Shielded: a server that is cancelled would leave its requests behind, unsettled.
         with anyio.CancelScope(shield=True), self._socket:
             await self.serve([self._socket])
+
+    def leave(self) -> None:
+        """Break every connection off and stop serving."""
+        self._leaving.set()
+        self.crowd.hang_up()
+
+    async def main_loop(self) -> None:
+        """Wait without a tick: uvicorn would wake ten times a second, and notice the end late."""
+        await self.on_tick(0)
+        await self._leaving.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Return as soon as every request has ended; uvicorn would sleep for a while first."""
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await anyio.sleep(_MOMENT)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen; every connection learns of the crowd it belongs to."""
