@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 from msgspec.structs import replace
 
 from windlass.adapters.agents.settled import SettledAgent
@@ -161,6 +162,7 @@ class World:
                 runner = Runner(self._ports(agent, watcher), self._session)
                 books.runner = runner
                 self._open_network(runner, before)
+                group.start_soon(self._load_agent)
                 group.start_soon(told.keep)
                 group.start_soon(self._mirror.keep)
                 if beside is not None:
@@ -181,6 +183,12 @@ class World:
                 await self._repository.close()
             self._store.close()
         raise AssertionError("a block that is left without an error has returned")
+
+    async def _load_agent(self) -> None:
+        """Import what the agent needs while the base is checked, not before its first word."""
+        if self._agent is None:
+            load = vendor_of(self._settings.agent).load
+            await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
 
     def _open_network(self, runner: Runner, before: RunState | None) -> None:
         """Let agents reach what setup has reached, and record what boxes ask for."""
