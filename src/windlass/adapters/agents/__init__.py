@@ -1,1 +1,1 @@
-"""Coding agents: a module or package for each vendor, and what serves them all."""
+"""Coding agents: a module or package for each vendor, and the code that they share."""

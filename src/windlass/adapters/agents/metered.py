@@ -1,10 +1,10 @@
-"""An agent that never holds the key: it gets a token for the meter, and the meter alone counts.
+"""An agent that never holds the key: it gets a token for the meter, and only the meter counts.
 
-What the agent says it has cost is left out, for every request it made is in the journal already.
-What was said when a request was refused is put in: its program does not pass on until when to wait,
-takes an account's usage limit for a passing trouble, since it does not know of the account, and the
-end of the run's own budget for an account without money. Nor does it pass on what the meter said of
-a request that has no price, or of a provider's numbers that cannot be.
+The cost that the agent reports is dropped, because each of its requests is in the journal already.
+The meter's refusals are added to the report, because the agent's program misreads them: it does not
+say until when to wait, takes an account's usage limit for a temporary failure, and the end of the
+run's budget for an account without money. Nor does it pass on why the meter refused a request that
+has no price, or rejected the provider's usage numbers.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ class MeteredAgent:
         make: Callable[[Mapping[str, str]], Agent],
         address: str | None = None,
     ) -> None:
-        """Take what makes an agent of the vendor with the variables it reaches its model with.
+        """Take a factory for an agent of the vendor, given the variables to reach its model.
 
-        `address` is the meter's in an agent's box, where that has a network of its own.
+        `address` is the meter's address inside an agent's box, if that has its own network.
         """
         self._address = address
         self._meter = meter
@@ -39,7 +39,7 @@ class MeteredAgent:
         self._make = make
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
-        """Work with a token that is good for this call only."""
+        """Work with a token that is valid for this call only."""
         admission = self._meter.admit(brief.task, brief.role)
         url = self._address or admission.url
         credentials = self._vendor.through_meter(admission.token, url)
@@ -52,13 +52,13 @@ class MeteredAgent:
 
 CUT = "an answer was cut short: too little of the run's own budget is left for a longer one"
 _EXPLAINED = frozenset({Failure.ENVIRONMENT, Failure.TRANSIENT})
-"""Failures of a request that the meter knows more of than the agent's program."""
+"""Failures that the meter can explain better than the agent's program."""
 
 
 def informed(report: Report, refusal: Refusal | None) -> Report:
-    """The report with what the last refusal says of the cause, and of when to go on."""
+    """The report, with the cause and retry time that the last refusal gives."""
     if refusal is not None and refusal.is_cut:
-        # Whatever its program made of half an answer: it is no result.
+        # Half an answer is no result, whatever the program made of it.
         return replace(report, failure=Failure.BUDGET, message=CUT, answer=None)
     if refusal is not None and refusal.is_ours and report.failure is Failure.BUDGET:
         return replace(report, message="the run's own budget is used up")

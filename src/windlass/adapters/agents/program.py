@@ -1,7 +1,7 @@
-"""An agent's program in its box: started, bounded, watched, and ended with all that it started.
+"""An agent's program in its box: start it, limit it, watch it, and end everything it started.
 
-Rule 1: the program's environment is exactly what the sandbox says. Rule 2: however a call ends,
-nothing that it started is left. Rule 3: what keeps a program from starting is a report, no error.
+Rule 1: the program's environment is exactly what the sandbox gives. Rule 2: however a call ends, no
+process it started is left. Rule 3: if the program cannot start, that is a report, not an exception.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ from windlass.core.hosts import HostEntry
 from windlass.ports import Report
 
 Converse: TypeAlias = Callable[[Process], Awaitable[Report]]
-"""Speaks with the program over its standard streams until there is a report."""
+"""Talks to the program over its standard streams until there is a report."""
 
 
 async def run_program(
     sandbox: Sandbox, box: Box, command: Sequence[str], converse: Converse
 ) -> Report:
-    """Start the program in the box, let `converse` speak with it, and leave nothing of it."""
+    """Start the program in the box, let `converse` talk to it, and leave no process of it."""
     async with contextlib.AsyncExitStack() as stack:
         try:
             entry = stack.enter_context(sandbox.entered(box, command))
@@ -54,7 +54,7 @@ async def run_program(
 
 
 def hosts_of(url: str) -> tuple[str, ...]:
-    """The host that an agent's box must reach for its model; none for the meter's own address."""
+    """The host that an agent's box must reach for its model; none for the meter's address."""
     address = urlsplit(url)
     if address.hostname is None or address.geturl() == METER_URL:
         return ()
@@ -70,14 +70,14 @@ async def _watched(
     looks: Callable[..., Awaitable[str]],
     group: Group | None,
 ) -> Report:
-    """Converse, and end a program that takes more than its share."""
+    """Converse, and end a program that exceeds its limits."""
     excess: list[str] = []
     report = Report()
 
     async def look() -> None:
         excess.append(await looks(sandbox.level, sandbox.limits, process.pid, mark))
-        with contextlib.suppress(ProcessLookupError):  # it may have ended by itself just now
-            process.kill()  # where there are walls, all that is behind them goes with it
+        with contextlib.suppress(ProcessLookupError):  # it may just have ended
+            process.kill()  # inside a sandbox this ends everything in it
         await anyio.to_thread.run_sync(partial(end_leftovers, mark, session=process.pid))
 
     async with anyio.create_task_group() as tasks:
@@ -96,22 +96,22 @@ async def _watched(
 async def _running(
     argv: list[str], env: dict[str, str], cwd: Path, fds: tuple[int, ...]
 ) -> AsyncGenerator[Process]:
-    """Run the program in a session of its own; leaving the block leaves nothing of it."""
+    """Run the program in its own session; on exit, end every process of it."""
     mark = env[MARKER]
     process = await _start(argv, env, cwd, fds)
     try:
         yield process
     finally:
         with anyio.CancelScope(shield=True):
-            # The number of a process that has ended may be another's by now.
+            # The pid of an ended process may belong to another by now.
             session = process.pid if process.returncode is None else None
-            # All that carries the mark: tools have sessions of their own and outlive the program.
+            # By the mark: tools have their own sessions and outlive the program.
             await anyio.to_thread.run_sync(partial(end_leftovers, mark, session=session))
             await process.aclose()
 
 
 async def _start(argv: list[str], env: dict[str, str], cwd: Path, fds: tuple[int, ...]) -> Process:
-    # Shielded: between fork and return nothing holds the process that could end it.
+    # Shielded: between fork and return nothing could end the process.
     with anyio.CancelScope(shield=True):
         return await anyio.open_process(
             argv,
@@ -123,4 +123,4 @@ async def _start(argv: list[str], env: dict[str, str], cwd: Path, fds: tuple[int
             start_new_session=True,
             pass_fds=fds,
         )
-    raise AssertionError  # a shield swallows nothing; the type checker cannot know
+    raise AssertionError  # unreachable; the type checker cannot know

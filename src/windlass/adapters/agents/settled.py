@@ -1,6 +1,7 @@
-"""A Player is done when its work would outlast a power loss, for that it is done is then recorded.
+"""A Player is done only when its work survives a power loss: that it is done is then recorded.
 
-No agent syncs what it writes; without this, a finished and paid Player could leave empty files.
+Agents do not sync what they write; without this, a finished and paid Player could leave empty
+files.
 """
 
 from contextlib import suppress
@@ -13,17 +14,17 @@ from windlass.ports import Agent, Brief, Report, Watch
 
 
 class SettledAgent:
-    """Lets the agent work, and what it wrote settle."""
+    """Lets the agent work, then syncs a Player's workspace."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
-        """As the agent does; a Coach's writes go nowhere, and need not stay."""
+        """Work, then sync; a Coach's writes are thrown away and need no sync."""
         report = await self._agent.work(brief, workspace, watch)
         if brief.role == "player":
-            # Somebody may have taken the workspace away meanwhile: then nothing is left to settle,
-            # and whether it still stands is the repository's to say.
+            # If the workspace was removed meanwhile, there is nothing to sync; the repository
+            # reports it.
             with suppress(FileNotFoundError):
                 await anyio.to_thread.run_sync(sync_all, Path(workspace))
         return report

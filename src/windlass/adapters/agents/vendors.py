@@ -1,4 +1,4 @@
-"""Every vendor of agents that Windlass knows: a line for each, the default first."""
+"""Every vendor of agents that Windlass supports, one line each; the default first."""
 
 from importlib import import_module
 
@@ -7,11 +7,11 @@ from windlass.adapters.agents.vendor import Vendor
 MODULES = {
     "claude": "windlass.adapters.agents.claude",
 }
-"""By its name in `agent.name`, the module that has the value `VENDOR`; imported when asked for."""
+"""By name in `agent.name`, the module with the value `VENDOR`; imported on demand."""
 
 
 def names() -> tuple[str, ...]:
-    """What `agent.name` may be; the first is the default."""
+    """The values of `agent.name`; the first is the default."""
     return tuple(MODULES)
 
 

@@ -1,1 +1,1 @@
-"""The project's own commands: setup and checks, and what their output says."""
+"""The project's own commands, setup and checks, and the parsing of their output."""

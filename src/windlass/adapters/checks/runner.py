@@ -1,7 +1,7 @@
-"""Checks: Windlass runs them itself, on a throwaway checkout of exactly the commit that is judged.
+"""Checks: Windlass runs them itself, on a throwaway checkout of exactly the commit under review.
 
-Sandboxed, without secrets, without network unless the configuration says so. What a command does
-is never an exception: it passes, fails, or is absent, and absent never passes.
+Sandboxed, without secrets, and without network unless configured. A command never raises: it
+passes, fails, or is absent, and absent never passes.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ from windlass.core.secrets import Redactor
 from windlass.errors import SetupFailed
 
 TAIL = 4000
-"""Characters of output that a result carries; the log has the whole."""
+"""Characters of output in a result; the log has all of it."""
 
 _CANNOT_START = frozenset({126, 127})
-"""What a shell answers for a program that is not there or is none."""
+"""A shell's exit codes for a program that is missing or cannot run."""
 
 
 class CommandChecks:
-    """Real commands behind the port."""
+    """Runs real commands in a sandbox."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class CommandChecks:
         self._timeout = timeout
         self._network = network
         self._logs = logs
-        # With a network a check could hand an open file to somebody who outlives it.
+        # With a network a check could pass an open file to a process that outlives it.
         self._then: Shelf = "players" if network else "judges"
         self._redactor = redactor or Redactor({})
 
     async def run(self, commit: str, commands: Sequence[str], log: str) -> tuple[CheckResult, ...]:
-        """One result for each command, in order, all in one checkout of the commit."""
+        """One result per command, in order, all in one checkout of the commit."""
         if not commands:
             return ()
         make_folder(self._logs)
@@ -62,7 +62,7 @@ class CommandChecks:
             return tuple(_unable(command, str(failure)) for command in commands)
 
     async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
-        """A line for each of these files that cannot be parsed, as far as a parser is at hand."""
+        """A line for each of these files that does not parse, where a parser is available."""
         asked = syntax.parseable(printable_line(path) for path in paths)
         if not asked:
             return ()
@@ -83,7 +83,7 @@ class CommandChecks:
                     tail=syntax.TAIL,
                     redactor=self._redactor,
                 )
-                if done.started:  # else there is no such parser here
+                if done.started:  # else the parser is not installed
                     said += syntax.syntax_errors(done.output)
         return tuple(said)
 

@@ -1,14 +1,14 @@
-"""Setup: the project's own commands make a checkout fit to work in, once for each set of inputs.
+"""Setup: the project's own commands prepare a checkout for work, once for each set of inputs.
 
-Inside bubblewrap every checkout appears under one path, so what setup made in one (a virtual
-environment knows its path) holds in all, and is kept by the hash of its declared inputs. At other
-levels nothing is copied and setup runs in each. What setup makes in a checkout is a by-product in
-that one; what it changes of tracked files is put back, for a checkout is exactly its commit.
+Inside bubblewrap every checkout has the same path, so the result of setup in one (a virtual
+environment knows its path) is valid in all; it is kept by the hash of its declared inputs. At other
+levels nothing is copied and setup runs in each checkout. New files that setup makes are
+by-products; its changes to tracked files are undone, because a checkout is exactly its commit.
 
-Law: what one checkout leaves for others is made by code that was merged, or serves no other tree.
-Setup runs what the tree says, and a tree that is yet to be judged may say anything; so what it made
-there, the list of it included, is for that very tree alone, until it is merged. So it is with
-`keep` folders: what checks of merged code left in them is kept, what an agent left never.
+Law: a checkout passes results on to other trees only if its code was merged. Setup runs the tree's
+code, and an unreviewed tree may do anything; so its results, and the list of them, are used for
+that same tree alone until it is merged. The same holds for `keep` folders: what checks of merged
+code left in them is kept, what an agent left never is.
 """
 
 import contextlib
@@ -39,21 +39,21 @@ from windlass.core.settings import WorkspaceSettings
 from windlass.errors import SetupFailed
 
 TIMEOUT = 1800
-"""Seconds a setup command may take: it may download a whole toolchain."""
+"""Seconds for a setup command: it may download a whole toolchain."""
 
 _TAIL = 2000
 _FORM = "2"
-"""Changed when what was kept before must not be believed any more."""
+"""Changed when results of earlier versions must not be used any more."""
 
 MOST_TREES = 8
-"""How many single trees have what setup made of them kept: as much as a few tasks at once need."""
+"""Trees whose own setup results are kept: as many as a few concurrent tasks need."""
 
-# A link that a tree has in the place of a file is replaced; cp would write to where it leads.
+# Replaces a link in a file's place; plain cp would write to its target.
 _COPY = ("cp", "-a", "--reflink=auto", "--remove-destination", "-T")
 
 
 class SetupCache:
-    """Runs setup, or brings what it made before; brings kept folders."""
+    """Runs setup, or copies its earlier result; copies kept folders."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class SetupCache:
         self._one_at_a_time = anyio.Lock()
 
     async def __call__(self, checkout: Path, index: Path, commit: str) -> bool:
-        """Make a checkout of the commit fit; its files are those of `index` and no more."""
+        """Prepare a checkout of the commit, whose files are exactly those of `index`."""
         if not self._settings.setup and not self._folders:
             return False
         if self._sandbox.level == "bwrap":
-            async with self._one_at_a_time:  # the first makes it, the others find it made
+            async with self._one_at_a_time:  # the first runs setup, the others use its result
                 await self._bring_or_make(checkout, index, commit)
         elif self._settings.setup:
             await self._set_up(checkout, commit)
@@ -100,7 +100,7 @@ class SetupCache:
             await self._keep(checkout / folder, {".": "."}, target)
 
     async def _bring_or_make(self, checkout: Path, index: Path, commit: str) -> None:
-        """Bring what there is for these inputs or this tree; what is missing is made."""
+        """Copy the result for these inputs or this tree; run setup if there is none."""
         place = await self._place(checkout, index, self._inputs)
         if self._settings.setup and not await self._brought(place, checkout, index):
             own = await self._place(checkout, index, ()) if self._inputs else place
@@ -113,8 +113,10 @@ class SetupCache:
                 await self._forget_trees()
             if own != place and await self._is_merged(commit):
                 await remove(place)
-                with contextlib.suppress(OSError):  # it could not be kept
-                    _listing(own).replace(_listing(place))  # first: neither serves without it
+                with contextlib.suppress(OSError):  # it was not kept
+                    _listing(own).replace(
+                        _listing(place)
+                    )  # first: a result without its list is not used
                     own.rename(place)
         for folder in self._folders:
             kept = _of(place, folder)
@@ -123,7 +125,7 @@ class SetupCache:
                 await _copied(kept, checkout / folder)
 
     def exclude_text(self) -> str:
-        """What snapshots of every workspace leave out."""
+        """The exclude patterns for snapshots of every workspace."""
         return excludes(keep=self._settings.keep, user=self._store.origin.excludes)
 
     @property
@@ -131,42 +133,42 @@ class SetupCache:
         return self._settings.inputs
 
     async def _place(self, checkout: Path, index: Path, inputs: tuple[str, ...]) -> Path:
-        """Where what these commands make of these inputs is kept; of none named, of all files."""
+        """Where the result for these inputs is kept; without inputs, for all files of the tree."""
         listed = await self._store.trees(
             *("ls-files", "-z", "--stage", "--", *inputs), work_tree=checkout, index=index
         )
-        told = "\0".join((_FORM, *self._settings.setup, "", listed.stdout))
-        digest = hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()[:24]
+        key = "\0".join((_FORM, *self._settings.setup, "", listed.stdout))
+        digest = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()[:24]
         return self._store.folders.setup_results / (digest if inputs else f"tree-{digest}")
 
     async def _is_merged(self, commit: str) -> bool:
-        """Whether the commit is the base, or has passed its judges and was merged."""
+        """Whether the commit is the base, or was approved and merged."""
         tip = (await self._store.pins(self._tip)).get(self._tip)
         return tip is not None and await self._store.is_ancestor(commit, tip)
 
     async def _forget_trees(self) -> None:
-        """Keep what was made for single trees no longer than it is likely to be asked for."""
+        """Delete all but the most recent results for single trees."""
         found = [path for path in self._store.folders.setup_results.glob("tree-*") if path.is_dir()]
         found.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for path in found[MOST_TREES:]:
             await remove(path, _listing(path))
 
     async def _brought(self, kept: Path, checkout: Path, index: Path) -> bool:
-        """Whether what was made before could be brought; if not, nothing of it stays."""
+        """Copy an earlier result; on failure, remove all of it and return False."""
         if not kept.is_dir() or not _listing(kept).is_file():
             return False
         if await _copied(kept, checkout):
             shutil.copyfile(_listing(kept), made_by_setup(index))
-            os.utime(kept)  # it was of use just now
+            os.utime(kept)  # it was just used
             return True
-        # This commit has other things in their place; setup is to begin as in any fresh checkout.
+        # This commit has other files in these places; setup must start from a clean checkout.
         for path in await self._made(checkout, index):
             await remove(checkout / path)
         await self._checkouts.restore(checkout, index)
         return False
 
     async def _set_up(self, checkout: Path, commit: str) -> None:
-        # Code that is yet to be judged could send anything anywhere, and widen what agents reach.
+        # Unreviewed code could send data anywhere, and extend the hosts that agents reach.
         reach = "public" if await self._is_merged(commit) else "listed"
         box = Box(checkout=checkout, network=True, reach=reach, role="setup")
         for command in self._settings.setup:
@@ -188,18 +190,18 @@ class SetupCache:
                 )
 
     async def _note(self, checkout: Path, index: Path) -> list[str]:
-        """What setup made, told to whatever looks at this checkout, and at no other."""
+        """Record what setup made, for this checkout's snapshots alone."""
         made = await self._made(checkout, index)
         made_by_setup(index).write_text("".join(f"{exclude_pattern(path)}\n" for path in made))
         return made
 
     async def _made(self, checkout: Path, index: Path) -> list[str]:
-        """All that is there and not of the commit; git is not asked: setup may have left traps."""
+        """All files that are not the commit's, without git: setup may have left traps for it."""
         tracked = await self._store.trees("ls-files", "-z", work_tree=checkout, index=index)
         return await anyio.to_thread.run_sync(_beside, checkout, tracked.fields)
 
     async def _keep(self, source: Path, made: Mapping[str, str], kept: Path) -> None:
-        """Keep a copy of what was made, whole or not at all."""
+        """Keep a copy, whole or not at all."""
         building = kept.with_name(f"{kept.name}.building")
         await remove(building, kept)
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -207,16 +209,16 @@ class SetupCache:
             (building / name).parent.mkdir(parents=True, exist_ok=True)
             if not await _copied(source / path, building / name):
                 await remove(building)
-                return  # it cannot be kept, and is made again each time
+                return  # it cannot be kept; setup runs again next time
         if not made:
             building.mkdir()
-        # Found half after a power loss, it would be brought into every checkout from then on.
+        # After a power loss, half a result would be copied into every checkout.
         await anyio.to_thread.run_sync(sync_all, building)
         building.rename(kept)
 
 
 def _beside(checkout: Path, tracked: Iterable[str]) -> list[str]:
-    """What is there beside these files; of a folder that has none of them, its name alone."""
+    """The paths that are not tracked; a folder without tracked files is listed by its name."""
     files = set(tracked)
     folders = {str(way) for path in files for way in PurePosixPath(path).parents}
     found, left = list[str](), [checkout]
@@ -234,35 +236,35 @@ def _beside(checkout: Path, tracked: Iterable[str]) -> list[str]:
 
 
 async def _copied(source: Path | str, target: Path) -> bool:
-    """Whether all of it could be copied."""
+    """Copy it; whether all of it was copied."""
     copy = [*_COPY, str(source), str(target)]
     return (await anyio.run_process(copy, check=False)).returncode == 0
 
 
 def _listing(kept: Path) -> Path:
-    """What of a checkout is a by-product once this was brought into it."""
+    """The list of by-products that the kept result adds to a checkout."""
     return kept.with_name(f"{kept.name}.exclude")
 
 
 def _of(place: Path, folder: str) -> Path:
-    """Where a kept folder is, beside what setup made of the same inputs."""
+    """Where a kept folder is, next to the setup result for the same inputs."""
     return place.with_name(f"{place.name}+{folder.replace('/', '+')}")
 
 
 def _ways(checkout: Path, folder: str) -> Iterator[Path]:
-    """The folders on the way to one in a checkout."""
+    """The parents of a folder in a checkout, outermost first."""
     for part in PurePosixPath(folder).parts[:-1]:
         checkout /= part
         yield checkout
 
 
 def _is_real(checkout: Path, folder: str) -> bool:
-    """Whether the folder is there, and no link on the way to it."""
+    """Whether the folder exists, and no link is on the way to it."""
     return all(is_folder(path) for path in (*_ways(checkout, folder), checkout / folder))
 
 
 def _is_free(checkout: Path, folder: str) -> bool:
-    """Whether nothing is there, and no link on the way would lead what is written elsewhere."""
+    """Whether nothing is there, and no link on the way would redirect a write."""
     if os.path.lexists(checkout / folder):
         return False
     ways = _ways(checkout, folder)

@@ -1,8 +1,8 @@
 """The summaries that test runners print, and how many tests each says it ran.
 
-Windlass reads the whole output line by line, whatever started the runner: `make`, `npm`, a script.
-A tree can print any summary it likes. So a number read here only ever makes the gate stricter: a
-zero is never hidden by a larger number beside it, because every summary is kept by itself.
+Windlass reads the output line by line, no matter what started the runner: `make`, `npm`, a script.
+A tree can print any summary. So a number read here only makes the gate stricter: a zero is never
+hidden by a larger number, because each summary is kept by itself.
 """
 
 import json
@@ -17,37 +17,37 @@ from windlass.core.events.values import Suite
 from windlass.core.plan.names import without_terminal_codes
 
 MOST_BYTES = 16_000_000
-"""Output that is read line by line; of what comes after it only the end is."""
+"""Bytes of output that are read line by line; after that, only the end is read."""
 
 MOST_SUITES = 300
-"""Summaries that a result tells one by one; the others are one sum."""
+"""Summaries listed one by one in a result; the others are summed up."""
 
 _LONGEST_LINE = 4_000
-"""Characters of a line of JSON; a longer one is none that counts."""
+"""Characters of a line of JSON; a longer one is ignored."""
 
 _LONGEST_SUMMARY = 400
 """Characters of any other line; no runner's summary is longer."""
 
 _LONGEST_NAME = 120
 _PREFIX = re.compile(r"^(?:(\S+(?: test\S*)?:|\[\S+\]|\S+ +\|) +)(?=\S)")
-"""What a runner of many packages puts before each line: `web:test: `, `[web] `, `web-1  | `."""
+"""The prefix that a runner of many packages adds: `web:test: `, `[web] `, `web-1  | `."""
 _NAME = re.compile(r"[@A-Za-z][\w@./: -]*")
-"""Such a prefix that names a package, and is no time."""
+"""A prefix that names a package, and is not a time."""
 
 
 class _Found(Struct, kw_only=True):
-    """One summary, as far as it is read."""
+    """One summary, as read so far."""
 
     shape: Shape
     name: str
     tests: int
     skipped: int
     failed: int = 0
-    """Tests that a line of its own adds, because they failed."""
+    """Failed tests that a separate line adds."""
 
 
 class Tally:
-    """Reads output as it comes, and counts."""
+    """Counts the tests in output as it arrives."""
 
     def __init__(self) -> None:
         self._found: list[_Found] = []
@@ -58,7 +58,6 @@ class Tally:
         self._left = MOST_BYTES
 
     def feed(self, chunk: bytes) -> None:
-        """Take what was printed."""
         if self._left <= 0:
             return
         self._left -= len(chunk)
@@ -68,9 +67,9 @@ class Tally:
         self._rest = self._rest[-_LONGEST_LINE:]
 
     def suites(self, end: str = "", *, green: bool = False) -> tuple[Suite, ...]:
-        """Each summary with its numbers; `end` is the end of the output, for where it was long.
+        """Each summary with its numbers; `end` is the end of the output, for a long one.
 
-        Where the command passed (`green`), a line that adds tests that failed is made up.
+        If the command passed (`green`), lines that add failed tests cannot be true and are ignored.
         """
         self._read(self._rest)
         self._rest = b""
@@ -79,9 +78,9 @@ class Tally:
                 self._read(line)
         kinds = {found.shape.kind for found in self._found}
         kept = [found for found in self._found if kinds.isdisjoint(found.shape.yields_to)]
-        told = [_suite(found, green=green) for found in kept]
-        whole = [suite for suite in told if not suite.part]
-        parts = [suite for suite in told if suite.part]
+        read = [_suite(found, green=green) for found in kept]
+        whole = [suite for suite in read if not suite.part]
+        parts = [suite for suite in read if suite.part]
         tap = self._tap.suites() if kinds.isdisjoint(_TAP_TOLD_BY) else ()
         return _bounded(_without_empty_parts([*whole, *tap], [*parts, *self._go.suites()]))
 
@@ -101,7 +100,7 @@ class Tally:
                 self._matched(shapes, text[prefix.end() :], name)
 
     def _matched(self, shapes: list[Shape], text: str, prefix: str) -> bool:
-        """Whether some runner's summary was in the line."""
+        """Whether the line is part of a runner's summary."""
         for shape in shapes:
             if shape.heads is not None and (head := shape.heads.match(text)):
                 self._heading[shape.kind] = " ".join(filter(None, head.groups()))
@@ -123,7 +122,7 @@ class Tally:
         self._found.append(_Found(shape=shape, name=name, tests=tests, skipped=skipped))
 
     def _amended(self, shape: Shape, text: str) -> bool:
-        """Whether the line says more about the last summary of this kind."""
+        """Whether the line continues the last summary of this shape."""
         last = self._found[-1] if self._found else None
         if last is None or last.shape is not shape:
             return False
@@ -148,9 +147,9 @@ def _suite(found: _Found, *, green: bool) -> Suite:
 
 
 def _without_empty_parts(whole: list[Suite], parts: list[Suite]) -> list[Suite]:
-    """All but the parts that are named and have no test, beside others of the same runner.
+    """Drop named parts without tests, if other parts of the same runner have some.
 
-    A package without tests is usual. But one that is told twice, with tests and without, is not.
+    A package without tests is usual. One that is listed both with and without tests is not.
     """
     kinds = {_kind(suite) for suite in (*whole, *parts) if suite.tests}
     filled = {part.name for part in parts if part.tests}
@@ -189,9 +188,9 @@ _GO_ENDS = frozenset({"pass", "fail", "skip"})
 
 
 class _Go:
-    """`go test`, where a package is the part that is named, and a test only with -v or -json.
+    """`go test`: each package is a part; single tests are listed only with -v or -json.
 
-    A package without -v says only that it passed: it counts as one.
+    Without -v a package only says that it passed: it counts as one.
     """
 
     def __init__(self) -> None:
@@ -200,7 +199,6 @@ class _Go:
         self._verbose = False
 
     def read(self, text: str) -> bool:
-        """Whether the line is one of go's."""
         if text[0] not in _GO_BEGINS:
             return False
         if text.startswith('{"'):
@@ -222,13 +220,13 @@ class _Go:
             return True
         return False
 
-    def _count(self, skipped: bool) -> None:  # noqa: FBT001  what a line says
+    def _count(self, skipped: bool) -> None:  # noqa: FBT001  the line's own value
         self._skipped += skipped
         self._ran += not skipped
 
     def _end(self, name: str, ran: int, skipped: int) -> None:
         before = self._packages.get(name)
-        # A package that is told twice, by itself or by a forger, counts for the less.
+        # If a package is listed twice, by mistake or by a forger, the smaller number counts.
         self._packages[name] = (ran, skipped) if before is None else min(before, (ran, skipped))
         self._ran = self._skipped = 0
         self._verbose = False
@@ -252,7 +250,7 @@ class _Go:
         return True
 
     def suites(self) -> Iterator[Suite]:
-        """One for each package; tests whose package was never named are one more."""
+        """One per package; tests without a package are one more."""
         if self._ran or self._skipped:
             yield Suite(name="go", tests=self._ran, skipped=self._skipped, part=True)
         for package, (ran, skipped) in self._packages.items():
@@ -275,7 +273,6 @@ class _Tap:
         self._ran = self._skipped = 0
 
     def read(self, text: str) -> bool:
-        """Whether the line is one of the protocol's."""
         if not text.startswith(_TAP_BEGINS):
             return False
         if plan := _TAP_PLAN.match(text):
@@ -289,7 +286,7 @@ class _Tap:
         return True
 
     def suites(self) -> tuple[Suite, ...]:
-        """All of it as one, and no more than was planned; a plan of nothing is one by itself."""
+        """One suite, of at most the planned number; each empty plan is a suite of its own."""
         if not self._plans:
             return ()
         ran = min(self._ran, max(sum(self._plans) - self._skipped, 0))
@@ -299,7 +296,7 @@ class _Tap:
 
 
 def suites_in(output: str) -> tuple[Suite, ...]:
-    """The summaries of an output that is there as a whole."""
+    """The summaries in a complete output."""
     tally = Tally()
     tally.feed(output.encode(errors="replace"))
     return tally.suites()

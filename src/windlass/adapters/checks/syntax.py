@@ -1,16 +1,16 @@
-"""Whether changed files can be parsed, by whatever parser the project's own machine has at hand.
+"""Whether changed files parse, by the parsers that this machine has.
 
-Nothing of the project is executed: a file is read and parsed, in the sandbox, from an excerpt of
-the commit. Only languages are asked about in which a file that does not parse is wrong for certain;
-what has dialects (JSON with comments, JavaScript with JSX) is the project's own checks' business.
-Where the project wants a newer language than any parser here knows, nothing is said.
+No project code is executed: files are parsed in the sandbox, in an excerpt of the commit. Only
+languages where a parse error is certainly an error are checked; those with dialects (JSON with
+comments, JavaScript with JSX) are left to the project's own checks. If the project needs a newer
+language version than any parser here, nothing is reported.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 _MARK = "windlass: "
-"""What begins a line of ours, for a parser may print others when it dies."""
+"""Begins each line of ours: a parser that dies may print others."""
 
 _PYTHON = """
 import ast, sys, warnings
@@ -72,35 +72,35 @@ for path in sys.argv[2:]:
 _PARSERS = {".py": _PYTHON, ".toml": _TOML}
 
 BESIDE = frozenset({"pyproject.toml", ".python-version"})
-"""Files that say which language a project is written in."""
+"""Files that say which language version a project uses."""
 
 _NOT_CODE = frozenset({"cassettes", "data", "fixtures", "snapshots", "templates", "testdata"})
-"""Folders whose files may be broken on purpose, or become code only later."""
+"""Folders whose files may be broken on purpose, or become code later."""
 
 MOST = 500
-"""Files that are looked at; a stage that changes more has its checks."""
+"""Files that are parsed; larger changes rely on the project's checks."""
 
 _TOLD = 20
-"""Files that are named."""
+"""Files that are named in the report."""
 
 TAIL = 100_000
-"""Characters of a parser's answer that are read."""
+"""Characters of a parser's output that are read."""
 
 TIMEOUT = 60.0
-"""Seconds a parser may take."""
+"""Seconds for one parser."""
 
 _AT_ONCE = 60_000
-"""Characters of paths that one command line takes."""
+"""Characters of paths in one command line."""
 
 
 def parseable(paths: Iterable[str]) -> frozenset[str]:
-    """Those of the files that a parser could be asked about, as many as are looked at."""
+    """The files that have a parser, at most MOST of them."""
     asked = [path for path in paths if _is_code(PurePosixPath(path))]
     return frozenset(asked[:MOST])
 
 
 def parsers_for(files: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The commands that parse these files, each printing a line for one that cannot be."""
+    """The commands that parse these files; each prints a line per file that does not parse."""
     for suffix, parser in _PARSERS.items():
         batch: list[str] = []
         for path in (f"./{path}" for path in files if PurePosixPath(path).suffix == suffix):
@@ -113,7 +113,7 @@ def parsers_for(files: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def syntax_errors(output: str) -> list[str]:
-    """The lines of an answer that say something of a file."""
+    """The reported lines, at most a few."""
     lines = [line for line in output.splitlines() if line.startswith(_MARK)]
     said = [line.removeprefix(_MARK).removeprefix("./") for line in lines]
     more = len(said) - _TOLD
@@ -121,7 +121,7 @@ def syntax_errors(output: str) -> list[str]:
 
 
 def _command(parser: str, files: Sequence[str]) -> tuple[str, ...]:
-    # The program is told itself, so that it can hand what it does not know to a newer one.
+    # The script gets its own text, so that it can pass files to a newer Python.
     return ("python3", "-I", "-c", parser, parser, *files)
 
 
@@ -129,5 +129,5 @@ def _is_code(path: PurePosixPath) -> bool:
     return (
         path.suffix in _PARSERS
         and _NOT_CODE.isdisjoint(path.parts)
-        and "{{" not in str(path)  # a template of a project
+        and "{{" not in str(path)  # a project template
     )

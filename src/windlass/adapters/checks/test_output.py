@@ -1,8 +1,8 @@
 """What each test runner prints: its summary, and how it says that it found no test.
 
-One row a runner. A row has the line that opens a summary, and where needed the lines that add to it
-or take from it. Groups of the opening line whose name begins with `p` are tests, with `m` tests
-among them that did not run; `s` are skipped tests beside them, `name` names the part. A line of
+One row per runner. A row has the line that opens a summary, and where needed the lines that add to
+it or take from it. Groups of the opening line whose name begins with `p` are tests, with `m` tests
+among them that did not run; `s` are skipped tests on top of them, `name` names the part. A line of
 words (`3 passed, 1 skipped`) is read by its words. A line is matched from its first character.
 
 A runner that found no test has proven nothing, whatever its exit code.
@@ -24,8 +24,8 @@ _SUBTESTS = re.compile(r"\d+ subtests [a-z]+(?:, )?")
 
 
 def _by_groups(match: re.Match[str]) -> Numbers:
-    told = match.groupdict().items()
-    groups = {name: int(value) for name, value in told if value and name != "name"}
+    found = match.groupdict().items()
+    groups = {name: int(value) for name, value in found if value and name != "name"}
     ran = sum(value for name, value in groups.items() if name.startswith("p"))
     less = sum(value for name, value in groups.items() if name.startswith("m"))
     return ran - less, less + groups.get("s", 0)
@@ -42,21 +42,21 @@ def _by_words(match: re.Match[str]) -> Numbers:
 
 
 class Shape(Struct, frozen=True, kw_only=True, eq=False):
-    """How one runner's summary is told."""
+    """The form of one runner's summary."""
 
     kind: str
     opens: re.Pattern[str]
     adds: re.Pattern[str] | None = None
     takes: re.Pattern[str] | None = None
-    """Tests that were counted and did not run; a line without a number stands for one."""
+    """Tests that were counted but did not run; a line without a number counts as one."""
     heads: re.Pattern[str] | None = None
-    """What names the next summary."""
+    """A line that names the next summary."""
     wants_heading: bool = False
-    """Whether a summary without such a heading repeats others and is passed over."""
+    """Whether a summary without a heading repeats others and is skipped."""
     part: bool = False
-    """Whether a run has many of these, of which some have no test by nature."""
+    """Whether a run prints many of these, and some may have no tests."""
     yields_to: frozenset[str] = frozenset()
-    """Kinds that tell the same tests better."""
+    """Kinds that report the same tests better."""
     numbers: Callable[[re.Match[str]], Numbers] = _by_groups
 
 
@@ -291,14 +291,14 @@ SHAPES: tuple[Shape, ...] = (
     ),
     _shape("alcotest", r"Test Successful in [\d.]+s\. (?P<p>\d+) tests? run\.$"),
 )
-"""Rows in the order they are tried: the first that matches a line is the line's."""
+"""Rows in the order they are tried; the first that matches a line wins."""
 
 
 _QUANTIFIERS = frozenset("?*+{")
 
 
 def literal(pattern: str) -> str:
-    """The longest text that every line has which the pattern matches; empty where none is sure."""
+    """The longest text that every matching line must contain; empty if there is none for sure."""
     runs, depth, at = [""], 0, 0
     while at < len(pattern):
         step = 2 if pattern[at] == "\\" else 1
@@ -329,17 +329,17 @@ TRIED: tuple[tuple[str, Shape], ...] = tuple(
         if pattern is not None
     )
 )
-"""Each row with a text that its line must have: most lines have none, and are passed over."""
+"""Each row with a text that its line must contain: most lines have none, and are skipped fast."""
 
 
 class _Runner(Struct, frozen=True, kw_only=True):
     command: re.Pattern[str]
     code: int | None = None
-    """The exit code that says so."""
+    """The exit code for no tests."""
     says: re.Pattern[str] | None = None
-    """Or what it prints then."""
+    """Or the output for no tests."""
     unless: re.Pattern[str] | None = None
-    """Printed where it did find some."""
+    """Output that shows it did find some."""
 
 
 _RUNNERS = (
@@ -364,7 +364,7 @@ _RUNNERS = (
 
 
 def collected_nothing(command: str, code: int | None, output: str) -> bool:
-    """Whether this was a known runner that says it found no test."""
+    """Whether a known runner says that it found no test."""
     return any(
         runner.command.search(command) and _says_so(runner, code, output) for runner in _RUNNERS
     )

@@ -1,1 +1,1 @@
-"""What a plan's folder holds: the journal, the inbox, what agents say and do."""
+"""The files of a plan's folder: the journal, the inbox, and the agents' activity."""

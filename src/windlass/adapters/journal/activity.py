@@ -1,4 +1,4 @@
-"""`activity.jsonl`: what agents say and do, for whoever looks later. Not synced, never folded."""
+"""`activity.jsonl`: what agents say and do, to read later. Not synced, never folded."""
 
 import contextlib
 import io
@@ -12,11 +12,11 @@ from windlass.adapters.files import open_to_append, open_to_read
 from windlass.ports import Activity, Clock
 
 _MOST = 256 * 1024
-"""How far back anyone looks who comes late."""
+"""How far back a late reader looks."""
 
 
 def activities_after(path: Path, offset: int) -> tuple[list[Activity], int]:
-    """What was written after that place, and the place to go on from; damage is passed over."""
+    """The activities after that offset, and the next offset; damaged lines are skipped."""
     try:
         with open_to_read(path) as file:
             size = file.seek(0, os.SEEK_END)
@@ -33,7 +33,7 @@ def activities_after(path: Path, offset: int) -> tuple[list[Activity], int]:
 
 
 class ActivityLog:
-    """Appends a line for each activity, from `with` to the end of it."""
+    """Appends a line for each activity while the `with` block lasts."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -41,7 +41,7 @@ class ActivityLog:
         self._file: TextIO | None = None
 
     def __enter__(self) -> Self:
-        """Open the file; without one, chatter is lost and nothing else."""
+        """Open the file; without it, only activity is lost."""
         try:
             raw = io.BufferedWriter(open_to_append(self._path))
             self._file = io.TextIOWrapper(raw, encoding="utf-8", line_buffering=True)
@@ -50,11 +50,10 @@ class ActivityLog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let it go."""
         self._let_go()
 
     def write(self, activity: Activity) -> None:
-        """Write it down; a full disk must not stop a run over chatter."""
+        """Append it; a full disk must not stop a run over activity."""
         if self._file is None:
             return
         line = {"ts": self._clock.now().isoformat(), **msgspec.to_builtins(activity)}
@@ -66,5 +65,5 @@ class ActivityLog:
     def _let_go(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            with contextlib.suppress(OSError):  # it tries once more to write what it holds
+            with contextlib.suppress(OSError):  # closing flushes, which may fail again
                 file.close()

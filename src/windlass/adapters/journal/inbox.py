@@ -1,8 +1,8 @@
-"""Commands from people to a live run: one file each, renamed in whole, removed once recorded.
+"""Messages from people to a live run: one file each, renamed into place, removed once recorded.
 
-What is not understood is left where it is and passed over: half-written files (their names begin
-with a dot), garbage, anything that is not a small plain file. Nothing in the folder can stop a run
-but a command to do so.
+Everything else in the folder is skipped and left there: half-written files (their names begin with
+a dot), garbage, anything but a small plain file. Nothing in the folder can stop a run but a message
+that asks for it.
 """
 
 import contextlib
@@ -19,23 +19,21 @@ from windlass.core.exchange import Message
 from windlass.errors import BadInput
 
 MAX_BYTES = 64 * 1024
-"""A command is a line or two; whatever is larger is none."""
-
+"""A message is a line or two; a larger file is none."""
 
 _DIGITS = 20
-"""Of the number that a command's name begins with, so that names sort as numbers do."""
+"""Digits of the number that a file name begins with, so that names sort as numbers."""
 
 _decoder = msgspec.json.Decoder(Message)
 
 
 class FileInbox:
-    """The commands in a folder, oldest first."""
+    """The messages in a folder, oldest first."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def take(self) -> Sequence[tuple[Message, Callable[[], None]]]:
-        """Each waiting message with what removes it, to be called once it is recorded."""
         return [
             (message, _remover(path))
             for path in self._waiting()
@@ -55,15 +53,15 @@ class FileInbox:
 
 
 def send(folder: Path, message: Message) -> Path:
-    """Put a message into the inbox, to stay there until a run takes it."""
+    """Put a message into the inbox, where it stays until a run takes it."""
     content = msgspec.json.encode(message)
     if len(content) > MAX_BYTES:
         raise BadInput(
             f"a message of {len(content)} bytes is too long", hint=f"{MAX_BYTES} are the most"
         )
     make_folder(folder)
-    # A number above all that wait keeps the order in which people spoke, also when the clock is set
-    # back between two of them; the rest keeps two apart that speak at once.
+    # A number above all that wait keeps the order even if the clock is set back; the random part
+    # keeps two messages apart that are sent at once.
     path = folder / f"{_next_number(folder):0{_DIGITS}d}-{secrets.token_hex(4)}.json"
     write_durably(path, content)
     return path
@@ -85,7 +83,7 @@ def _read(path: Path) -> Message | None:
 def _remover(path: Path) -> Callable[[], None]:
     def remove() -> None:
         path.unlink(missing_ok=True)
-        # A command that came back after a power loss would be obeyed twice.
+        # A message that reappears after a power loss would be obeyed twice.
         fsync_dir(path.parent)
 
     return remove

@@ -1,11 +1,11 @@
 """The journal in one SQLite file: durable when `append` returns, never half-read.
 
-Rule 1: an append is one transaction, synced, and only onto the very end its writer knows of.
-Rule 2: nothing is returned before the whole journal was found to agree with itself, because the
-beginning of a damaged journal looks like a run that did less. Rule 3: a journal is created whole,
-so an empty file is damage. Rule 4: the redactor is the one door in. Rule 5: a writer makes sure
-that the file still has its name. Rule 6: what is salvaged from a damaged journal is read from a
-copy, for people to look at, and never becomes state.
+Rule 1: an append is one synced transaction, and only onto the end that its writer knows. Rule 2:
+nothing is returned before the whole journal is verified, because the beginning of a damaged journal
+looks like a run that did less. Rule 3: a journal is created whole, so an empty file is damage. Rule
+4: every event passes the redactor. Rule 5: a writer makes sure that the file still has its name.
+Rule 6: records salvaged from a damaged journal are read from a copy, for people to look at, and
+never become state.
 """
 
 import contextlib
@@ -37,14 +37,14 @@ APPLICATION_ID = 0x574E444C
 _MAKE_ROOM = "see that the disk has room and the folder can be written, then `windlass resume`"
 
 BUSY_TIMEOUT = 2.0
-"""How many seconds a writer waits for another one before it gives up."""
+"""Seconds that a writer waits for another before it gives up."""
 
 _DURABLE = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;"
 
 _SMALL = "PRAGMA cache_size = -256;"
-"""Kilobytes: who only appends never looks back, and would fill ten times as much for nothing."""
+"""Kilobytes: a writer that only appends needs no larger cache."""
 
-_BIRTH = f"""
+_SCHEMA = f"""
 {_DURABLE}
 BEGIN;
 CREATE TABLE entries (
@@ -60,20 +60,19 @@ _BROKEN = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_TOOBIG,
-    sqlite3.SQLITE_ERROR,  # the table is not there
+    sqlite3.SQLITE_ERROR,  # the table is missing
 }
-"""What SQLite answers when the file is not what it was."""
+"""SQLite's codes for a damaged file."""
 
 _TAKEN = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-"""What it answers when somebody else is writing, and stays at it."""
-
+"""SQLite's codes for a file that another process keeps writing."""
 
 _SAID = (sqlite3.Error, UnicodeDecodeError)
-"""How it answers: its words may quote a damaged file, and then they need not even be words."""
+"""What SQLite raises: its message may quote a damaged file, and then not even be text."""
 
 
 class _Mark(NamedTuple):
-    """A position up to which the journal agrees with itself, and the hash it has there."""
+    """A position up to which the journal is verified, and its hash there."""
 
     seq: int
     hash: bytes
@@ -84,7 +83,7 @@ _MASKING = Redactor({})
 
 
 class SqliteJournal:
-    """A plan's journal; made by `open` for the one writer, by `read_only` for everyone else."""
+    """A plan's journal: `open` for the one writer, `read_only` for every other process."""
 
     def __init__(self, path: Path, db: sqlite3.Connection, redactor: Redactor) -> None:
         self._path = path
@@ -93,15 +92,14 @@ class SqliteJournal:
         self._verified = _BEGINNING
         self._file = _file_at(path)
         self._onlooker: Self | None = None
-        """A reader beside the writer; while it is there the log beside the file stays."""
+        """A reader next to the writer: while it is open, SQLite keeps the write-ahead log."""
 
     @classmethod
     def open(cls, path: Path, redactor: Redactor, *, create: bool = True) -> Self:
-        """The journal for its writer, made if it is not there."""
+        """The journal for its writer, created if missing."""
         if create and not path.exists():
-            _give_birth(path)
-        # Look before touching: a writer that lets a file go tidies away the log beside it, also
-        # when it could not read the file.
+            _create(path)
+        # Read first: a writer that closes a file deletes its log, even if it could not read it.
         onlooker = cls.read_only(path)
         journal = cls(path, _connect(path, "rw"), redactor)
         journal._onlooker = onlooker
@@ -109,20 +107,19 @@ class SqliteJournal:
 
     @classmethod
     def read_only(cls, path: Path) -> Self:
-        """The journal for a reader, beside a living writer or in a folder it cannot write to."""
-        # SQLite reads with the help of a file beside the journal, which such a folder does not
-        # take; but where no writer left a log there either, the journal stands still.
+        """The journal for a reader, next to a live writer or in a read-only folder."""
+        # SQLite needs to write a file next to the journal. In a read-only folder it cannot; but if
+        # there is no log either, the journal does not change.
         still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
         return cls(path, _connect(path, "ro&immutable=1" if still else "ro"), Redactor({}))
 
     def append(self, events: Sequence[Event], *, expected: int) -> tuple[Entry, ...]:
-        """Make the events durable after position `expected`, or refuse; return them as stored."""
         if not events:
             return ()
         cleaned = [self._redactor.event(event) for event in events]
         payloads = [codec.encode(event) for event in cleaned]
         with self._transaction():
-            # What is written to a file without a name is gone with the process that has it open.
+            # What is appended to a deleted file is lost when the process ends.
             if _file_at(self._path) != self._file:
                 raise JournalGone(
                     f"the journal {str(self._path)!r} was deleted or replaced while it was written;"
@@ -145,14 +142,14 @@ class SqliteJournal:
         return tuple(Entry(seq=seq, event=event) for seq, event in enumerate(cleaned, expected + 1))
 
     def read(self, after: int = 0) -> Iterator[Entry]:
-        """Every entry after that position, once the whole journal was verified."""
+        """Every entry after that position, once the whole journal is verified."""
         since = self._verified if after >= self._verified.seq else _BEGINNING
         return iter([entry for entry in self._verify(since) if entry.seq > after])
 
     def records(self, after: int = 0) -> list[bytes]:
-        """Every record after that position, byte for byte, for a copy of the journal elsewhere.
+        """The records after that position, byte for byte, for a copy elsewhere.
 
-        One of an older Windlass that holds a secret setting is given out masked.
+        A record of an older Windlass that holds a secret setting is masked.
         """
         with _explained(self._path, after + 1):
             sql = "SELECT payload FROM entries WHERE rowid > ? ORDER BY rowid"
@@ -160,7 +157,7 @@ class SqliteJournal:
         return [_masked(payload) for payload in stored]
 
     def restore(self, payloads: Sequence[bytes]) -> None:
-        """Fill an empty journal with records of one that is lost, byte for byte."""
+        """Fill an empty journal with the records of a lost one, byte for byte."""
         with self._transaction():
             mark = _BEGINNING
             for payload in payloads:
@@ -170,47 +167,47 @@ class SqliteJournal:
 
     @property
     def last(self) -> int:
-        """The position of the newest entry, 0 when there is none."""
+        """The position of the newest entry, 0 if there is none."""
         with _explained(self._path, self._verified.seq + 1):
             return _number(self._db, "SELECT ifnull(max(rowid), 0) FROM entries")
 
     def close(self) -> None:
-        """Let the file go."""
         if self._onlooker is not None:
             self._onlooker.close()
         self._db.close()
 
     def leave(self) -> None:
-        """Let the file go and all as it is: what was found damaged is not tidied away."""
+        """Close, but leave a damaged journal's log in place."""
         self._db.close()
         if self._onlooker is not None:
             self._onlooker.close()
 
     def __enter__(self) -> Self:
-        """Keep the journal open for a while."""
         return self
 
     def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
-        """Close it."""
         if isinstance(error, JournalDamaged):
             self.leave()
         else:
             self.close()
 
     def _verify(self, since: _Mark) -> list[Entry]:
-        """The entries after a mark, which is moved to the journal's end when all of them hold."""
+        """Verify the entries after a mark, and move the mark to the journal's end."""
         mark, entries = since, list[Entry]()
         try:
-            # From the mark itself, which must still be what it was. By rowid: that seq is another
-            # name for it stands in the table's definition, which may be what is damaged.
+            # From the mark itself, which must be unchanged. By rowid: that `seq` is its alias
+            # stands in the table's definition, which may be damaged.
             sql = "SELECT rowid, payload, hash FROM entries WHERE rowid >= ? ORDER BY rowid"
             rows: Iterator[tuple[int, object, object]] = self._db.execute(sql, (mark.seq,))
             if mark.seq and next(rows, (0, b"", b""))[::2] != mark:
-                raise _damaged(self._path, mark.seq, "what was there is not there any more")
+                raise _damaged(
+                    self._path, mark.seq, "an entry that was there is missing or changed"
+                )
             for row in rows:
                 event, mark = self._follow(mark, row)
                 entries.append(Entry(seq=mark.seq, event=event))
-            # A chain cannot miss its own end; a page that lost its last entries shows only here.
+            # The hash chain does not show a missing end; a page that lost its last entries shows
+            # here.
             if since is _BEGINNING and not self._sound():
                 raise _damaged(self._path, mark.seq + 1, "pages of the file contradict each other")
         except _SAID as error:
@@ -222,16 +219,16 @@ class SqliteJournal:
         return self._db.execute("PRAGMA quick_check(1)").fetchone() == (b"ok",)
 
     def _follow(self, mark: _Mark, row: tuple[int, object, object]) -> tuple[Event, _Mark]:
-        """The event that follows the mark, and the mark it makes."""
+        """The event after the mark, and the new mark."""
         seq, payload, digest = row
         if seq != mark.seq + 1:
             raise _damaged(self._path, mark.seq + 1, f"the next entry there is {seq}")
         if not (isinstance(payload, bytes) and isinstance(digest, bytes)):
             raise _damaged(self._path, seq, "the entry is not made of bytes")
         if codec.chain(mark.hash, payload) != digest:
-            raise _damaged(self._path, seq, "the entry is not what its hash says")
+            raise _damaged(self._path, seq, "the entry does not match its hash")
         try:
-            # An older Windlass recorded settings that are secret: from here on they are masked.
+            # An older Windlass recorded secret settings; they are masked from here on.
             return _MASKING.event(codec.decode(payload)), _Mark(seq, digest)
         except JournalTooNew:
             raise
@@ -240,14 +237,14 @@ class SqliteJournal:
 
     @contextlib.contextmanager
     def _transaction(self) -> Generator[None]:
-        """All or nothing, and nobody else meanwhile."""
+        """One exclusive transaction: all or nothing."""
         with _explained(self._path, self._verified.seq + 1):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self._db.execute("COMMIT")
             except BaseException:
-                # After some errors SQLite has rolled back already, and says so.
+                # After some errors SQLite has rolled back already.
                 with contextlib.suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 raise
@@ -260,7 +257,7 @@ def _masked(payload: bytes) -> bytes:
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Which file has that name now, if any."""
+    """The identity of the file with that name, if any."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -269,23 +266,23 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    """The file, once it is known for a journal that this Windlass can read."""
-    refuse_unsafe(path)  # SQLite itself follows a link
+    """Open the file, if it is a journal that this Windlass can read."""
+    refuse_unsafe(path)  # SQLite follows links
     if not path.exists():
         raise JournalError(f"there is no journal at {str(path)!r}")
-    # SQLite would take an empty file for a new database, and delete the log beside it.
+    # SQLite would treat an empty file as a new database, and delete the log next to it.
     if path.stat().st_size == 0:
         raise _damaged(path, 0, "the file is empty")
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     with _explained(path, 0):
         db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT)
         try:
-            # Text would have to be text to be read at all; bytes are compared with their hash.
+            # Damaged text may not decode; bytes are compared with their hash.
             db.text_factory = bytes
             version = _version(db, path)
             if mode == "rw":
                 db.executescript(_DURABLE + _SMALL)
-                # From here on there may be records that an older Windlass cannot read.
+                # From here on the journal may hold records that an older Windlass cannot read.
                 if version < codec.SCHEMA:
                     db.execute(f"PRAGMA user_version = {codec.SCHEMA}")
         except BaseException:
@@ -296,7 +293,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def _version(db: sqlite3.Connection, path: Path) -> int:
     if _number(db, "PRAGMA application_id") != APPLICATION_ID:
-        raise _damaged(path, 0, "it is no journal of Windlass")
+        raise _damaged(path, 0, "it is not a journal of Windlass")
     if (version := _number(db, "PRAGMA user_version")) > codec.SCHEMA:
         raise codec.too_new(f"the journal {str(path)!r}", version)
     return version
@@ -307,21 +304,21 @@ def _number(db: sqlite3.Connection, sql: str) -> int:
     return row[0]
 
 
-def _give_birth(path: Path) -> None:
-    """Make an empty journal, whole from the first instant that anyone can see it."""
+def _create(path: Path) -> None:
+    """Create an empty journal, whole as soon as it is visible."""
     try:
         make_folder(path.parent)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".journal-") as folder:
-            newborn = Path(folder, path.name)
-            with contextlib.closing(sqlite3.connect(newborn, isolation_level=None)) as db:
-                db.executescript(_BIRTH)
-            # Unlike a rename, a link cannot take the place of a journal that came in between.
+            draft = Path(folder, path.name)
+            with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as db:
+                db.executescript(_SCHEMA)
+            # Unlike a rename, a link cannot replace a journal that another process made meanwhile.
             try:
-                path.hardlink_to(newborn)
+                path.hardlink_to(draft)
             except FileExistsError:
                 pass
-            except OSError:  # a filesystem without links; the plan's lock keeps others away
-                newborn.rename(path)
+            except OSError:  # a file system without links; the plan's lock keeps others away
+                draft.rename(path)
         fsync_dir(path.parent)
     except (OSError, sqlite3.Error) as error:
         raise JournalUnwritable(
@@ -338,7 +335,7 @@ def _explained(path: Path, position: int) -> Generator[None]:
 
 
 def _explain(error: Exception, path: Path, position: int) -> JournalError:
-    """What SQLite says, in words of the journal."""
+    """SQLite's error as the journal's."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
     if code in _BROKEN or isinstance(error, UnicodeDecodeError):
         return _damaged(path, position, str(error))
@@ -364,7 +361,7 @@ _SQL = "SELECT rowid, payload FROM entries WHERE rowid > ? ORDER BY rowid LIMIT 
 
 
 def salvage(path: Path) -> list[tuple[int, bytes]]:
-    """The records that SQLite gives out, each with its position, whatever lies between them."""
+    """The records that SQLite can still read, each with its position."""
     with tempfile.TemporaryDirectory(prefix="windlass-salvage-") as folder:
         copy = Path(folder, path.name)
         for suffix in ("", "-wal"):

@@ -1,8 +1,8 @@
-"""Spans and measures by OTLP, over HTTP, to the address that the OTEL_* variables name.
+"""Spans and measures by OTLP over HTTP, to the address in the OTEL_* variables.
 
-Law 1: the run never waits: what it tells is queued, and sent by threads of the SDK. Law 2: a back
-end that is down, slow or hangs loses what it was to get, and one line says so. Law 3: the end waits
-a few seconds for what is queued, and leaves the rest; no thread here keeps the process.
+Law 1: the run never waits: spans and measures are queued, and sent by threads of the SDK. Law 2: if
+a back end is down, slow or hangs, its data is lost and one line says so. Law 3: the end of a run
+waits a few seconds for the queue, and drops the rest; no thread here keeps the process alive.
 """
 
 import logging
@@ -43,7 +43,7 @@ from opentelemetry.util.re import parse_env_headers
 from windlass.ports import Instrument, Measured, Span
 
 CLOSE_SECONDS = 3.0
-"""How long the end of a run waits for what is still to be sent."""
+"""How long the end of a run waits for the queue."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
@@ -59,7 +59,7 @@ _LONG = 200
 
 
 class Otlp:
-    """Sends what it is told."""
+    """Sends spans and measures."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Otlp:
         traces: bool,
         metrics: bool,
     ) -> None:
-        """Take which of the two to send, and who is told when no back end takes it."""
+        """Take which of the two to send, and whom to notify when no back end takes it."""
         self._trouble = _Trouble(say, redact)
         self._scope = InstrumentationScope(resource[_NAME], resource.get("service.version"))
         self._processor: BatchSpanProcessor | None = None
@@ -90,7 +90,6 @@ class Otlp:
             self._counted = {each.name: self._instrument(each) for each in instruments}
 
     def tell(self, spans: Iterable[Span], measured: Iterable[Measured]) -> None:
-        """Queue it."""
         if self._processor is not None:
             for span in spans:
                 self._processor.on_end(self._readable(span))
@@ -102,7 +101,7 @@ class Otlp:
                 counted.record(each.value, dict(each.attributes))
 
     def close(self) -> None:
-        """Send what is queued, as far as that takes no longer than it may."""
+        """Send the queue, within CLOSE_SECONDS."""
         ends = [each.shutdown for each in (self._processor, self._provider) if each is not None]
         threads = [threading.Thread(target=_quietly, args=(end,), daemon=True) for end in ends]
         for thread in threads:
@@ -144,9 +143,9 @@ class Otlp:
 
 
 class _Trouble(logging.Handler):
-    """Hears what the SDK complains of, which would else go to the terminal; says the first of it.
+    """Receives the SDK's warnings, which would otherwise go to the terminal; reports the first.
 
-    It complains from threads that may outlive the run, so it is listened to until the end.
+    They come from threads that may outlive the run, so the handler stays to the end.
     """
 
     def __init__(self, say: Callable[[str], None], redact: Callable[[str], str]) -> None:
@@ -157,37 +156,36 @@ class _Trouble(logging.Handler):
         logger.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say it, unless something was said already."""
         self.tell(record.getMessage())
 
     def tell(self, why: str) -> None:
-        """One line for all that goes wrong."""
+        """Report one line for everything that goes wrong."""
         if not self._said:
             self._said = True
             what = " ".join(self._redact(why).split())[:_LONG]
             self._say(f"telemetry does not get through; the run goes on without it: {what}")
 
     def close(self) -> None:
-        """Hear on, and say nothing any more."""
+        """Keep receiving, and report nothing more."""
         self._said = True
 
 
 class _Variables:
-    """The OTEL_* variables of a run, as what the SDK's constructors take.
+    """The OTEL_* variables of a run, as arguments of the SDK's constructors.
 
     The SDK itself would read them from this process's environment, which is not the run's. So every
-    value is passed on, also where it is the default.
+    value is passed, even a default.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._values = {k: v.strip() for k, v in environment.items() if k.startswith("OTEL_")}
 
     def get(self, *names: str, default: str = "") -> str:
-        """The first of these variables that says something; their names are without `OTEL_`."""
+        """The first of these variables that is set; names are without `OTEL_`."""
         return next(filter(None, (self._values.get(f"OTEL_{name}") for name in names)), default)
 
     def number(self, *names: str, default: float) -> float:
-        """The same as a number; the default, with a warning, where it is none."""
+        """The same as a number; the default, with a warning, if it is not one."""
         try:
             return float(self.get(*names, default=str(default)))
         except ValueError:
@@ -195,7 +193,7 @@ class _Variables:
             return default
 
     def exporter(self, signal: Literal["traces", "metrics"]) -> dict[str, Any]:
-        """Where to send a signal, and how."""
+        """The exporter's arguments for a signal."""
 
         def names(what: str) -> tuple[str, str]:
             return f"EXPORTER_OTLP_{signal.upper()}_{what}", f"EXPORTER_OTLP_{what}"
@@ -217,7 +215,7 @@ class _Variables:
         }
 
     def batches(self) -> dict[str, Any]:
-        """How many spans are kept, and sent at once."""
+        """The batch processor's arguments."""
         return {
             "max_queue_size": int(self.number("BSP_MAX_QUEUE_SIZE", default=2048)),
             "schedule_delay_millis": self.number("BSP_SCHEDULE_DELAY", default=5_000),
@@ -226,7 +224,7 @@ class _Variables:
         }
 
     def detectors(self) -> list[ResourceDetector]:
-        """What else looks for attributes of the sender."""
+        """The resource detectors that the user asked for."""
         asked = set(self.get("EXPERIMENTAL_RESOURCE_DETECTORS").replace(" ", "").split(","))
         known = entry_points(group="opentelemetry_resource_detector") if asked != {""} else ()
         wanted = (each for each in known if each.name in asked or "*" in asked)
@@ -267,7 +265,7 @@ def _provider(
 def _resource(
     given: Mapping[str, str], variables: _Variables, redact: Callable[[str], str]
 ) -> Resource:
-    """Who sends: what detectors find, what the variables say, and what Windlass knows of itself."""
+    """Who sends: found by detectors, set by variables, and given by Windlass."""
     sdk = {k: v for k, v in Resource.create().attributes.items() if k.startswith("telemetry.")}
     found = get_aggregated_resources(variables.detectors(), Resource(sdk))
     pairs = (each.partition("=") for each in variables.get("RESOURCE_ATTRIBUTES").split(","))
@@ -287,7 +285,7 @@ def _nanoseconds(moment: datetime) -> int:
 
 
 def _proxies(environment: Mapping[str, str]) -> dict[str, str]:
-    """What leads to other machines; the SDK's session knows no exceptions but by name."""
+    """The user's proxies; the SDK's session takes exceptions only by name."""
     lower = {name.lower(): value for name, value in environment.items()}
     found = {kind: lower.get(f"{kind}_proxy", "") for kind in ("http", "https")}
     never = [host.strip() for host in lower.get("no_proxy", "").split(",") if host.strip()]

@@ -1,8 +1,8 @@
-"""The page that Prometheus reads: all that was counted since this process began.
+"""The page that Prometheus reads: everything counted since this process began.
 
-Law 1: it answers GET /metrics and nothing else, on loopback unless told otherwise. Law 2: a request
-by a host name that it was not given is refused, or any web page could read it by a name of its own
-that leads here. Law 3: it runs in daemon threads; the run never waits for them.
+Law 1: it answers GET /metrics and nothing else, on loopback unless configured otherwise. Law 2: it
+refuses requests for a host name that it was not given: otherwise any web page could read it by a
+name that resolves to this address. Law 3: it runs in daemon threads; the run never waits for them.
 """
 
 import bisect
@@ -25,18 +25,18 @@ from windlass.errors import BadInput
 from windlass.ports import Instrument, Measured, Span
 
 _SECONDS = 5.0
-"""For a caller to say what it wants."""
+"""Timeout for a caller's request."""
 _CALLERS = 16
-"""At once; more are turned away."""
+"""Callers at once; more are turned away."""
 
 _Key = tuple[tuple[str, str], ...]
 
 
 class Page:
-    """Counts what it is told, and serves it."""
+    """Counts measures, and serves the totals."""
 
     def __init__(self, instruments: Iterable[Instrument], host: str, port: int) -> None:
-        """Take the address; raises where another process has it."""
+        """Bind the address; raises if another process has it."""
         self._totals = _Totals(instruments)
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self._totals)
@@ -45,37 +45,33 @@ class Page:
 
     @property
     def url(self) -> str:
-        """Where it is."""
         host, port = self._server.server_address[:2]
         shown = f"[{host}]" if ":" in str(host) else host
         return f"http://{shown}:{port}/metrics"
 
     def serve(self, *hosts: str) -> None:
-        """Answer from now on, also to requests by these host names."""
+        """Start to answer, also to requests for these host names."""
         self._server.hosts = frozenset(host.lower() for host in hosts)
         self._thread.start()
 
     def tell(self, spans: Iterable[Span], measured: Iterable[Measured]) -> None:
-        """Count it."""
         del spans
         self._totals.add(measured)
 
     def close(self) -> None:
-        """Answer no more."""
         if self._thread.is_alive():
             self._server.shutdown()
         self._server.server_close()
 
 
 class _Totals(Collector):
-    """What was counted, by instrument and sort."""
+    """The totals, by instrument and attributes."""
 
     def __init__(self, instruments: Iterable[Instrument]) -> None:
         self._instruments = tuple(instruments)
         self._lock = threading.Lock()
         self._counts: dict[tuple[str, _Key], list[float]] = {}
-        """For a counter its value; for a histogram each bucket's, the last without bound, and the
-        sum."""
+        """A counter's value; a histogram's buckets, the last without bound, and the sum."""
 
     def add(self, measured: Iterable[Measured]) -> None:
         with self._lock:
@@ -95,7 +91,7 @@ class _Totals(Collector):
             own = {key: values for (name, key), values in counts.items() if name == what.name}
             labels = [name for name, _ in next(iter(own), ())]
             if what.kind == "counter":
-                # The library puts the ending back.
+                # The library adds the ending again.
                 name = _plain(what.name).removesuffix("_total")
                 family = CounterMetricFamily(name, what.help, labels=labels)
                 for key, (total,) in own.items():
@@ -118,7 +114,6 @@ def _histogram(
 
 
 def _plain(name: str) -> str:
-    """A name as Prometheus writes it."""
     return name.replace(".", "_")
 
 
@@ -133,7 +128,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
-        # Not the parent's, which asks the name service who we are and may wait for it.
+        # The parent's would ask the name service for our name, and may wait for it.
         TCPServer.server_bind(self)
         host, port = self.server_address[:2]
         self.server_name, self.server_port = str(host), int(port)
@@ -151,7 +146,7 @@ class _Server(ThreadingHTTPServer):
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that hung up is no news."""
+        """Ignore a caller that hung up."""
 
 
 class _Server6(_Server):
@@ -191,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _refuse  # noqa: N815
 
     def _knows(self, host: str) -> bool:
-        """Whether it is a number, which no name service can turn on us, or a name given to us."""
+        """Whether it is an address, which no name service can redirect, or a known name."""
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         with suppress(ValueError):
             ipaddress.ip_address(name.strip("[]"))
@@ -213,4 +208,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """The terminal is the run's."""
+        """Print nothing: the terminal is the run's."""

@@ -1,7 +1,7 @@
-"""Claude, by the program that its SDK brings: all that Windlass knows of this vendor.
+"""Claude, by the program in its SDK: everything Windlass knows about this vendor.
 
-`agent` starts the program in its box, `stream` holds the conversation, `reading` says what its
-messages mean. This module imports none of them before they are needed: the SDK takes a second.
+`agent` starts the program in its box, `stream` holds the conversation, `reading` interprets its
+messages. This module imports them only when needed: the SDK takes a second.
 """
 
 import importlib.util
@@ -17,13 +17,13 @@ from windlass.ports import Agent
 
 ADDRESS: Final = "ANTHROPIC_BASE_URL"
 PROVIDER: Final = "https://api.anthropic.com"
-"""Where requests go unless that variable says otherwise."""
+"""Where requests go by default."""
 MISSING: Final = "the program `claude` is missing"
 INSTALL: Final = "reinstall claude-agent-sdk, which brings it, or put `claude` on PATH"
 
 
 def find_program() -> Program | None:
-    """The program that came with the SDK, else the one on PATH."""
+    """The program in the SDK, else the one on PATH."""
     spec = importlib.util.find_spec("claude_agent_sdk")
     for folder in (spec and spec.submodule_search_locations) or ():
         bundled = Path(folder, "_bundled", "claude")
@@ -51,8 +51,8 @@ def _make(
     return ClaudeAgent(settings, sandbox, credentials, redact=redact)
 
 
-def load():  # noqa: ANN201 (the module's own type is what makes its use checked)
-    """Import the SDK; worth doing in a thread beforehand, while something else takes its time."""
+def load():  # noqa: ANN201 (the inferred module type lets its use be checked)
+    """Import the SDK; do it early in a thread, because it takes a second."""
     from windlass.adapters.agents.claude import stream  # noqa: PLC0415
 
     return stream

@@ -1,9 +1,8 @@
-"""Claude as an agent: the SDK's own program, with its flags and variables, in its box.
+"""Claude as an agent: the SDK's program, with its flags and variables, in its box.
 
-Rule 1: Windlass starts the program and gives the SDK a transport to it, for the SDK would lay its
-options over this process's own environment; nothing secret is in a command line or on disk. Rule 2:
-the SDK is imported by the first call, not by this module: it takes a second, which the program
-needs to start anyway.
+Rule 1: Windlass starts the program itself and gives the SDK a transport to it, because the SDK
+would add this process's environment; no secret is in a command line or on disk. Rule 2: the first
+call imports the SDK, not this module: it takes a second, which the program needs to start anyway.
 """
 
 import json
@@ -33,7 +32,7 @@ from windlass.ports import Brief, Report, Watch
 
 RETRIES = 5
 """How often the program itself repeats a request, within half a minute: it keeps its context,
-which a fresh agent does not."""
+and a fresh agent would not."""
 
 VARIABLES: Mapping[str, str] = {
     "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
@@ -41,11 +40,11 @@ VARIABLES: Mapping[str, str] = {
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_ERROR_REPORTING": "1",
     "DISABLE_TELEMETRY": "1",
-    # The program refuses to skip its questions for root, unless something else holds it.
+    # As root the program refuses to skip its questions unless it is told of a sandbox.
     "IS_SANDBOX": "1",
-    # What is left in the background would keep the program alive for ten minutes after its answer.
+    # A background task would keep the program alive for ten minutes after its answer.
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
-    # An answer in one piece shows no bytes while it is made, and would be taken for a stall.
+    # An answer in one piece sends no bytes while it is made, and would look like a stall.
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
 }
 
@@ -74,14 +73,12 @@ ELSEWHERE = (
     "ScheduleWakeup",
     "SendMessage",
 )
-"""Tools that leave the checkout or the call, or speak to another session."""
+"""Tools that leave the checkout or the call, or talk to another session."""
 COMMANDS = ("Bash", "Monitor", "Workflow", "Task", "Skill")
-"""Tools by which commands are run, or others who run them."""
+"""Tools that run commands, directly or through others."""
 
 
 class ClaudeAgent:
-    """Plays with Claude."""
-
     def __init__(
         self,
         settings: AgentSettings,
@@ -92,7 +89,7 @@ class ClaudeAgent:
         retries: int = RETRIES,
         redact: Callable[[str], str] = str,
     ) -> None:
-        """Take the very variables the program logs in with; nothing else of the user's is seen."""
+        """Take the variables that the program logs in with; it sees no others of the user's."""
         self._redact = redact
         self._settings = settings
         self._sandbox = sandbox
@@ -101,7 +98,6 @@ class ClaudeAgent:
         self._retries = retries
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
-        """Let a fresh Claude work in the workspace."""
         if self._program is None:
             return Report(failure=Failure.ENVIRONMENT, message=f"{MISSING}; {INSTALL}")
         box = self._box(Path(workspace), self._program, brief)
@@ -135,30 +131,30 @@ class ClaudeAgent:
         )
 
     def _kept_apart(self) -> dict[str, str]:
-        """Let what the program runs reach nothing of the program.
+        """Keep the program's commands away from the program.
 
-        What a Coach runs is the Player's code. Beside the program it could write an answer of its
-        own into the program's output, speak to the program as its user, change the functions that
-        its later commands are run with, or take its token and have the model say what it likes.
+        A Coach's commands run the Player's code. Next to the program, that code could write an
+        answer into the program's output, talk to the program as its user, change the functions that
+        later commands use, or take its token and ask the model for anything.
         """
         if not self._sandbox.launcher:
             return {}
         program, *words = self._sandbox.launcher
         return {
-            # The program parts what it finds here at the last space before a dash, quotes what
-            # comes before that, leaves the rest to the shell, and puts the whole command behind it.
+            # The program splits this at the last space before a dash, quotes the first part, leaves
+            # the rest to the shell, and appends the whole command.
             "CLAUDE_CODE_SHELL_PREFIX": f"{program} {chr(9).join(words)}",
-            # The shell that calls all this must read no file that the Player's code may have
-            # written: zsh reads one always, and bash where it takes itself for the first shell of
-            # a connection.
+            # The shell that runs this must read no file that the Player's code may have written:
+            # zsh always reads one, and bash does if it thinks it is the first shell of a
+            # connection.
             "SHELL": SHELL,
             "SHLVL": "2",
-            # It would run git in the checkout by itself, where the Player's code may have been.
+            # The program would run git in the checkout, where the Player's code may have been.
             "PATH": NO_PROGRAMS,
         }
 
     def _flags(self, brief: Brief) -> tuple[str, ...]:
-        # One word each, so that no value can be taken for a flag of its own.
+        # One word each, so that no value can be read as a flag.
         off = (*ELSEWHERE, *(() if may_run_commands(self._sandbox, brief.role) else COMMANDS))
         flags = (
             *FLAGS,

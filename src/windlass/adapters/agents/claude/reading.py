@@ -1,18 +1,17 @@
-"""What Claude's messages mean: activity, whether it is idle, and what came of it. Does no I/O.
+"""The meaning of Claude's messages: activity, idleness, and the report. Does no I/O.
 
-Rule 1: failures are told from structured fields alone (`terminal_reason`, `api_error_status`, the
-error's word, the rate limit event), never from prose: an API failure calls itself "success".
+Rule 1: failures are classified by structured fields alone (`terminal_reason`, `api_error_status`,
+the error's word, the rate limit event), never by prose: an API failure calls itself "success".
 Rule 2: idle is an open model request without bytes. The program announces a request with a status
-and its stream ends it; a subagent's requests are announced by nothing, so while one runs, as while
-any tool does, only the total deadline counts.
+and its stream ends it; a subagent's requests are not announced, so while one runs, as while any
+tool does, only the total deadline counts.
 Rule 3: cost and tokens are the last result's totals, which cover all models and subagents; its
 `usage` covers neither.
-Rule 4: an answer is one only if the program then ends by itself, and well: what it runs could have
-put words into its mouth, and silenced it before it spoke.
-Rule 5: the first answer that fits the schema is the answer. What a conversation says after it, in
-the same turn or in one that was opened later, changes what it costs and nothing else.
-Rule 6: what is not as it must be is not taken, and no text that is kept is longer than anyone
-reads: every message may be forged.
+Rule 4: an answer counts only if the program then ends by itself with success: a command it ran
+could have forged the answer and stopped the program before it answered.
+Rule 5: the first answer that fits the schema is the answer. Later messages, in the same turn or in
+one opened later, change only the cost.
+Rule 6: invalid values are rejected and kept texts are bounded: every message may be forged.
 """
 
 import json
@@ -44,17 +43,17 @@ from windlass.core.settings import AgentSettings
 from windlass.ports import Activity, Brief, Report, Watch
 
 ANSWER = "StructuredOutput"
-"""The tool by which the program lets a model answer by schema."""
+"""The program's tool for an answer by schema."""
 LINE = 200
 """Characters of an activity's line."""
 COMMAND = 50
 """Characters of a command that are shown."""
 WHOLE = 2000
-"""Characters that are kept of what a tool was given."""
+"""Characters kept of a tool's input."""
 SAID = 20_000
-"""Characters that are kept of any text in a report."""
+"""Characters kept of any text in a report."""
 LONGEST_ANSWER = 500_000
-"""Bytes of an answer by schema; more than this no model says at once."""
+"""Bytes of an answer by schema; no model writes more at once."""
 LINGER = 15.0
 """Seconds the program may take to exit once it has answered."""
 
@@ -65,7 +64,7 @@ _Status = Annotated[int, Meta(ge=0, le=999)]
 
 _ESCAPE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # titles, links, and whatever they hide
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # titles, links, and what they hide
     r"|\x1b[ -/]*[0-~]",
     re.DOTALL,
 )
@@ -89,7 +88,7 @@ _STATUS = {
     422: Failure.ENVIRONMENT,
     429: Failure.TRANSIENT,
 }
-"""Every other status is the provider's trouble, and so is none at all: a broken connection."""
+"""Every other status is the provider's failure; so is no status: a broken connection."""
 
 _WORDS = {
     Failure.AUTH: "the provider refused the credentials",
@@ -102,7 +101,7 @@ _WORDS = {
 
 @contextmanager
 def understood() -> Generator[None]:
-    """Whatever goes wrong in here is the fault of what the program said."""
+    """Raise every failure in the block as an SDK error: the program's output caused it."""
     try:
         yield
     except ClaudeSDKError:
@@ -112,8 +111,6 @@ def understood() -> Generator[None]:
 
 
 class ModelUsage(Struct, frozen=True, rename="camel"):
-    """What one model used up."""
-
     input_tokens: _Tokens
     output_tokens: _Tokens
     cache_read_input_tokens: _Tokens
@@ -121,7 +118,7 @@ class ModelUsage(Struct, frozen=True, rename="camel"):
 
 
 class Result(Struct, frozen=True):
-    """A result, each field as it must be: a cost below nothing would lift the run's budget."""
+    """A validated result: a negative cost would raise the run's budget."""
 
     subtype: str
     is_error: bool
@@ -134,7 +131,7 @@ class Result(Struct, frozen=True):
 
 
 class Reader:
-    """Everything a conversation has said so far."""
+    """The state of a conversation so far."""
 
     def __init__(
         self,
@@ -147,7 +144,7 @@ class Reader:
     ) -> None:
         self._redact = redact
         self.result: Result | None = None
-        """The last one: its totals cover all that came before."""
+        """The last one: its totals include the earlier ones."""
         self._answered: Result | None = None
         """The first one that was no error and came with an answer."""
         self._answer: Struct | None = None
@@ -166,20 +163,20 @@ class Reader:
         self._quiet = float("inf")
 
     def begin(self, now: float) -> None:
-        """Start the total time."""
+        """Start the total deadline."""
         self._end = now + self._settings.timeout
 
     @property
     def deadline(self) -> float:
-        """When to give up, as things stand."""
+        """When to give up, as of now."""
         return min(self._end, self._quiet)
 
     def read(self, message: Message, now: float) -> None:
-        """Take in one message and tell what it shows; one that makes no sense is an SDK error."""
+        """Take in one message and show its activity; an invalid one raises an SDK error."""
         self._shown.clear()
         with understood():
             self._take(message, now)
-        # Not in there: if telling fails, that is no fault of the program's.
+        # Outside the block: a failing watcher is not the program's fault.
         for activity in self._shown:
             self._watch(activity)
 
@@ -224,7 +221,7 @@ class Reader:
 
     def _assistant(self, message: AssistantMessage) -> None:
         if message.error is not None:
-            # The program's own words about a failure: what matters of them is in the result.
+            # The program's words about a failure; the result has the facts.
             self._error = one_line(self._redact(str(message.error)))
             return
         for block in message.content:
@@ -232,7 +229,7 @@ class Reader:
                 case ToolUseBlock(name=str(name), input=given):
                     if name == ANSWER and message.parent_tool_use_id is None:
                         self._answer = self._answer or self._fitting(given)
-                    # Taken out before the line is cut: half a secret could not be told any more.
+                    # Redacted before the line is cut: half a secret would not be recognised.
                     cleaned = self._cleaned(given)
                     self._show("tool", describe(name, cleaned), whole(name, cleaned))
                 case TextBlock(text=str(text)):
@@ -250,7 +247,7 @@ class Reader:
 
     def _show(self, kind: Literal["tool", "text", "retry"], text: str, whole: str = "") -> None:
         if line := one_line(self._redact(text)):
-            # What an agent tried is on record, whatever came of it: also what no line has room for.
+            # The record keeps what an agent tried, even what the line has no room for.
             kept = "" if whole in line else bounded(self._redact(whole))
             self._shown.append(Activity(task=self._task, kind=kind, text=line, whole=kept))
 
@@ -262,17 +259,17 @@ class Reader:
         return f"the agent was not done after {self._settings.timeout:g} seconds"
 
     def overdue(self, lateness: str) -> Report:
-        """What came of a conversation that was interrupted for that reason."""
+        """The report of a conversation that was interrupted for that reason."""
         result = self.result
         if result is not None and not (result.terminal_reason or "").startswith("aborted"):
-            return self.report(lateness)  # it was done after all
+            return self.report(lateness)  # it finished after all
         return Report(failure=Failure.STALLED, message=lateness, usage=self._usage())
 
     def report(self, ended: str) -> Report:
-        """What came of a conversation; `ended` says how, unless it ended by itself and well."""
+        """The report; `ended` says how it ended, empty if by itself with success."""
         result, usage = self.result, self._usage()
         if result is None:
-            message = f"the agent ended without an answer ({ended or 'no word why'})"
+            message = f"the agent ended without an answer ({ended or 'no reason given'})"
             return Report(failure=Failure.CRASHED, message=message, usage=usage)
         said = self._kept(result.result or self._said)
         if self._answered is not None:
@@ -281,7 +278,7 @@ class Reader:
         if not result.is_error:
             return Report(summary=said, usage=usage)
         if result.terminal_reason == "structured_output_retry_exhausted":
-            return Report(summary=said, usage=usage)  # it worked, and found no words that fit
+            return Report(summary=said, usage=usage)  # it worked, but found no answer that fits
         if result.terminal_reason == "max_turns":
             note = f"[ended by its limit of {self._settings.max_steps} steps]"
             return Report(summary=f"{self._said}\n{note}".strip(), usage=usage)
@@ -289,21 +286,21 @@ class Reader:
         retry_at = self._until if failure is Failure.USAGE_LIMIT else None
         return Report(failure=failure, message=message, usage=usage, retry_at=retry_at)
 
-    def _fitting(self, said: object) -> Struct | None:
-        """What was said, by the schema; None where it does not fit."""
+    def _fitting(self, given: object) -> Struct | None:
+        """The answer, if it fits the schema."""
         if self._schema is None:
             return None
         try:
-            answer = self._kept(msgspec.convert(said, self._schema))
+            answer = self._kept(msgspec.convert(given, self._schema))
         except msgspec.ValidationError:
             return None
         return answer if len(msgspec.json.encode(answer)) <= LONGEST_ANSWER else None
 
     def _kept(self, value: T) -> T:
-        """The same, with every text in it cut to a length."""
+        """The value with every text in it shortened."""
         kept: object = value
         if isinstance(value, str) and len(value) > SAID:
-            # Secrets go first: half of one could not be told any more.
+            # Redact first: half a secret would not be recognised.
             kept = cut(self._redact(value), SAID)
         elif isinstance(value, tuple):
             kept = tuple(map(self._kept, cast("tuple[object, ...]", value)))
@@ -331,7 +328,7 @@ class Reader:
     def _api_failure(self, status: int | None) -> Failure:
         if self._error == "billing_error":
             return Failure.BUDGET
-        # One that gives up before its retries are used was told to wait longer than it may.
+        # A program that gives up before its retries are used was told to wait longer than it may.
         limited = self._limited or self._retried < self._retries
         if status == 429 and limited:  # noqa: PLR2004
             return Failure.USAGE_LIMIT
@@ -348,13 +345,13 @@ class Reader:
             output_tokens=sum(model.output_tokens for model in models),
             cache_read_tokens=sum(model.cache_read_input_tokens for model in models),
             cache_write_tokens=sum(model.cache_creation_input_tokens for model in models),
-            # A request that was cut off is charged, and in no total.
+            # A request that was cut off is charged, but is in no total.
             known=result.terminal_reason != "aborted_streaming",
         )
 
 
 def describe(tool: str, given: Mapping[str, Any]) -> str:
-    """Say in one line what a tool is about to do."""
+    """One line that says what a tool is about to do."""
     if tool in _FILES:
         verb, field = _FILES[tool]
         return f"{verb} {PurePath(str(given.get(field, ''))).name}"
@@ -368,9 +365,9 @@ def describe(tool: str, given: Mapping[str, Any]) -> str:
 
 
 def whole(tool: str, given: Mapping[str, Any]) -> str:
-    """What a tool was given, as it was; of a file that is written, where, and not what."""
+    """A tool's input; for a file that is written, its path and not its content."""
     if tool == ANSWER or not given:
-        return ""  # an answer is in the journal
+        return ""  # the answer is in the journal
     if tool == "Bash":
         return str(given.get("command", ""))
     if tool in _FILES:
@@ -379,12 +376,12 @@ def whole(tool: str, given: Mapping[str, Any]) -> str:
 
 
 def bounded(text: str) -> str:
-    """Its beginning and its end, with nothing in it that a terminal would obey."""
+    """The beginning and end of the text, with control characters escaped."""
     return "".join(map(_visible, cut(text, WHOLE)))
 
 
 def cut(text: str, longest: int) -> str:
-    """Its beginning and its end, where there is more."""
+    """The beginning and end of the text, if it is longer."""
     left_out = len(text) - longest
     if left_out <= 0:
         return text
@@ -399,7 +396,7 @@ def _visible(char: str) -> str:
 
 
 def one_line(text: str, longest: int = LINE) -> str:
-    """Text as a single line that no terminal can stumble over."""
+    """Text as a single line without control characters."""
     plain = _ESCAPE.sub("", text[: longest * 20])
     kept = "".join(" " if char.isspace() else char for char in plain if _is_shown(char))
     line = " ".join(kept.split())
@@ -407,7 +404,7 @@ def one_line(text: str, longest: int = LINE) -> str:
 
 
 def _is_shown(char: str) -> bool:
-    # Controls, and the invisible ones that reorder or hide what stands beside them.
+    # Controls, and invisible characters that reorder or hide the text next to them.
     return char.isspace() or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
 
 

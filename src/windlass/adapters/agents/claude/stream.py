@@ -1,10 +1,10 @@
 """One conversation with Claude's program, from the prompt to the report. Imports the SDK.
 
-Rule 1: a conversation that is overdue is interrupted, so that it can say what it used up, and is
-not waited for longer than that. Rule 2: a program that dies before its first word is a matter of
-the environment; one that dies later has crashed, and so has one that says what cannot be read.
-Rule 3: what an agent runs can write into the program's output. So any line may be anything, none
-may raise out of here, and what the SDK would take for its own word or for a request is not heard.
+Rule 1: an overdue conversation is interrupted, so that it can report its usage; Windlass waits for
+that and no longer. Rule 2: a program that dies before its first message is an environment failure;
+one that dies later has crashed, and so has one whose output cannot be parsed. Rule 3: a command
+that the agent runs can write into the program's output. So any line may be anything, none may raise
+out of here, and lines that would control the SDK are dropped.
 """
 
 import json
@@ -36,28 +36,29 @@ from windlass.ports import Report
 __all__ = ["Reader", "converse"]
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""A message larger than this is no message."""
+"""A larger message is none."""
 PATIENCE = 1.0
-"""Seconds an interrupted program has to say what it used up."""
+"""Seconds an interrupted program has to report its usage."""
 TAIL = 4096
-"""How much of what the program says on the side is kept."""
+"""Bytes of the program's standard error that are kept."""
 
 _SAID = ("assistant", "control_response", "rate_limit_event", "result", "stream_event", "system")
-"""What is heard. The SDK would take `end` and `error` for its own word that the program is gone,
-and answer a `control_request`, of which a program that asks for no leave makes none."""
+"""The message types that are passed on. The SDK would take `end` and `error` for its own signal
+that the program is gone, and would answer a `control_request`, which a program that asks for no
+permission never sends."""
 _FIRST, _SECOND = r"[dD][89abAB][0-9a-fA-F]{2}", r"[dD][c-fC-F][0-9a-fA-F]{2}"
 _HALF = re.compile(
-    # With what both begin with in front, by which they are found in no time.
+    # The common prefix first: the regex engine searches for it fast.
     rf"\\u(?:{_FIRST}(?!\\u{_SECOND})|{_SECOND}(?<!\\u{_FIRST}\\u{_SECOND}))"
 )
-"""Half a character, in JSON that is without escaped backslashes."""
+"""A lone surrogate, in JSON without escaped backslashes."""
 
-# The SDK tells its errors to the log as well as to us, and an unheard log goes to the terminal.
+# The SDK logs its errors as well as raising them; without a handler they reach the terminal.
 logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 
 
 async def converse(process: Process, prompt: str, reader: Reader, redactor: Redactor) -> Report:
-    """Put the prompt to the program and listen until it is done, overdue or dead."""
+    """Send the prompt to the program and read until it is done, overdue or dead."""
     aside, conversation = _Aside(), _Conversation(process, reader)
     report, said = None, ""
     async with anyio.create_task_group() as tasks:
@@ -84,7 +85,7 @@ class _Conversation:
         self.exit = ""
 
     async def hold(self, prompt: str) -> Report | None:
-        """Return the report, or None where the program did not even start."""
+        """Return the report, or None if the program did not even start."""
         reader = self._reader
         reader.begin(anyio.current_time())
         try:
@@ -99,7 +100,7 @@ class _Conversation:
                     return reader.overdue(lateness)
                 self.exit = "it did not end by itself"
         except ProcessError as error:
-            # It comes after an answer that is an error, too; the answer says more.
+            # It also follows an answer that is an error; the answer says more.
             self.exit = f"exit code {error.exit_code}"
         except ClaudeSDKError as error:
             cause = error.__cause__ or error
@@ -109,7 +110,7 @@ class _Conversation:
     async def _started(self, prompt: str) -> bool:
         try:
             await self.client.connect(prompt)
-        except Exception as error:  # noqa: BLE001 (the SDK raises bare ones here)
+        except Exception as error:  # noqa: BLE001 (the SDK raises plain ones here)
             self.exit = one_line(str(error))
             return False
         return True
@@ -119,7 +120,7 @@ class _Conversation:
             self._reader.read(message, anyio.current_time())
             scope.deadline = self._reader.deadline
             if isinstance(message, ResultMessage):
-                # It exits by itself once nothing more can be asked of it.
+                # The program exits once its input is closed.
                 await self._pipe.end_input()
 
     async def _messages(self) -> AsyncGenerator[Message]:
@@ -137,7 +138,7 @@ class _Conversation:
 
 
 class _Pipe(Transport):
-    """The program's standard streams; its life and death are its owner's."""
+    """The program's standard streams; `run_program` starts and ends the program."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -147,19 +148,18 @@ class _Pipe(Transport):
         """Do nothing: the program runs already."""
 
     async def write(self, data: str) -> None:
-        """Say a line."""
         if self._process.stdin is not None:
             await self._process.stdin.send(data.encode())
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Hear every line that is a message, until the program is gone."""
+        """Every line that is a message, until the program is gone."""
         if self._process.stdout is None:
             return
         stream = BufferedByteReceiveStream(self._process.stdout)
         with suppress(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError):
             while True:
                 line = await stream.receive_until(b"\n", LONGEST_LINE)
-                # Whatever else is printed there is no message.
+                # Any other line is no message.
                 if line.startswith(b"{"):
                     self._heard = True
                     said = _decoded(line)
@@ -171,25 +171,22 @@ class _Pipe(Transport):
             raise ProcessError(message, exit_code=code)
 
     async def end_input(self) -> None:
-        """Say that nothing more will be said."""
         if self._process.stdin is not None:
             with suppress(OSError, anyio.BrokenResourceError):
                 await self._process.stdin.aclose()
 
     async def close(self) -> None:
-        """Say that nothing more will be said; ending the program is its owner's."""
+        """Close the input; `run_program` ends the program."""
         await self.end_input()
 
     def is_ready(self) -> bool:
-        """Tell whether the program lives."""
         return self._process.returncode is None
 
 
 def _decoded(line: bytes) -> dict[str, Any]:
-    """The line's JSON, in which all is text that can be written down again, names included."""
+    """The line's JSON, with every lone surrogate replaced: it could not be written to a file."""
     text = line.decode(errors="replace")
     if "\\ud" in text.lower():
-        # Half a character can be said in JSON, and stand in no file.
         text = _HALF.sub(r"\\ufffd", text.replace(r"\\", r"\u005c"))
     try:
         return json.loads(text)
@@ -198,14 +195,14 @@ def _decoded(line: bytes) -> dict[str, Any]:
 
 
 class _Aside:
-    """The end of what the program says on its standard error."""
+    """The end of the program's standard error."""
 
     def __init__(self) -> None:
         self._tail = b""
         self._over = anyio.Event()
 
     async def listen(self, stream: ByteReceiveStream | None) -> None:
-        """Keep the pipe empty, for a full one would stop the program."""
+        """Keep the pipe empty: a full one would stop the program."""
         if stream is not None:
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                 async for chunk in stream:
@@ -213,7 +210,7 @@ class _Aside:
         self._over.set()
 
     async def last_line(self) -> str:
-        """Wait until the program says no more, but not for long; the last line it said."""
+        """Wait a moment for the end of the output; the last line of it."""
         with anyio.move_on_after(PATIENCE):
             await self._over.wait()
         lines = [one_line(line) for line in self._tail.decode(errors="replace").splitlines()]
