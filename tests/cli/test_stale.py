@@ -55,7 +55,7 @@ def test_what_was_edited_after_the_run_was_over_does_not_land(desk: Desk, comman
 def test_there_is_nothing_to_resume_but_something_to_settle(desk: Desk):
     code, _, said = desk.call("resume", "plan")
     assert code == 2
-    assert "1.1 says something else by now" in said
+    assert "the text of 1.1 has changed since" in said
     assert all(cure in said for cure in CURES)
 
 
@@ -129,7 +129,7 @@ def test_a_draft_of_a_pull_request_says_what_is_stale(desk: Desk):
 
 def test_only_a_person_accepts(desk: Desk):
     project = Project(desk.repo, desk.environment)
-    with pytest.raises(BadInput, match="only a person accepts"):
+    with pytest.raises(BadInput, match="only a person may accept"):
         Acting(Looking(project)).approve("1.1")
 
 

@@ -106,7 +106,7 @@ class TestNoWalls:
         red(desk)
         desk.without_bubblewrap()
         answer = on_terminal(desk, "y\n", "run", "plan.md")
-        assert "level checkout: agents are not walled in" in answer.err
+        assert "level checkout: agents are not sandboxed" in answer.err
         state = Project(desk.repo, desk.environment).journals.last_run("plan")
         assert state is not None
         assert (state.sandbox, state.settings.sandbox.level) == ("checkout", "checkout")
@@ -121,7 +121,7 @@ class TestNoWalls:
         options = ("--sandbox", "checkout") if how == "option" else ()
         more = {"WINDLASS_SANDBOX_LEVEL": "checkout"} if how == "variable" else {}
         answer = desk.call("run", "plan.md", *options, **more)
-        assert "level checkout: agents are not walled in" in answer.err
+        assert "level checkout: agents are not sandboxed" in answer.err
         state = Project(desk.repo, desk.environment).journals.last_run("plan")
         assert state is not None
         assert state.sandbox == "checkout"
@@ -168,7 +168,7 @@ class TestLowerLevels:
         red(desk)
         unfinished(desk, "bwrap")
         answer = desk.call("resume", "plan.md", "--sandbox", "checkout")
-        assert "level checkout: agents are not walled in" in answer.err
+        assert "level checkout: agents are not sandboxed" in answer.err
 
     def test_a_stronger_one_needs_none(self, desk: Desk):
         red(desk)

@@ -6,15 +6,17 @@ Law: all that can be refused is refused before the lock is taken, for taking it 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from pathlib import Path
+from itertools import chain
 from typing import Any, Literal
 
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.app.changed_since import differences, moved_to
+from windlass.app.changed_since import moved_to
+from windlass.app.finished import completion_lines, refuse_nothing_to_resume
 from windlass.app.meanwhile import Meanwhile
+from windlass.app.opening import Opening, lines, lines_of_new_run, lines_of_resumed_run
 from windlass.app.person import Person
 from windlass.app.plans import plan_id_of, plan_now, plan_to_resume
 from windlass.app.rest import ABORT as ABORT_RUN
@@ -22,30 +24,10 @@ from windlass.app.rest import record_end
 from windlass.app.sandbox_level import settle_level
 from windlass.app.screen import NoScreen, Screen
 from windlass.app.unfinished import Answer, Wanted, asked_for, decided, said
-from windlass.app.wiring import (
-    Outside,
-    Project,
-    World,
-    ended,
-    newest,
-    resumed,
-    started,
-)
+from windlass.app.wiring import Outside, Project, World, ended, newest, resumed, started
 from windlass.app.wiring.agents import refuse_without_credentials
-from windlass.app.wiring.configuration import (
-    Change,
-    configure,
-    in_force,
-    lost_secrets,
-    setting_line,
-    variable,
-)
-from windlass.app.wiring.facts import (
-    new_run_id,
-    refuse_short_journal,
-    revised,
-    told_until,
-)
+from windlass.app.wiring.configuration import Change, configure, in_force
+from windlass.app.wiring.facts import new_run_id, refuse_short_journal, revised
 from windlass.app.wiring.project import Base
 from windlass.app.wiring.recovering import plans_in_git
 from windlass.app.wiring.refusals import (
@@ -57,11 +39,9 @@ from windlass.core.engine import note, runs
 from windlass.core.events.model import Entry, Event, RunEnd
 from windlass.core.plan import Plan
 from windlass.core.scheduler.estimates import learnt
-from windlass.core.scheduler.late_edits import newly_stale
-from windlass.core.settings import WALLED, Level, Settings
+from windlass.core.settings import Level, Settings
 from windlass.core.state import RunState
 from windlass.errors import (
-    BadInput,
     GitFailed,
     Interrupted,
     JournalGone,
@@ -73,18 +53,8 @@ from windlass.formats import writes as writes_of
 from windlass.ports import Agent
 from windlass.runner import Session
 from windlass.views.closing import closing
-from windlass.views.lines import Line
-from windlass.views.outcome import exit_code, is_finished, run_status
-from windlass.views.steps import (
-    ABORT,
-    RESTART,
-    has_landed,
-    how_to_settle,
-    landed_at,
-    listed,
-    next_steps,
-)
-from windlass.views.words import plural
+from windlass.views.outcome import exit_code, is_finished
+from windlass.views.steps import ABORT, RESTART
 
 Beside = Callable[[], Coroutine[None, None, None]]
 """What goes on beside a run, and ends with it."""
@@ -159,8 +129,10 @@ def run(
     open question is an error with the command that answers it.
     """
     screen = screen or NoScreen()
-    if (complete := _complete(project, plan, request, screen)) is not None:
-        return complete
+    if (complete := _complete(project, plan, request)) is not None:
+        seq = project.journals.entries(plan.id)[-1].seq
+        screen.closing(complete, seq, completion_lines(project, complete, request.typed))
+        return RunResult(state=complete, seq=seq, was_complete=True)
     process = _Process(project, plan, request, screen, person, beside)
     try:
         return process.go()
@@ -182,24 +154,13 @@ def resume(
     return run(project, plan_to_resume(project, typed), asked, screen=screen, person=person)
 
 
-def _complete(
-    project: Project, plan: Plan, request: RunRequest, screen: Screen
-) -> RunResult | None:
-    """The plan's run, where it is complete and nothing is to be done: nothing begins or costs."""
+def _complete(project: Project, plan: Plan, request: RunRequest) -> RunState | None:
+    """The plan's run, where it is complete and the request asks for nothing more."""
     state = project.journals.last_run(plan.id)
     asks_more = request.choice is not None or request.mend is not None or request.reset_tasks
     if state is None or state.ended is not RunEnd.COMPLETED or asks_more or revised(state, plan):
         return None
-    seq, ground = project.journals.entries(plan.id)[-1].seq, project.git.ground(state)
-    where = "landed" if has_landed(state, ground) else "not landed yet"
-    again = f"`windlass run {request.typed} --restart` runs it all again"
-    merged = plural(len(state.done), "task")
-    text = f"run {state.run} is complete: {merged} merged, {where}; nothing is to be done"
-    steps = listed(next_steps(state, plan=request.typed, ground=ground))
-    screen.closing(
-        state, seq, (Line("Complete", text, (again,)), Line("Next", steps[0], tuple(steps[1:])))
-    )
-    return RunResult(state=state, seq=seq, was_complete=True)
+    return state
 
 
 class _Process:
@@ -340,7 +301,7 @@ class _Process:
     def _observed(self, session: Session, before: RunState | None) -> RunResult:
         run = before.run if before is not None else new_run_id()
         world = self._world(session, run, before)
-        self._warn(world.sandbox.level, before)
+        self._open_screen(world.sandbox.level, before)
         if before is None:
             first = started(
                 run,
@@ -433,103 +394,26 @@ class _Process:
         self._screen.closing(state, seq, tuple(lines))
         return RunResult(state=state, seq=seq)
 
-    def _warn(self, level: Level, before: RunState | None) -> None:
-        if level not in WALLED:
-            told = f"level {level}: agents are not walled in; docs/sandbox.md says what that means"
-            self._screen.say("SANDBOX", told)
-        if self._settings.e2e.run and not self._plan.e2e:
-            self._screen.say("WARNING", "the plan has no E2E scenario; there is none to try")
-        for name in self._unread_variables:
-            self._screen.say("WARNING", f"nobody reads {name}; `windlass doctor` lists every key")
+    def _open_screen(self, level: Level, before: RunState | None) -> None:
+        opening = Opening(
+            project=self._project,
+            plan=self._plan,
+            typed=self._request.typed,
+            settings=self._settings,
+            configuration=self._configuration,
+            changes=self._changes,
+            unread_variables=self._unread_variables,
+            level=level,
+        )
         if before is None:
-            self._tell_of_plan()
-            self._tell_of_lost_run()
-            self._tell_of_unlanded()
-        since = differences(self._project, self._plan, before) if before is not None else None
-        for warning in self._base.warnings if since is None else since:
-            self._screen.say("WARNING", warning)
-        if before is not None:
-            self._tell_of_settings(before)
-
-    def _tell_of_settings(self, before: RunState) -> None:
-        """Say what of the run's settings is another one now, and what is not used any more."""
-        for change in self._changes:
-            self._screen.say("SETTING", setting_line(change))
-        if before.settings.checks and not self._configuration.settings.checks:
-            # A branch without windlass.toml may be checked out by now: nothing passes unchecked.
-            self._screen.say("WARNING", "no checks are set here; the run keeps its own")
-        for key in lost_secrets(before.settings, self._settings):
-            self._screen.say(
-                "WARNING",
-                f"{key} was set when the run began and is not set now, so it is not used; no secret"
-                f" is recorded: set {variable(key)} again",
-            )
-
-    def _tell_of_plan(self) -> None:
-        """What a person would want to know of the plan before it is paid for."""
-        marked = sum(task.marked_done for task in self._plan.tasks)
-        if marked:
-            told = f"{plural(marked, 'task')} marked as done by another tool, and done again"
-            self._screen.say("WARNING", f"{told}; `windlass adopt` takes them over instead")
-        if self._plan.notes:
-            told = f"{plural(len(self._plan.notes), 'note')} on what was passed over"
-            self._screen.say("NOTE", f"{told}: windlass plan {self._request.typed}")
-
-    def _tell_of_unlanded(self) -> None:
-        """The run before may have merged what no branch of the user's has: it would look lost."""
-        last = self._project.journals.last_run(self._plan.id)
-        if last is None or not last.merges or landed_at(last) is not None:
-            return
-        ground = self._project.git.ground(last)
-        if ground is None or not ground.holds_tip:
-            told = f"not landed: {plural(last.merges, 'merge')} of the run before"
-            self._screen.say(
-                "WARNING", f"{told}; to take that: git merge {self._project.git.tip(last)}"
-            )
-
-    def _tell_of_lost_run(self) -> None:
-        """Git may have a run that no journal tells of: somebody may want that instead."""
-        pinned = plans_in_git(self._project).get(self._plan.id, [])
-        if pinned and not self._project.journals.entries(self._plan.id):
-            told = f"git has run {', '.join(pinned)} of this plan, and no journal tells of it"
-            self._screen.say("WARNING", f"{told}; `windlass recover` would have taken it up")
+            more = lines_of_new_run(opening, self._base.warnings)
+        else:
+            more = lines_of_resumed_run(opening, before)
+        for word, text in chain(lines(opening), more):
+            self._screen.say(word, text)
 
     def _decided(self, before: RunState) -> Answer:
         return decided(before, self._request.wanted, self._person)
 
     def _refuse_nothing_to_resume(self, before: RunState | None, last: int) -> None:
-        if before is None or (is_finished(before) and self._is_wound_up(before, last)):
-            why = "was never run here" if before is None else f"is {run_status(before)}"
-            stale = newly_stale(before, self._plan) if before is not None else ()
-            cure = self._how_to_begin(before, takes=not stale)
-            if stale and before is not None and not before.given_up:
-                why = f"{why}, and {', '.join(stale)} says something else by now"
-                cure = f"{how_to_settle(before, stale)}; or {cure}"
-            if before is None and plans_in_git(self._project).get(self._plan.id):
-                why = "has no journal, and git has a run of it"
-                cure = f"rebuild it from git: windlass recover {self._plan.id}"
-            raise BadInput(f"there is nothing to resume: plan {self._plan.id!r} {why}", hint=cure)
-
-    def _how_to_begin(self, before: RunState | None, *, takes: bool) -> str:
-        typed = self._request.typed
-        if before is None or before.given_up:
-            return f"start a new one: windlass run {typed}"
-        landed = has_landed(before, self._project.git.ground(before))
-        lands = takes and before.merges and not landed
-        take = f"take it: windlass land {typed}; or " if lands else ""
-        return f"{take}run it all again: windlass run {typed} --restart"
-
-    def _is_wound_up(self, state: RunState, last: int) -> bool:
-        """Whether nothing is left to do for a run that is over.
-
-        Its state files, as far as there are any, have all that the journal has, and no checkout of
-        it stands about: a power loss can bring folders back that were removed.
-        """
-        folders = self._project.folders(self._plan.id)
-        standing = (*map(folders.workspace, state.in_tip), *_inside(folders.throwaway))
-        told = told_until(self._project, self._plan.id, state.run) in {0, last}
-        return told and not any(path.exists() for path in standing)
-
-
-def _inside(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []
+        refuse_nothing_to_resume(self._project, self._plan, self._request.typed, before, last)

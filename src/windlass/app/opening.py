@@ -1,0 +1,85 @@
+"""What a run says before it begins: warnings, changed settings, and work that could be missed."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from windlass.app.changed_since import differences
+from windlass.app.wiring import Project
+from windlass.app.wiring.configuration import (
+    Change,
+    Configuration,
+    lost_secrets,
+    setting_line,
+    variable,
+)
+from windlass.app.wiring.recovering import plans_in_git
+from windlass.core.plan import Plan
+from windlass.core.settings import WALLED, Level, Settings
+from windlass.core.state import RunState
+from windlass.views.steps import landed_at
+from windlass.views.words import plural
+
+
+class Opening(Struct, frozen=True, kw_only=True):
+    """All that the opening lines depend on."""
+
+    project: Project
+    plan: Plan
+    typed: str
+    """The plan as the person named it."""
+    settings: Settings
+    configuration: Configuration
+    changes: tuple[Change, ...]
+    """Settings that differ from those the run began with."""
+    unread_variables: Iterable[str]
+    level: Level
+    """The sandbox's."""
+
+
+def lines(opening: Opening) -> Iterator[tuple[str, str]]:
+    """A word and a text each, for every run."""
+    if opening.level not in WALLED:
+        text = f"level {opening.level}: agents are not sandboxed; docs/sandbox.md has the details"
+        yield "SANDBOX", text
+    if opening.settings.e2e.run and not opening.plan.e2e:
+        yield "WARNING", "--e2e has nothing to run: the plan has no E2E scenario"
+    for name in opening.unread_variables:
+        yield "WARNING", f"{name} is not a setting of Windlass; `windlass doctor` lists every key"
+
+
+def lines_of_new_run(opening: Opening, warnings: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Those of a run that begins; `warnings` are its base's."""
+    project, plan = opening.project, opening.plan
+    if marked := sum(task.marked_done for task in plan.tasks):
+        text = f"{plural(marked, 'task')} marked as done by another tool will be done again"
+        yield "WARNING", f"{text}; `windlass adopt` takes them over instead"
+    if plan.notes:
+        text = f"{plural(len(plan.notes), 'note')} on what was passed over"
+        yield "NOTE", f"{text}: windlass plan {opening.typed}"
+    pinned = plans_in_git(project).get(plan.id, [])
+    if pinned and not project.journals.entries(plan.id):
+        text = f"git has run {', '.join(pinned)} of this plan, and its journal is gone"
+        yield "WARNING", f"{text}; `windlass recover` would continue it"
+    last = project.journals.last_run(plan.id)
+    if last is not None and last.merges and landed_at(last) is None:
+        ground = project.git.ground(last)
+        if ground is None or not ground.holds_tip:
+            text = f"not landed: {plural(last.merges, 'merge')} of the run before"
+            yield "WARNING", f"{text}; to take that: git merge {project.git.tip(last)}"
+    for warning in warnings:
+        yield "WARNING", warning
+
+
+def lines_of_resumed_run(opening: Opening, before: RunState) -> Iterator[tuple[str, str]]:
+    """Those of a run that continues: what differs from when it began."""
+    for warning in differences(opening.project, opening.plan, before):
+        yield "WARNING", warning
+    for change in opening.changes:
+        yield "SETTING", setting_line(change)
+    if before.settings.checks and not opening.configuration.settings.checks:
+        # Another branch without windlass.toml may be checked out now.
+        yield "WARNING", "no checks are set here; the run keeps its own"
+    for key in lost_secrets(before.settings, opening.settings):
+        text = f"{key} was set when the run began and is not set now, so it is not used"
+        yield "WARNING", f"{text}; secrets are never recorded: set {variable(key)} again"
