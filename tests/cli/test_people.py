@@ -341,7 +341,7 @@ class TestReset:
     def test_undone_it_leaves_the_run_as_it_had_ended(self, merged: Desk):  # X8
         before = merged.call("status", "plan").out
         assert merged.call("reset", "1.2").code == 0
-        assert "1.2 is to be done once more" in merged.call("status", "plan").out
+        assert "1.2 is to be redone" in merged.call("status", "plan").out
         assert merged.call("reset", "1.2", "--undo").code == 0
         assert merged.call("status", "plan").out == before
 
@@ -386,7 +386,7 @@ class TestStages:
         assert [(event.stage, event.by) for event in passed] == [("Phase 1: Setup", "a person")]
         told = unverified.call("status", "plan").out
         assert "did not verify" not in told, "which was answered"
-        assert "stage Phase 1: Setup was let pass by a person" in told
+        assert "stage Phase 1: Setup was passed by a person" in told
 
     def test_it_lands_only_at_a_word_for_it(self, unverified: Desk):  # S6 G7
         main = unverified.git("rev-parse", "main")

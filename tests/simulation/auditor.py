@@ -14,7 +14,7 @@ from windlass.core.events import model as e
 from windlass.core.plan import same_meaning
 from windlass.core.scheduler import decide, evidence
 from windlass.core.state import Phase, RunState, TaskState, apply
-from windlass.core.state.demands import task_checks
+from windlass.core.state.checks import task_checks
 from windlass.core.state.requests import RECENT
 from windlass.core.state.transitions import HELPLESS
 from windlass.views.closing import closing

@@ -66,7 +66,7 @@ def test_bytes_that_are_no_state_are_refused():
     with pytest.raises(JournalError, match="a state that cannot be read"):
         codec.decode(b"no")
     newer = codec.encode(done().state).replace(b"\xa6schema\x01", b"\xa6schema\x02")
-    with pytest.raises(JournalError, match="a state of version 2, and this Windlass reads 1"):
+    with pytest.raises(JournalError, match="a state of version 2; this Windlass reads version 1"):
         codec.decode(newer)
 
 

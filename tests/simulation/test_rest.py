@@ -230,11 +230,11 @@ def test_a_run_goes_back_to_its_end_once_every_reset_of_it_is_undone():  # X8
     assert whole.ended is e.RunEnd.COMPLETED
     say(world, "reset", "a")
     say(world, "reset", "c")
-    assert world.state.reason == "c is to be done once more"
+    assert world.state.reason == "c is to be redone"
     say(world, "reset", "c", "undo")
     assert (world.state.ended, world.state.reason) == (
         e.RunEnd.STOPPED,
-        "a is to be done once more",
+        "a is to be redone",
     )
     say(world, "reset", "a", "undo")
     assert replace(world.state, at=whole.at) == whole

@@ -301,7 +301,7 @@ def test_a_tip_that_landed_does_not_complete_a_run_whose_last_stage_did_not_pass
     world.go()
     assert world.repository.branches["main"] == world.state.tip
     assert world.state.ended is e.RunEnd.STOPPED
-    assert world.state.reason == "stage 2 has yet to pass"
+    assert world.state.reason == "stage 2 has not passed yet"
     world.first = first
     world.go()
     assert world.state.ended is e.RunEnd.NEEDS_HUMAN

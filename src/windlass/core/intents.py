@@ -19,7 +19,7 @@ from windlass.core.plan.names import told
 from windlass.core.scheduler.deliverables import work_of
 from windlass.core.scheduler.evidence import criteria, doubted_checks, less_proven
 from windlass.core.state import RunState, TaskState
-from windlass.core.state.demands import task_checks
+from windlass.core.state.checks import task_checks
 from windlass.core.state.quota import coach_model, player_model
 from windlass.core.state.work import attempts_of_work, base_of_work
 

@@ -15,7 +15,7 @@ from windlass.app.log import Log, LogRequest, log
 from windlass.app.status import needs_of, status_of
 from windlass.app.wiring import Project
 from windlass.core.state import Attempt, RunState
-from windlass.core.state.demands import task_checks
+from windlass.core.state.checks import task_checks
 from windlass.errors import BadInput, JournalError
 from windlass.views.bills import By
 from windlass.views.outcome import is_finished

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from windlass.core.events import model as e
 from windlass.core.events.model import Absence, Failure
 from windlass.core.state import Phase, RunState, TaskState
-from windlass.core.state.demands import task_checks
+from windlass.core.state.checks import free_slots, task_checks
 from windlass.core.state.quota import coach_model, limits, player_model
-from windlass.core.state.slots import free_slots
 from windlass.ports import Activity
 from windlass.views.words import duration, one_line
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from windlass.core.events.model import Failure
 from windlass.core.state import Phase, RunPhase, RunState, TaskState
-from windlass.core.state.reach import blocked
+from windlass.core.state.selection import blocked
 from windlass.core.state.stretches import worked
 from windlass.core.state.transitions import HELPLESS, IN_MERGE, WITH_AGENT
 from windlass.views.activity import (

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from windlass.core.events.model import Outcome, RunEnd
 from windlass.core.state import Phase, RunState, TaskState
-from windlass.core.state.reach import blocked
+from windlass.core.state.selection import blocked
 from windlass.core.state.stretches import limit_seconds, task_seconds
 from windlass.core.state.transitions import HELPLESS
 from windlass.views.activity import quota

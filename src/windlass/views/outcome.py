@@ -9,7 +9,7 @@ from types import MappingProxyType
 from windlass.core.events.model import CheckResult, Failure, Outcome, RunEnd
 from windlass.core.plan import Task, same_meaning
 from windlass.core.state import Phase, RunState, TaskState, selection
-from windlass.core.state.reach import blocked
+from windlass.core.state.selection import blocked
 from windlass.core.state.transitions import IN_TIP
 from windlass.views.words import one_line, plural
 

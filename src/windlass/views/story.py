@@ -9,7 +9,7 @@ from windlass.core.events import model as e
 from windlass.core.events.landing import LandEvent
 from windlass.core.events.review import Review
 from windlass.core.state import RunState
-from windlass.core.state.reach import blocked
+from windlass.core.state.selection import blocked
 from windlass.core.state.stretches import task_seconds, turn_seconds
 from windlass.views.activity import moment, quota, wait_line
 from windlass.views.cost import column, task_cost

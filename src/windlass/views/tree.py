@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from windlass.core.events.model import RunEnd
 from windlass.core.plan.names import some
 from windlass.core.state import Phase, RunState, TaskState
-from windlass.core.state.reach import blocked
+from windlass.core.state.selection import blocked
 from windlass.core.state.stages import barriers, look_at
 from windlass.core.state.transitions import HELPLESS
 from windlass.views.progress import commits_of, turns_used

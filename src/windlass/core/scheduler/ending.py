@@ -12,8 +12,9 @@ from windlass.core.events import model as e
 from windlass.core.plan.names import some
 from windlass.core.scheduler import barriers, evidence, failures, gate, stages
 from windlass.core.scheduler.gate import Judgement
-from windlass.core.state import Phase, RunPhase, RunState, demands, selection, staleness
+from windlass.core.state import Phase, RunPhase, RunState, selection, staleness
 from windlass.core.state.budget import used_up
+from windlass.core.state.checks import project_checks
 from windlass.core.state.model import stands_in_the_way
 from windlass.core.state.transitions import HELPLESS, UNDER_WAY
 
@@ -46,8 +47,8 @@ def baseline(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Look at the base before anything is spent; go no further on a red one unless told to."""
     if state.phase is RunPhase.CHECKING_BASE:
         return ()
-    checks = demands.project_checks(state)
     if state.phase is RunPhase.NEW:
+        checks = project_checks(state)
         return (e.BaselineStarted(at=at, commit=state.base, checks=checks),)
     status = e.RunEnd.NEEDS_HUMAN
     if state.settings.policy.red_base == "stop":

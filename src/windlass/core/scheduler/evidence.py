@@ -10,7 +10,7 @@ from windlass.core.plan import Task
 from windlass.core.plan.names import told
 from windlass.core.scheduler import gate, stages, tallies
 from windlass.core.state import Phase, RunState, TaskState
-from windlass.core.state.demands import distinct, project_checks
+from windlass.core.state.checks import distinct, project_checks
 from windlass.core.state.transitions import IN_TIP
 from windlass.core.state.work import base_of_work, removes_tests
 

@@ -100,6 +100,6 @@ def _end(state: RunState, landing: Landing, at: datetime) -> e.RunEnded:
         reason = f"{landing.branch or 'the base'} was not moved: {landing.refused}"
         return e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=reason)
     if landing.then is e.RunEnd.COMPLETED and (stage := stages.unpassed(state)) is not None:
-        reason = f"stage {stage} has yet to pass"
+        reason = f"stage {stage} has not passed yet"
         return e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason=reason)
     return e.RunEnded(at=at, status=landing.then, reason=landing.reason)

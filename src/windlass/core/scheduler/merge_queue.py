@@ -16,7 +16,7 @@ from windlass.core.events import model as e
 from windlass.core.scheduler import evidence
 from windlass.core.scheduler.gate import Judgement, Verdict
 from windlass.core.state import Phase, RunState, TaskState
-from windlass.core.state.slots import free_slots
+from windlass.core.state.checks import free_slots
 from windlass.core.state.transitions import IN_MERGE
 
 _CONFLICT = (

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from windlass.core.events import model as e
 from windlass.core.events.review import Review, TestResults
 from windlass.core.plan import Task
-from windlass.core.state import Phase, RunState, apply, demands
+from windlass.core.state import Phase, RunState, apply
+from windlass.core.state.checks import task_checks
 from windlass.core.state.remains import Kept, Made, Remains, chain
 from windlass.core.state.transitions import IN_TIP, TASK_TRANSITIONS
 from windlass.errors import RepositoryError
@@ -252,7 +253,7 @@ class _Adoption:
         commit, k = last.commit or "", len(last.coachings) + 1
         kept = self._kept(id_)
         review = kept.reviews[max(kept.reviews)] if kept.reviews else _LOST_VERDICT
-        checked = bool(demands.task_checks(self._state, id_))
+        checked = bool(task_checks(self._state, id_))
         self._tell(e.CoachStarted(at=at, task=id_, n=last.n, k=k, commit=commit))
         self._tell(
             e.CoachAnswered(

@@ -10,7 +10,8 @@ from windlass.core.events import model as e
 from windlass.core.events.review import Review
 from windlass.core.scheduler import evidence, failures, gate
 from windlass.core.scheduler.gate import Judgement
-from windlass.core.state import Phase, RunState, TaskState, demands
+from windlass.core.state import Phase, RunState, TaskState
+from windlass.core.state.checks import task_checks
 
 
 def start(task: TaskState, at: datetime) -> e.CoachStarted:
@@ -64,7 +65,7 @@ def step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
 
 def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
     attempt, coaching = task.last, task.last.coachings[-1]
-    checked = bool(demands.task_checks(state, task.id))
+    checked = bool(task_checks(state, task.id))
     # A review of any other commit is none, however it came here.
     review = coaching.review if coaching.commit == attempt.commit else None
     verdict = gate.judge_review(

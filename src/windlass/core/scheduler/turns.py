@@ -8,7 +8,7 @@ from windlass.core.events import model as e
 from windlass.core.scheduler import evidence, failures, retry, reviews
 from windlass.core.scheduler.gate import Judgement
 from windlass.core.state import Phase, RunState, TaskState
-from windlass.core.state.slots import free_slots
+from windlass.core.state.checks import free_slots
 from windlass.core.state.staleness import is_done_for
 
 MAX_ROUNDS = 3

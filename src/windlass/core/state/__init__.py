@@ -1,4 +1,4 @@
-"""What is true now: the fold of everything that happened. Pure."""
+"""The state of a run: the fold of all its facts. Pure."""
 
 from windlass.core.state.fold import apply, fold, runs
 from windlass.core.state.model import Attempt, Phase, RunPhase, RunState, TaskState

@@ -1,7 +1,7 @@
-"""One budget over all tasks, turns, retries and restarts: of money, and of tokens where set.
+"""One budget over all tasks, turns, retries and restarts: of money, and of tokens if set.
 
-Law: a request may start where what is used up, the most of all requests in flight and the most of
-this one are together within the limit. So where usage is known the limit is never crossed.
+Law: a request may start if the amount spent, the maximum of all requests in flight and the maximum
+of this one are together within the limit. So the limit is never exceeded where usage is known.
 """
 
 import enum
@@ -25,26 +25,26 @@ class No(enum.Enum):
     """Why a request may not start now."""
 
     WAIT = "wait"
-    """Requests in flight hold the money, and nearly all of it comes back."""
+    """Requests in flight reserve the money; most of it will be released."""
     REFUSED = "refused"
     """Nothing is in flight, and too little is left."""
 
 
 def used_up(state: RunState) -> str | None:
-    """Why no agent may be started any more, if so."""
+    """Why no agent may start any more; None while one may."""
     if (spent := _all_spent(state)) is not None:
         return spent
     return _too_small(state, state.short) if state.short is not None else None
 
 
 def is_money_short(state: RunState) -> bool:
-    """Whether it is the limit of money, and not the one of tokens, that was reached."""
+    """Whether the limit of money was reached, rather than that of tokens."""
     short = state.short or Amount()
     return state.spent.cost_usd + short.usd >= state.settings.max_cost
 
 
 def left(state: RunState) -> Amount:
-    """What is neither used up nor held for requests in flight."""
+    """What is neither spent nor reserved for requests in flight."""
     settings, flying = state.settings, state.held.values()
     limit = _UNLIMITED if settings.max_tokens is None else settings.max_tokens
     usd = settings.max_cost - state.spent.cost_usd - sum(each.most.usd for each in flying)
@@ -53,9 +53,9 @@ def left(state: RunState) -> Amount:
 
 
 def grant(state: RunState, most: Amount, least: Amount) -> Amount | No:
-    """What may be spent on a request: its most, or all that is left where its least fits into it.
+    """What a request may spend: its maximum, or all that is left if its minimum fits.
 
-    Less than its most is granted only where nothing is in flight: what others hold comes back.
+    Less than the maximum is granted only if nothing is in flight: reservations are released later.
     """
     room = left(state)
     if _all_spent(state) is not None:
@@ -70,7 +70,7 @@ def grant(state: RunState, most: Amount, least: Amount) -> Amount | No:
 
 
 def with_spending(state: RunState, event: Spending) -> RunState:
-    """The state after a fact about money, which may come whatever its task does meanwhile."""
+    """The state after a fact about spending, which may come in any phase of its task."""
     state = structs.replace(state, at=event.at)
     match event:
         case e.SpendReserved():
@@ -91,14 +91,14 @@ def with_spending(state: RunState, event: Spending) -> RunState:
 
 
 def written_off(state: RunState) -> RunState:
-    """The state once no process is left that could settle what was in flight."""
+    """The state with all requests in flight counted as lost: no process can settle them."""
     for request in state.held.values():
         state = _counted(state, request.task, state.learnt.lost(request))
     return structs.replace(state, held={})
 
 
 def estimated_usd(usage: Usage) -> float:
-    """How much of a single usage is an estimate: all of it, or nothing."""
+    """How much of a single usage is an estimate: all or nothing."""
     return 0.0 if usage.known else usage.cost_usd
 
 
@@ -136,7 +136,6 @@ def _all_spent(state: RunState) -> str | None:
 
 
 def _too_small(state: RunState, short: Amount) -> str:
-    """That too little is left for the next request; without any spent, the limit is too small."""
     settings = state.settings
     if is_money_short(state):
         limit, needs = _dollars(settings.max_cost), _dollars(short.usd, up=True)
@@ -145,13 +144,13 @@ def _too_small(state: RunState, short: Amount) -> str:
         limit, needs = f"{settings.max_tokens} tokens", f"{short.tokens}"
         room, option = f"{(settings.max_tokens or 0) - state.spent.tokens}", "--max-tokens"
     if not state.spent.tokens and not state.spent.cost_usd:
-        told = f"the budget of {limit} is too small for any request: the first one needs"
-        return f"{told} at least {needs}; give more with {option}"
+        why = f"the budget of {limit} is too small for any request: the first one needs"
+        return f"{why} at least {needs}; give more with {option}"
     return f"of the budget of {limit} {room} is left, and the next request needs at least {needs}"
 
 
 def _dollars(usd: float, *, up: bool = False) -> str:
-    """Dollars with enough digits to tell a small amount; a need is rounded up."""
+    """Dollars with enough digits to show a small amount; a need is rounded up."""
     digits = 4 if usd < _SMALL else 2
     least = 0.5 * 10**-digits if up else 0.0
     return f"${usd + least:.{digits}f}"

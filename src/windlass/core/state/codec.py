@@ -1,7 +1,7 @@
-"""How a state is written down and read back, for an engine that hands it on by reference. Pure.
+"""The encoding of a state, for an engine that passes it on as bytes. Pure.
 
-Law: what is read back decides as what was written. The index says nothing that the tasks do not
-say, so it is found anew. A journal never needs this: it has the facts.
+Law: a decoded state leads to the same decisions. The index is not encoded, since it follows from
+the tasks. A journal never needs this: it has the facts.
 """
 
 from collections.abc import Mapping
@@ -25,25 +25,23 @@ class _Record(Struct, frozen=True, kw_only=True):
 
 
 def encode(state: RunState) -> bytes:
-    """The state as bytes."""
     return _encoder.encode(_Record(schema=SCHEMA, state=replace(state, index=Index())))
 
 
 def decode(payload: bytes) -> RunState:
-    """The state that those bytes hold."""
     try:
         record = _decoder.decode(payload)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise JournalError(f"a state that cannot be read: {error}") from error
     if record.schema != SCHEMA:
-        message = f"a state of version {record.schema}, and this Windlass reads {SCHEMA}"
-        raise JournalError(message, hint="run it with the Windlass that wrote it")
+        message = f"a state of version {record.schema}; this Windlass reads version {SCHEMA}"
+        raise JournalError(message, hint="use the version of Windlass that wrote it")
     state = record.state
     return replace(state, index=index_of(state.plan, Phases(state.tasks)))
 
 
 def _as_plain(value: object) -> object:
-    """A mapping of layers as the dict that it reads as; there is nothing else to be asked about."""
+    """A Layered mapping as a dict; the encoder asks about no other type."""
     return dict(cast("Mapping[object, object]", value))
 
 

@@ -1,6 +1,6 @@
 """state = fold(events). Every field of the state is set here, or in task_fold, and nowhere else."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import assert_never, cast, get_args
 
 from msgspec.structs import replace
@@ -8,36 +8,35 @@ from msgspec.structs import replace
 from windlass.core.events import model as e
 from windlass.core.plan import critical_lengths, with_scenario
 from windlass.core.state import budget, revision, staleness
-from windlass.core.state.doubts import forgiven
+from windlass.core.state.checks import Evidence, without_failures
 from windlass.core.state.index import index_of, moved
 from windlass.core.state.landing import landing_after
 from windlass.core.state.layered import having
 from windlass.core.state.model import Phases, Reopening, RunState, TaskState
 from windlass.core.state.stages import looked_at_again, stage_looked_at, stage_settled
 from windlass.core.state.stretches import rests_since, with_pause
-from windlass.core.state.task_fold import interrupted, task_after
+from windlass.core.state.task_fold import interrupted, task_after, tried_again
 from windlass.core.state.transitions import (
     IN_TIP,
     RUN_TRANSITIONS,
     Phase,
     next_run_phase,
 )
-from windlass.core.state.trials import tried_again
 from windlass.core.state.work import removes_tests
 from windlass.errors import IllegalEvent
 
 _OF_TASKS = frozenset(get_args(e.TaskEvent))
-"""Asked of every fact, and answered by a set in a fraction of the time a union takes."""
+"""A set, because it is asked for every fact and is much faster than a union."""
 
 _MOVES_SCENARIO = (e.TaskMerged, e.MergeStands, e.TaskReopened, e.TaskReset, e.TaskResetUndone)
 """Facts after which a scenario may have to be tried again."""
 
-_ONCE_MORE = "{} is to be done once more"
-_ACCEPTED = "{} was accepted by {}; the tip has yet to pass its checks"
+_REDO = "{} is to be redone"
+_ACCEPTED = "{} was accepted by {}; the tip has not passed its checks yet"
 
 
 def fold(events: Iterable[e.Event]) -> RunState | None:
-    """The state of the last run these events tell of."""
+    """The state of the last run in these events."""
     state: RunState | None = None
     for event in events:
         state = apply(state, event)
@@ -45,7 +44,7 @@ def fold(events: Iterable[e.Event]) -> RunState | None:
 
 
 def runs(events: Iterable[e.Event]) -> list[RunState]:
-    """The state each run in the journal was left in, oldest first."""
+    """The last state of each run in the journal, oldest first."""
     states: list[RunState] = []
     for event in events:
         if isinstance(event, e.RunStarted):
@@ -58,7 +57,7 @@ def runs(events: Iterable[e.Event]) -> list[RunState]:
 
 
 def apply(state: RunState | None, event: e.Event) -> RunState:
-    """What is true once the event has happened."""
+    """The state after the event."""
     if isinstance(event, e.RunStarted):
         return _started(event)
     if state is None:
@@ -101,7 +100,7 @@ def _started(event: e.RunStarted) -> RunState:
 
 
 def _course_after(state: RunState, event: e.CourseEvent) -> RunState:  # noqa: C901, PLR0912  one arm a fact
-    """The run once the fact has happened, but for the time of it."""
+    """The run after the fact, except for `at`."""
     match event:
         case e.RunResumed():
             return _resumed(state, event)
@@ -147,7 +146,7 @@ def _course_after(state: RunState, event: e.CourseEvent) -> RunState:  # noqa: C
 
 
 def _ended(state: RunState, event: e.RunEnded) -> RunState:
-    """The run has ended; with a stale task it needs a person, whatever an older version said."""
+    """The run has ended; with a stale task it needs a person, even if an older version differs."""
     state, end, reason = budget.written_off(state), event.status, event.reason
     if end is e.RunEnd.COMPLETED and state.stale:
         end, reason = e.RunEnd.NEEDS_HUMAN, staleness.why(state.stale)
@@ -155,7 +154,6 @@ def _ended(state: RunState, event: e.RunEnded) -> RunState:
 
 
 def _verified(state: RunState, event: e.VerificationFinished) -> RunState:
-    """Windlass has looked at the tip, or at what the base would take."""
     return replace(
         stage_looked_at(state, event),
         phase=next_run_phase(state.phase, event),
@@ -166,7 +164,7 @@ def _verified(state: RunState, event: e.VerificationFinished) -> RunState:
 
 
 def _resumed(state: RunState, event: e.RunResumed) -> RunState:
-    """Nothing is under way any more; every phase that had an effect goes back to before it."""
+    """No effect is under way any more; each phase that had one goes back to before it."""
     state, rested, known = budget.written_off(state), rests_since(state), state.metered
     tasks = {
         id_: interrupted(task, event, rested=rested, known=known)
@@ -185,7 +183,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         tasks=tasks,
         index=index_of(state.plan, Phases(tasks)),
         queue=revision.requeued(state.queue, tasks),
-        evidence=_forgiven(state),
+        evidence=_without_failures(state),
         tip_runs=0,
         looks=looked_at_again(state.looks),
         landing=None,
@@ -200,13 +198,13 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         short=None,
     )
     if event.settings.e2e.run and with_scenario(state.plan) is not state.plan:
-        # A scenario that is asked for only now comes into the plan as by an edit.
+        # A scenario that is enabled only now enters the plan like an edit.
         return revision.revised(after, e.PlanRevised(at=event.at, plan=state.plan))
     return after
 
 
 def _recovered(state: RunState, event: e.RunRecovered) -> RunState:
-    """What git cannot tell stays unknown; numbers go on, for pins are written once."""
+    """What git does not show stays unknown; numbers go on, because pins are written once."""
     return replace(
         state,
         candidates=max(state.candidates, event.candidates),
@@ -215,14 +213,14 @@ def _recovered(state: RunState, event: e.RunRecovered) -> RunState:
     )
 
 
-def _forgiven(state: RunState) -> Mapping[str, Mapping[str, e.CheckResult]]:
-    """What did not pass where a person was needed is asked again: resuming says it is mended."""
+def _without_failures(state: RunState) -> Evidence:
+    """The evidence without failures a person was asked about: resuming means they are fixed."""
     trees = (_doubtful(state.tasks[id_]) for id_ in state.index.live)
-    return forgiven(state.evidence, (*trees, state.tip_tree))
+    return without_failures(state.evidence, (*trees, state.tip_tree))
 
 
 def _doubtful(task: TaskState) -> str | None:
-    """The tree that a person was asked about, for what checks said of it."""
+    """The tree whose check results a person was asked about."""
     if task.phase is Phase.HELP_TO_CHECK:
         return task.last.tree
     return task.candidate_tree if task.phase is Phase.HELP_TO_MERGE else None
@@ -255,7 +253,7 @@ def _apply_to_task(state: RunState, id_: str, event: e.TaskEvent | e.BatchEvent)
 def _run_after(  # noqa: C901, PLR0912  one arm a fact
     state: RunState, event: e.TaskEvent | e.BatchEvent
 ) -> RunState:
-    """The run once the fact has happened to one of its tasks, but for the task itself."""
+    """The run after a fact about one of its tasks, except for the task itself."""
     match event:
         case e.PlayerFinished() | e.PlayerFailed() | e.CoachAnswered() | e.CoachFailed():
             estimated = state.estimated_usd + budget.estimated_usd(event.usage)
@@ -314,7 +312,7 @@ def _merged(state: RunState, event: e.TaskMerged) -> RunState:
         state,
         queue=_without(state.queue, event.task),
         merged=(*state.merged, event.task),
-        # What was approved as it stood on the tip took none, and has no number.
+        # A scenario approved on the tip itself has no merge and no number.
         merges=state.merges + bool(event.candidate),
         tip=tip,
         tip_tree=tree,
@@ -326,7 +324,7 @@ def _merged(state: RunState, event: e.TaskMerged) -> RunState:
 
 
 def _accepted(state: RunState, event: e.TaskAccepted) -> RunState:
-    """A run that had ended for want of this word can go on, unless other tasks want one too."""
+    """A run that ended because of a stale task can go on, unless another task is stale too."""
     if left := _without(state.stale, event.task):
         return replace(state, ended=e.RunEnd.NEEDS_HUMAN, reason=staleness.why(left))
     reason = _ACCEPTED.format(event.task, event.by)
@@ -334,46 +332,46 @@ def _accepted(state: RunState, event: e.TaskAccepted) -> RunState:
 
 
 def _answered(state: RunState, task: TaskState) -> RunState:
-    """What was asked for is mended: checks are asked again, and who waited to be merged waits."""
+    """The cause is fixed: checks run again, and a task that waited to be merged waits again."""
     if (tree := _doubtful(task)) is None:
         return state
     waits = task.phase is Phase.HELP_TO_MERGE
     queue = (*state.queue, task.id) if waits else state.queue
-    return replace(state, evidence=forgiven(state.evidence, (tree,)), queue=queue)
+    return replace(state, evidence=without_failures(state.evidence, (tree,)), queue=queue)
 
 
 def _unfinished(state: RunState, task_id: str) -> RunState:
-    """A run that had ended, or that was only landing, has something to do again."""
+    """A run that had ended, or was only landing, has work again."""
     landing = state.landing if state.ended is None else None
     end = landing.then if landing is not None else state.ended
     if end is None:
         return state
     reason = landing.reason if landing is not None else state.reason
     was = state.reopening or Reopening(ended=end, reason=reason)
-    after = _ending(state, e.RunEnd.STOPPED, _ONCE_MORE.format(task_id))
+    after = _ending(state, e.RunEnd.STOPPED, _REDO.format(task_id))
     return replace(after, reopening=replace(was, tasks=(*was.tasks, task_id)))
 
 
 def _as_it_had_ended(state: RunState, task_id: str) -> RunState:
-    """The end that the run had come to, once nothing is to be done again any more."""
+    """The run with its earlier end, once no reopened task is left."""
     was = state.reopening
     if was is None or task_id not in was.tasks:
         return state
     if left := _without(was.tasks, task_id):
-        after = _ending(state, e.RunEnd.STOPPED, _ONCE_MORE.format(left[-1]))
+        after = _ending(state, e.RunEnd.STOPPED, _REDO.format(left[-1]))
         return replace(after, reopening=replace(was, tasks=left))
     return replace(_ending(state, was.ended, was.reason), reopening=None)
 
 
 def _ending(state: RunState, end: e.RunEnd, reason: str) -> RunState:
-    """That end: the run's own, or the one it comes to after its landing."""
+    """The run with this end; a run that is landing gets it after the landing."""
     if state.landing is not None and state.ended is None:
         return replace(state, landing=replace(state.landing, then=end, reason=reason))
     return replace(state, ended=end, reason=reason)
 
 
 def _tip_tree(state: RunState, event: e.TaskMerged) -> str | None:
-    """The tree of the last of the batch; where the tip was approved as it stands none was built."""
+    """The tree of the batch's last merge; the old one if the tip itself was approved."""
     tip = event.tip or event.commit
     moving = (state.tasks[id_] for id_ in state.index.live)
     return next((t.candidate_tree for t in moving if t.candidate_commit == tip), state.tip_tree)
@@ -388,18 +386,16 @@ def _without(queue: tuple[str, ...], task_id: str) -> tuple[str, ...]:
     return tuple(other for other in queue if other != task_id)
 
 
-def _with_evidence(
-    state: RunState, tree: str, results: tuple[e.CheckResult, ...]
-) -> Mapping[str, Mapping[str, e.CheckResult]]:
+def _with_evidence(state: RunState, tree: str, results: tuple[e.CheckResult, ...]) -> Evidence:
     before = state.evidence.get(tree, {})
-    said = {result.command: _remembered(result, before.get(result.command)) for result in results}
-    return having(state.evidence, tree, {**before, **said})
+    new = {result.command: _remembered(result, before.get(result.command)) for result in results}
+    return having(state.evidence, tree, {**before, **new})
 
 
 def _remembered(result: e.CheckResult, before: e.CheckResult | None) -> e.CheckResult:
     answers = before.answers if before is not None else ()
     if result.outcome is not e.Outcome.ABSENT:
         answers = (*answers, result.outcome)
-    # What a passing check printed is in the logs; what a failing one printed is feedback.
+    # The output of a passing check is in the logs; that of a failing one is feedback.
     output = "" if result.outcome is e.Outcome.PASS else result.output
     return replace(result, output=output, answers=answers)

@@ -1,7 +1,7 @@
-"""Where to look: the few tasks that something can be decided about, among the many that rest.
+"""An index of the tasks: the few that a decision can concern, among the many that cannot change.
 
-Law: it says nothing that the tasks do not say; `index_of` finds it from them alone, and `moved`
-keeps it in step with one task. A plan of a thousand is decided as fast as one of ten.
+Law: it follows from the tasks alone. `index_of` builds it from them, and `moved` updates it for
+one task, so that a plan of a thousand tasks is decided as fast as one of ten.
 """
 
 from bisect import insort
@@ -16,22 +16,21 @@ from windlass.core.state.transitions import IN_TIP, Phase
 
 _SETTLED = IN_TIP | {Phase.ABANDONED}
 _RESTING = frozenset({Phase.MERGED, Phase.ABANDONED, Phase.PENDING, Phase.APPROVED})
-"""Nothing is decided about a task that waits to begin or to be merged, but for its turn to come."""
+"""Finished tasks, and tasks that only wait to start or to be merged."""
 
 
 class Index(Struct, frozen=True, kw_only=True):
-    """Ids of tasks, in the plan's order."""
+    """Task ids, in the plan's order."""
 
     live: tuple[str, ...] = ()
-    """Begun and not done, but for those that wait in the merge queue."""
+    """Started and not done, without those that wait in the merge queue."""
     free: tuple[str, ...] = ()
-    """Not begun, and all they wait for is in the tip; a scenario waits for stale tasks, too."""
+    """Not started, with all dependencies in the tip; a scenario waits for stale tasks too."""
     abandoned: tuple[str, ...] = ()
     blocked: Mapping[str, str] = {}
-    """Each that is not begun and cannot be, with the abandoned one it waits for, the last of all
-    if there are several."""
+    """Tasks that cannot start, each with the abandoned task it waits for (the last if several)."""
     unsettled: Mapping[str | None, int] = {}
-    """For each stage how many of its tasks are neither in the tip, given up nor out of reach."""
+    """For each stage, how many tasks are not in the tip, abandoned or blocked."""
     stages: Mapping[str, tuple[str, ...]] = {}
     """The tasks of each stage."""
     merged: int = 0
@@ -39,13 +38,12 @@ class Index(Struct, frozen=True, kw_only=True):
     scenarios: tuple[str, ...] = ()
     highest_complexity: int = 0
     place: Mapping[str, int] = {}
-    """Where each stands in the plan."""
+    """The position of each task in the plan."""
     dependents: Mapping[str, tuple[str, ...]] = {}
-    """Who waits for each."""
+    """The tasks that depend on each task."""
 
 
 def index_of(plan: Plan, phases: Mapping[str, Phase]) -> Index:
-    """The index of these tasks."""
     dependents: dict[str, list[str]] = {task.id: [] for task in plan.tasks}
     for task in plan.tasks:
         for dep in task.depends_on:
@@ -68,14 +66,14 @@ def index_of(plan: Plan, phases: Mapping[str, Phase]) -> Index:
 
 
 def moved(index: Index, plan: Plan, phases: Mapping[str, Phase], id_: str, was: Phase) -> Index:
-    """The index once that task, which was there, is in another phase; `phases` are those now."""
+    """The index after a task has left the phase `was`; `phases` has the new phases."""
     now = phases[id_]
     if Phase.STALE in {was, now}:
-        return index_of(plan, phases)  # which is rare
+        return index_of(plan, phases)  # rare
     if was not in _RESTING and now not in _RESTING:
         return index
     if now is Phase.PENDING or was in _SETTLED or id_ in index.blocked:
-        return index_of(plan, phases)  # somebody asked for it again, or did it, which is rare
+        return index_of(plan, phases)  # it was reopened, reset or taken by a person: rare
     live = _without(index.live, id_)
     if now not in _RESTING:
         live = _with(index, live, id_)
@@ -94,7 +92,7 @@ def _with_merged(index: Index, plan: Plan, phases: Mapping[str, Phase], id_: str
 
 
 def _with_abandoned(index: Index, plan: Plan, phases: Mapping[str, Phase], id_: str) -> Index:
-    """The index once nothing that needs the task can begin any more."""
+    """The index with all tasks blocked that need this one."""
     lost = [other for other in _reached(index, id_) if phases[other] is Phase.PENDING]
     new = [other for other in lost if other not in index.blocked]
     first = [
@@ -109,7 +107,7 @@ def _with_abandoned(index: Index, plan: Plan, phases: Mapping[str, Phase], id_: 
 
 
 def _reached(index: Index, id_: str) -> Iterator[str]:
-    """Every task that cannot be done unless this one is."""
+    """Every task that depends on this one, directly or not."""
     reached, ahead = {id_}, [id_]
     while ahead:
         for other in index.dependents[ahead.pop()]:
@@ -134,7 +132,7 @@ def _unsettled(plan: Plan, phases: Mapping[str, Phase]) -> dict[str | None, int]
 
 
 def _fewer(index: Index, plan: Plan, settled: Sequence[str]) -> Mapping[str | None, int]:
-    """What is left of each stage, now that these are not to be waited for any more."""
+    """The unsettled tasks of each stage, without these."""
     left = dict(index.unsettled)
     for id_ in settled:
         left[plan.tasks[index.place[id_]].stage] -= 1
@@ -149,7 +147,6 @@ def _with(index: Index, ids: tuple[str, ...], *more: str) -> tuple[str, ...]:
 
 
 def _without(ids: tuple[str, ...], id_: str) -> tuple[str, ...]:
-    """These but for that one, if it is among them."""
     if id_ not in ids:
         return ids
     at = ids.index(id_)
@@ -157,6 +154,6 @@ def _without(ids: tuple[str, ...], id_: str) -> tuple[str, ...]:
 
 
 def _is_free(task: Task, phases: Mapping[str, Phase]) -> bool:
-    """Whether it may begin: a stale task holds the end up, and not what builds on its work."""
+    """Whether it may start. A stale dependency blocks only a scenario, not other dependents."""
     done = frozenset({Phase.MERGED}) if task.scenario else IN_TIP
     return phases[task.id] is Phase.PENDING and all(phases[dep] in done for dep in task.depends_on)

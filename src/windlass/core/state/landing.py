@@ -1,4 +1,4 @@
-"""What the facts of a landing change: how far the base branch is on its way to the tip."""
+"""The fold of the facts of a landing: how far the base branch is on its way to the tip."""
 
 from datetime import datetime
 from typing import TypeAlias, assert_never
@@ -6,7 +6,7 @@ from typing import TypeAlias, assert_never
 from msgspec.structs import replace
 
 from windlass.core.events import model as e
-from windlass.core.state.doubts import forgiven
+from windlass.core.state.checks import without_failures
 from windlass.core.state.model import Landing, RunState
 from windlass.core.state.stretches import with_pause
 from windlass.core.state.transitions import RUN_TRANSITIONS, RunPhase
@@ -24,22 +24,21 @@ _Steps: TypeAlias = (
 
 
 def landing_after(state: RunState, event: e.LandEvent) -> RunState:
-    """The run once the fact of its landing has happened."""
     if isinstance(event, e.LandRequested):
         asked = replace(_asked(state), anyway=event.anyway)
-        return replace(_roused(state, event.at), landing=asked, tip_runs=0)
+        return replace(_awake(state, event.at), landing=asked, tip_runs=0)
     if state.landing is None:
-        raise IllegalEvent(f"{type(event).__name__} came, and no landing was asked for")
+        raise IllegalEvent(f"{type(event).__name__} without a requested landing")
     if isinstance(event, e.BaseMergeStarted):
         begun = replace(state.landing, under_way=True)
         return replace(state, landing=begun, candidates=event.candidate, tip_runs=0)
-    return replace(state, landing=_gone_on(state.landing, event))
+    return replace(state, landing=_landing_after(state.landing, event))
 
 
-def _roused(state: RunState, at: datetime) -> RunState:
-    """A run that rests goes on for this alone: nothing is under way, and nothing stops it.
+def _awake(state: RunState, at: datetime) -> RunState:
+    """A run at rest continues for the landing alone.
 
-    What did not pass when it was last tried is asked again: asking once more says it is mended.
+    Checks that failed at the last try run again: asking again means that the cause is fixed.
     """
     if state.ended is None and state.stopping is None and state.phase is not RunPhase.VERIFYING:
         return state
@@ -50,19 +49,19 @@ def _roused(state: RunState, at: datetime) -> RunState:
         pauses=with_pause(state, at),
         stopping=None,
         phase=RUN_TRANSITIONS[state.phase].get(e.RunResumed, state.phase),
-        evidence=forgiven(state.evidence, (state.tip_tree, tried)),
+        evidence=without_failures(state.evidence, (state.tip_tree, tried)),
     )
 
 
 def _asked(state: RunState) -> Landing:
     if state.index.merged == len(state.tasks) and not state.given_up:
         return Landing(then=e.RunEnd.COMPLETED)
-    # One that was cut short stands for the end that the run had come to before it.
+    # A landing that was cut short keeps the run's end from before it.
     cut_short = state.landing.then if state.landing is not None else e.RunEnd.STOPPED
     return Landing(then=state.ended or cut_short, reason=state.reason)
 
 
-def _gone_on(landing: Landing, event: _Steps) -> Landing:
+def _landing_after(landing: Landing, event: _Steps) -> Landing:
     match event:
         case e.BaseLookStarted():
             return replace(landing, under_way=True, branch=event.branch)

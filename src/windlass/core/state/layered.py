@@ -1,10 +1,10 @@
-"""Mappings that change by one key at a time, and cost as much however many keys they have.
+"""Immutable mappings with a cheap change of one key, independent of their size.
 
 A state is a frozen value, so every fact makes a new mapping. Copying a large one for each fact
-would make a run slower with every task of its plan and every hour of its life; here a small layer
-of what changed lies over a large one that is shared, and is merged into it now and then.
+would slow a run down as it grows. Here a small layer of changes lies over a large shared mapping
+and is merged into it from time to time.
 
-Law: it reads as the dict would that is made by the same changes, the order of its keys included.
+Law: it reads like the dict that results from the same changes, including the order of its keys.
 """
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
@@ -15,12 +15,12 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _LEAST = 16
-"""How many changes may lie over a small mapping; over a large one as many as its root, so that
-copying the layer and merging it cost about the same."""
+"""The largest layer over a small mapping. Over a large one it is the square root of its size, so
+that copying the layer and merging it cost about the same."""
 
 
 class Layered(Mapping[K, V]):
-    """A mapping under a layer of changes, neither of which ever changes."""
+    """An immutable mapping under an immutable layer of changes."""
 
     __slots__ = ("_below", "_over", "_room", "_size")
 
@@ -28,12 +28,12 @@ class Layered(Mapping[K, V]):
         self._below = below
         self._over = over
         self._size = size
-        """How many keys both have together."""
+        """The number of keys in both."""
         self._room = room
-        """How many changes may lie over what is below."""
+        """The largest allowed layer."""
 
     def having(self, key: K, value: V) -> "Layered[K, V]":
-        """The same, but for that key."""
+        """The same mapping with that key changed."""
         over = {**self._over, key: value}
         if len(over) > self._room:
             return laid({**self._below, **over})
@@ -41,32 +41,25 @@ class Layered(Mapping[K, V]):
         return Layered(self._below, over, size=size, room=self._room)
 
     def __getitem__(self, key: K) -> V:
-        """The value of that key."""
         over = self._over
         return over[key] if key in over else self._below[key]
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is that key."""
         return key in self._over or key in self._below
 
     def __iter__(self) -> Iterator[K]:
-        """The keys, in the order they first came."""
         return iter(self._merged())
 
     def __len__(self) -> int:
-        """How many keys there are."""
         return self._size
 
     def items(self) -> ItemsView[K, V]:
-        """Keys and values, in the order the keys first came."""
         return self._merged().items()
 
     def values(self) -> ValuesView[V]:
-        """The values, in that order."""
         return self._merged().values()
 
     def __repr__(self) -> str:
-        """As the dict it reads as."""
         return repr(self._merged())
 
     def _merged(self) -> dict[K, V]:
@@ -74,11 +67,11 @@ class Layered(Mapping[K, V]):
 
 
 def laid(mapping: Mapping[K, V]) -> Layered[K, V]:
-    """The mapping with nothing over it yet."""
+    """The mapping with an empty layer."""
     return Layered(mapping, {}, size=len(mapping), room=max(_LEAST, isqrt(len(mapping))))
 
 
 def having(mapping: Mapping[K, V], key: K, value: V) -> Mapping[K, V]:
-    """The mapping with that key of that value, at a cost that does not grow with it."""
+    """The mapping with that key set, at a cost that does not grow with it."""
     layered = mapping if isinstance(mapping, Layered) else laid(mapping)
     return layered.having(key, value)

@@ -1,4 +1,4 @@
-"""The shape of a run's state: frozen values, nothing that another field already says."""
+"""The state of a run as frozen values; no field repeats another."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def stands_in_the_way(result: CheckResult, *, needs_tests: bool = False) -> bool:
-    """Whether a check keeps the run, or a task, from going on.
+    """Whether a result keeps the run or a task from continuing.
 
     A check that finds no test does so only for a task that must have tests, never on base or tip.
     """
@@ -60,7 +60,7 @@ def stands_in_the_way(result: CheckResult, *, needs_tests: bool = False) -> bool
 
 
 class Coaching(Struct, frozen=True, kw_only=True):
-    """One start of a Coach, and what came of it."""
+    """One start of a Coach, and its result."""
 
     k: int
     commit: str
@@ -77,7 +77,7 @@ class Coaching(Struct, frozen=True, kw_only=True):
 
 
 class Wait(Struct, frozen=True):
-    """A time in which a task waited for a provider's usage limit to end."""
+    """A time in which a task waited for a provider's usage limit."""
 
     since: datetime
     until: datetime | None = None
@@ -85,7 +85,7 @@ class Wait(Struct, frozen=True):
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """One start of a Player and all that came of it."""
+    """One start of a Player, and its result."""
 
     n: int
     turn: int
@@ -93,7 +93,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     onto: str | None
     started_at: datetime
     by: str | None = None
-    """The person who works in a Player's place."""
+    """The person who works instead of a Player."""
     finished_at: datetime | None = None
     summary: str = ""
     usage: Usage = Usage()
@@ -116,12 +116,12 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
     @property
     def is_tip(self) -> bool:
-        """Whether nobody played: the tip as it stands, on which a scenario is tried."""
+        """Whether this is the tip itself, on which a scenario is tried without a Player."""
         return self.turn == 0
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):
-    """A person's word that what is merged will do for another text than it was merged for."""
+    """A person's decision that a merge is good for a text it was not made for."""
 
     by: str
     at: datetime
@@ -129,86 +129,85 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 
 
 class TaskState(Struct, frozen=True, kw_only=True):
-    """Where one task stands, and how it came there."""
+    """The state of one task, with its history."""
 
     id: str
     phase: Phase = Phase.PENDING
     turn: int = 1
-    """The turn that runs, or the one a next Player would begin."""
+    """The running turn, or the one that the next Player would begin."""
     rounds: int = 0
     """Rounds spent on conflicts and red merges; they use no turns."""
     attempts: tuple[Attempt, ...] = ()
     failures: Mapping[Failure, int] = {}
-    """Failures in a row, by class; a finished Player ends the row."""
+    """Failures in a row, by class; a finished Player resets them."""
     check_runs: int = 0
-    """How often checks ran on the tree that is judged now."""
+    """How often checks ran on the current tree."""
     feedback: str | None = None
-    """What the next Player is to answer."""
+    """The feedback for the next Player."""
     merged_before: int = 0
     """How many tasks were merged when this one started."""
     wait_until: datetime | None = None
     limit_waits: tuple[Wait, ...] = ()
-    """When it waited for a usage limit."""
     question: str | None = None
     released: bool = False
-    """A person let it start, complex as it is."""
+    """Whether a person let it start although it is complex."""
     spent: Usage = Usage()
-    """What its agents have used up, by the meter or by their own account."""
+    """What its agents used, by the meter or by their own report."""
     estimated_usd: float = 0.0
     """How much of that is an estimate."""
     helped_after: int = 0
-    """How many attempts there were when a person last helped; older ones prove nothing stuck."""
+    """How many attempts there were when a person last helped; older ones do not count as stuck."""
     answers: tuple[str, ...] = ()
-    """What people have said to this task, for every later Player to know."""
+    """People's answers, for every later Player."""
     candidate: int | None = None
-    """The merge under way: its number, commit and tree."""
+    """The number of the merge under way; its commit and tree follow."""
     candidate_commit: str | None = None
     candidate_tree: str | None = None
     candidate_onto: str | None = None
-    """What that merge is made onto: the tip, or the merge before it in the batch."""
+    """The commit it is merged onto: the tip, or the merge before it in the batch."""
     clashes_with: str | None = None
-    """A merge of the present batch that it cannot be merged onto unaided."""
+    """A merge of the current batch that it conflicts with."""
     moving_as: Task | None = None
-    """What it asked for when the tip was about to move to it; git may have moved it since."""
+    """Its text when the tip was about to move to it; git may have moved the tip since."""
     conflict: str = ""
     merge_commit: str | None = None
     merge_before: str | None = None
-    """The merge it had when it was to be done once more with its stage; it may stand."""
+    """The merge it had when it was reopened; that merge may stand."""
     merged_at: datetime | None = None
     abandoned_at: datetime | None = None
     merged_as: Task | None = None
-    """What it asked for when it was last merged, even if it is to be done once more."""
+    """Its text when it was last merged, even if it was reopened since."""
     accepted: Acceptance | None = None
-    """The last time that a person accepted its merge for a later text."""
+    """The last acceptance of its merge for a later text."""
     first_turn: int = 1
-    """The turn its present allowance of turns began with: later ones where it was reopened."""
+    """The first turn of its current allowance; reopening the task starts a new allowance."""
     begun_after: int = 0
-    """How many attempts there were when it was begun anew, from the tip."""
+    """How many attempts there were when it last started over from the tip."""
     verdicts_before: int = 0
-    """How many Coaches had looked at the last attempt when the task came to mean something else."""
+    """How many reviews the last attempt had when the task's text changed."""
     before_reset: "TaskState | None" = None
-    """What it was when a person had it begin anew, for as long as nobody has."""
+    """The task before a person reset it, until its next start."""
 
     @property
     def status(self) -> Status:
-        """The word people see, but for `blocked`, which depends on others."""
+        """The status word, without `blocked`, which depends on other tasks."""
         return STATUS[self.phase]
 
     @property
     def last(self) -> Attempt:
-        """The newest attempt; there is one once a Player was started."""
+        """The newest attempt; there is one once a Player has started."""
         return self.attempts[-1]
 
     @property
     def failed(self) -> Attempt | Coaching | None:
-        """The agent whose failure the task has yet to get over; none once the next may start."""
+        """The failed agent, until the next one may start."""
         if self.phase in PLAYER_FAILED:
             return self.last
         return self.last.coachings[-1] if self.phase in COACH_FAILED else None
 
     @property
     def head(self) -> str | None:
-        """The newest commit that holds this task's work, partial work included."""
+        """The newest commit with this task's work, including partial work."""
         present = self.attempts[self.begun_after :]
         for attempt in reversed(present):
             if attempt.commit is not None:
@@ -217,156 +216,152 @@ class TaskState(Struct, frozen=True, kw_only=True):
 
     @property
     def may_be_in_tip(self) -> bool:
-        """Whether its work is in the tip, or on its way there with nobody to say how far."""
+        """Whether its work is in the tip, or may be because the tip was about to move."""
         return self.phase in IN_TIP or self.moving_as is not None
 
     @property
     def settled_at(self) -> datetime | None:
-        """When it was merged or given up, if it is."""
+        """When it was merged or abandoned."""
         if self.phase is Phase.ABANDONED:
             return self.abandoned_at
         return self.merged_at if self.phase in IN_TIP else None
 
 
 class Phases(Mapping[str, Phase]):
-    """Tasks seen by their phases alone."""
+    """A view of tasks as their phases."""
 
     def __init__(self, tasks: Mapping[str, TaskState]) -> None:
         self._tasks = tasks
 
     def __getitem__(self, id_: str) -> Phase:
-        """The phase of that task."""
         return self._tasks[id_].phase
 
     def __iter__(self) -> Iterator[str]:
-        """The ids."""
         return iter(self._tasks)
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._tasks)
 
 
 class StageLook(Struct, frozen=True, kw_only=True):
-    """What was seen when a stage was done; it holds for what was merged of the stage then."""
+    """The verification of a finished stage; it holds until another of its tasks is merged."""
 
     merged: tuple[str, ...]
     """The merge commits of its tasks."""
     problems: tuple[str, ...] = ()
     retried: bool = False
-    """Whether it was done once more, because of them or at a person's word."""
+    """Whether the stage was redone, because of the problems or at a person's request."""
     passed_by: str | None = None
-    """Who let the run go on from here: its verification, a policy, or a person."""
+    """What passed the stage: its verification, a policy, or a person."""
 
 
 class Landing(Struct, frozen=True, kw_only=True):
-    """How far the base branch is on its way to what was merged."""
+    """The progress of a landing."""
 
     then: RunEnd
-    """How the run had ended when it was asked for; so it ends again."""
+    """How the run had ended before; it ends the same way again."""
     reason: str = ""
     anyway: bool = False
-    """Whether it is wanted whatever else a person would be asked about."""
+    """Whether to land without asking anything else."""
     under_way: bool = False
     branch: str = ""
     base: str | None = None
-    """Where the branch stood when it was last looked at."""
+    """The branch's commit when it was last read."""
     relation: Relation | None = None
     rewound: bool = False
-    """Whether the branch does not hold the run's base any more."""
+    """Whether the branch no longer holds the run's base."""
     merge: str | None = None
-    """The tip merged onto a branch that has moved, and its tree."""
+    """The tip merged onto a branch that has moved; its tree follows."""
     tree: str | None = None
     landed: str | None = None
     refused: str = ""
 
     @property
     def conflicted(self) -> bool:
-        """Whether it was refused because branch and tip cannot be merged without a person."""
+        """Whether it was refused because of a merge conflict between branch and tip."""
         tried = self.relation == "apart" and (self.anyway or not self.rewound)
         return tried and self.merge is None and bool(self.refused)
 
 
 class Reopening(Struct, frozen=True, kw_only=True):
-    """How a run had ended before something of it was to be done once more."""
+    """How a run had ended before some of its tasks were reopened."""
 
     ended: RunEnd
     reason: str
     tasks: tuple[str, ...] = ()
-    """What is to be done once more."""
+    """The reopened tasks."""
 
 
 class Pause(Struct, frozen=True, kw_only=True):
-    """A time in which nobody hauled the run."""
+    """A time in which no process worked on the run."""
 
     since: datetime
     until: datetime
 
 
 class RunState(Struct, frozen=True, kw_only=True):
-    """Everything that is true of a run."""
+    """The whole state of a run."""
 
     run: str
     plan: Plan
     settings: Settings
-    """In force until an option or a changed file says otherwise."""
+    """In force until an option or a changed file overrides them."""
     configured: tuple[Configured, ...] | None = None
-    """What files and variables said when the last process began; None where it is not recorded."""
+    """Settings from files and variables when the last process began; None if not recorded."""
     passes_checkpoints: bool = False
-    """Whether complex tasks start unasked in this stretch of the run."""
+    """Whether complex tasks start without approval in this stretch of the run."""
     only: tuple[str, ...] = ()
-    """The tasks that a person wants in this stretch of the run; none: all of the plan."""
+    """The tasks selected for this stretch of the run; empty: the whole plan."""
     sandbox: Level
     metered: bool = False
     coach_commands: bool = True
     base: str
     base_branch: str | None
     base_moved_to: str | None = None
-    """Where the base branch stood when the run was last resumed, if not where it began."""
+    """The base branch's commit at the last resume, if it had moved."""
     started_at: datetime
     at: datetime
-    """When the newest event happened: the only time the core knows."""
+    """When the newest event happened; the only clock of the core."""
     tip: str
     tip_tree: str | None = None
     tip_trees: Mapping[str, str] = {}
-    """The tree of every tip there was since the base."""
+    """The tree of every tip since the base."""
     tests_removed: bool = False
-    """Whether something is merged whose task says that tests go away."""
+    """Whether a merged task removed tests on purpose."""
     phase: RunPhase = RunPhase.NEW
     tasks: Mapping[str, TaskState]
     specs: Mapping[str, Task]
-    """Tasks by id: the plan's, and those it had before."""
+    """Tasks by id: the plan's, and those of earlier versions of the plan."""
     estimates: Mapping[str, float] = {}
     urgency: Mapping[str, float] = {}
-    """For each task the longest way from its start to the plan's end."""
+    """For each task, the longest path from its start to the end of the plan."""
     index: Index = Index()
-    """Where to look among the tasks."""
     spent: Usage = Usage()
-    """What all agents have used up, those of tasks included that the plan has no more."""
+    """What all agents used, including those of tasks no longer in the plan."""
     estimated_usd: float = 0.0
     """How much of that is an estimate."""
     held: Mapping[str, Request] = {}
     """Requests in flight."""
     learnt: Learnt = Learnt()
-    """What the answered requests came to."""
+    """The usage of answered requests."""
     short: Amount | None = None
-    """The least that a request needed which too little of the budget was left for."""
+    """The minimum of a request that the rest of the budget could not pay."""
     withdrawn: Mapping[str, TaskState] = {}
-    """Tasks that were begun and that the plan has no more; what they cost stays spent."""
+    """Started tasks that are no longer in the plan; their cost stays spent."""
     queue: tuple[str, ...] = ()
-    """Approved tasks in the order they were approved."""
+    """Approved tasks, in the order of approval."""
     merged: tuple[str, ...] = ()
     merges: int = 0
-    """How many merges the tip holds beyond the base, those of tasks included that were reopened."""
+    """How many merges the tip holds beyond the base, including those of reopened tasks."""
     candidates: int = 0
     evidence: Mapping[str, Mapping[str, CheckResult]] = {}
-    """What each command last said of each tree."""
+    """The last result of each command on each tree."""
     baseline: tuple[CheckResult, ...] | None = None
     verification: tuple[CheckResult, ...] | None = None
     looks: Mapping[str, StageLook] = {}
-    """What was seen at the end of each stage."""
+    """The verification of each finished stage."""
     tip_runs: int = 0
-    """How often checks ran on the tip as it stands, or on what the base would take."""
+    """How often checks ran on the current tip, or on the merge to land."""
     landing: Landing | None = None
     stopping: str | None = None
     """Who asked the run to stop."""
@@ -375,30 +370,30 @@ class RunState(Struct, frozen=True, kw_only=True):
     reason: str = ""
     ended_at: datetime | None = None
     reopening: Reopening | None = None
-    """What it goes back to where a person takes back what they said to a run that had ended."""
+    """The end to restore if a person undoes a reset in a run that had ended."""
     pauses: tuple[Pause, ...] = ()
-    """When nobody hauled it; `state.stretches` counts without them."""
+    """When no process worked on it; `state.stretches` leaves them out."""
     resumes: int = 0
     notes: tuple[str, ...] = ()
-    """What people should know at the end."""
+    """Notes for people at the end."""
     hosts_reached: tuple[str, ...] = ()
-    """Public hosts that setup reached, beside those of the configuration."""
+    """Public hosts that setup reached, next to the configured ones."""
     hosts_refused: tuple[str, ...] = ()
-    """Hosts that agents, setup or checks asked for and may not reach."""
+    """Hosts that agents, setup or checks asked for and were refused."""
 
     @property
     def given_up(self) -> bool:
-        """Whether a person ended the run for good: nothing that is said to it can wake it."""
+        """Whether the run has ended for good and cannot be resumed."""
         return self.ended in {RunEnd.ABORTED, RunEnd.ABANDONED}
 
     @property
     def red_base(self) -> tuple[CheckResult, ...]:
-        """Checks that the base itself does not pass; collecting nothing is said, not held."""
+        """Checks that the base itself does not pass; finding no tests does not count."""
         return tuple(result for result in self.baseline or () if stands_in_the_way(result))
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The tasks that are merged, in the order they were last merged."""
+        """The merged tasks, in the order of their last merge."""
         last = dict.fromkeys(reversed(self.merged))
         merged = (id_ for id_, task in self.tasks.items() if task.phase is Phase.MERGED)
         now = frozenset(merged)
@@ -406,36 +401,35 @@ class RunState(Struct, frozen=True, kw_only=True):
 
     @property
     def in_tip(self) -> tuple[str, ...]:
-        """The tasks whose work the tip holds, in the plan's order: stale ones too."""
+        """The tasks whose work the tip holds, stale ones included, in the plan's order."""
         return tuple(id_ for id_, task in self.tasks.items() if task.phase in IN_TIP)
 
     @property
     def all_tasks(self) -> tuple[TaskState, ...]:
-        """Every task that ever cost anything, those included that the plan has no more."""
+        """All tasks, including those no longer in the plan."""
         return (*self.tasks.values(), *self.withdrawn.values())
 
     def is_stale(self, task_id: str) -> bool:
-        """Whether the task was merged for what it meant then, and means something else now."""
         return self.tasks[task_id].phase is Phase.STALE
 
     @property
     def stale(self) -> tuple[str, ...]:
-        """The tasks that are stale, in the plan's order."""
+        """The stale tasks, in the plan's order."""
         return tuple(task.id for task in self.live if task.phase is Phase.STALE)
 
     @property
     def live(self) -> tuple[TaskState, ...]:
-        """The tasks that were begun, are not done and wait for no merge, in the plan's order."""
+        """Started tasks that are not done and not waiting for a merge, in the plan's order."""
         tasks = self.tasks
         return tuple([tasks[id_] for id_ in self.index.live])
 
     @property
     def free(self) -> tuple[TaskState, ...]:
-        """The tasks that wait for no other, and were not begun."""
+        """Tasks that have not started and wait for no other."""
         tasks = self.tasks
         return tuple([tasks[id_] for id_ in self.index.free])
 
     @property
     def spent_tokens(self) -> int:
-        """What the run has read and written so far, over all restarts; what is cached counts."""
+        """Tokens read and written over all restarts, including cached ones."""
         return self.spent.tokens

@@ -1,4 +1,4 @@
-"""A provider's usage limit holds for a model, whoever asks: while one agent waits, none asks."""
+"""Usage limits hold for a model: while one agent waits for a limit, no other asks that model."""
 
 from datetime import datetime
 
@@ -7,17 +7,15 @@ from windlass.core.state.model import Coaching, RunState, TaskState
 
 
 def player_model(state: RunState, task_id: str) -> str:
-    """The model that plays a task."""
     return state.specs[task_id].model or state.settings.model or ""
 
 
 def coach_model(state: RunState) -> str:
-    """The model that reviews."""
     return state.settings.coach_model or state.settings.model or ""
 
 
 def limits(state: RunState) -> dict[str, datetime | None]:
-    """The models whose usage limit some task waits for, each with the end of it, where known."""
+    """The models whose usage limit a task waits for, each with its end if known."""
     found: dict[str, datetime | None] = {}
     for task in state.live:
         if (model := _waits_for(state, task)) is not None:

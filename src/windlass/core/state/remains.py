@@ -1,4 +1,4 @@
-"""What git shows of a run beside its journal: commits with trailers, and pins. Pure."""
+"""What git shows of a run without its journal: commits with trailers, and pins. Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,7 +10,7 @@ from windlass.core.events.review import Review
 
 
 def attempt_pins(n: int, start: str, onto: str | None, turn: int | None) -> dict[str, str]:
-    """What is pinned when the n-th Player of a task starts; the first is of the first turn."""
+    """The pins of a task's n-th Player start; the first one needs no pin for its turn."""
     pins = {"start": start}
     if turn is not None and n > 1:
         pins[f"turn-{turn}"] = start
@@ -30,14 +30,14 @@ class Made(Struct, frozen=True, kw_only=True):
     task: str = ""
     turn: int | None = None
     text: str = ""
-    """A digest of the text that a merge was made for; empty where an older version made it."""
+    """A digest of the text that a merge was made for; empty if an older version made it."""
 
 
 Kind: TypeAlias = Literal["snapshot", "partial"]
 
 
 class Kept(Struct, frozen=True, kw_only=True):
-    """What is pinned of one start of a Player."""
+    """The pins of one start of a Player."""
 
     n: int
     start: str | None = None
@@ -52,24 +52,22 @@ class Kept(Struct, frozen=True, kw_only=True):
 
 
 class Remains(Struct, frozen=True, kw_only=True):
-    """All that git shows of a run."""
-
     run: str
     base: str
     tip: str | None = None
-    """Where the tip's pin stands, or else the integration branch, where that is of the run."""
+    """The tip's pin, or else the run's integration branch."""
     tip_is_pinned: bool = True
     commits: Mapping[str, Made] = {}
-    """The base, and every commit that the run's pins lead to beyond it."""
+    """The base, and all later commits that the run's pins reach."""
     attempts: Mapping[str, Mapping[int, Kept]] = {}
-    """What is pinned of each task, by the number of its Player."""
+    """By task and number of the Player start."""
     candidates: Mapping[int, str] = {}
     notes: tuple[str, ...] = ()
     """What could not be read."""
 
 
 def chain(commits: Mapping[str, Made], base: str, tip: str) -> tuple[Made, ...] | None:
-    """The commits from the base to the tip by first parents; None where they do not lead there."""
+    """The commits from the base to the tip by first parents; None if they do not connect."""
     found: list[Made] = []
     at = tip
     while at != base:

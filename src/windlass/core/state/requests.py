@@ -1,9 +1,9 @@
-"""What requests of agents cost: in flight, lost, and as learnt from those that were answered.
+"""The cost of agent requests: in flight, lost, and expected from earlier answers.
 
-Rule 1: a request in flight counts at the most it can cost; screens show what it is expected to.
-Rule 2: a request whose answer was never seen whole counts at the larger of what was streamed and
-the run's 95th percentile, but no percentile raises it above its reservation. Where the run has no
-answered request yet, a lost request counts at its reservation. Rule 3: all of it follows from the
+Rule 1: a request in flight counts at the most it can cost; screens show the expected cost.
+Rule 2: a request without a complete answer counts at the larger of the streamed usage and the
+run's 95th percentile; the percentile never raises it above its reservation. Before the run's first
+answered request, a lost request counts at its reservation. Rule 3: all of it follows from the
 facts alone.
 """
 
@@ -18,7 +18,7 @@ RECENT = 200
 """How many of the newest answered requests the percentile is taken from."""
 PERCENTILE = 0.95
 FIRST_SHARE = 0.1
-"""The part of its most that a request is expected to cost while the run has answered none."""
+"""The expected share of a request's maximum, before the run's first answered request."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -29,30 +29,27 @@ class Request(Struct, frozen=True, kw_only=True):
     model: str
     most: Amount
     streamed: Usage = Usage()
-    """What it had come to when that was last recorded."""
+    """The usage that was last recorded."""
 
 
 class Mean(Struct, frozen=True):
-    """A running mean."""
-
     count: int = 0
     usd: float = 0.0
 
     def plus(self, usd: float) -> "Mean":
-        """The mean with one more."""
         return Mean(self.count + 1, self.usd + usd)
 
 
 class Learnt(Struct, frozen=True, kw_only=True):
-    """What the answered requests of a run came to."""
+    """The usage of a run's answered requests."""
 
     recent: tuple[Amount, ...] = ()
-    """The newest of them, in order."""
+    """The newest, in order."""
     means: Mapping[str, Mean] = {}
-    """By role and model, by role, and (the empty key) of all."""
+    """By role and model, by role, and over all (the empty key)."""
 
     def plus(self, role: str, model: str, usage: Usage) -> "Learnt":
-        """The same with one more request; one that is not known or was free teaches nothing."""
+        """With one more request; one with unknown or no cost is ignored."""
         if not usage.known or usage.cost_usd <= 0:
             return self
         keys = _keys(role, model)
@@ -61,7 +58,7 @@ class Learnt(Struct, frozen=True, kw_only=True):
         return Learnt(recent=newest[-RECENT:], means={**self.means, **means})
 
     def percentile(self) -> Amount | None:
-        """The 95th percentile (nearest rank) of money and of tokens; None where none is known."""
+        """The 95th percentile (nearest rank) of money and of tokens; None without any request."""
         if not self.recent:
             return None
         rank = math.ceil(PERCENTILE * len(self.recent)) - 1
@@ -71,19 +68,19 @@ class Learnt(Struct, frozen=True, kw_only=True):
         )
 
     def lost(self, request: Request) -> Usage:
-        """What a request counts for whose process is gone."""
+        """The usage to count for a request whose process is gone."""
         likely = self.percentile() or request.most
         return _at_least(request.streamed, _lower(likely, request.most))
 
     def broken_off(self, request: Request, streamed: Usage) -> Usage:
-        """What a request counts for whose answer broke off while the meter read it."""
+        """The usage to count for a request whose answer was cut off."""
         likely = self.percentile()
         if likely is None:
             return structs.replace(streamed, known=False)
         return _at_least(streamed, _lower(likely, request.most))
 
     def expected_usd(self, request: Request) -> float:
-        """What it is expected to cost, never more than the most it can."""
+        """The expected cost, at most the request's maximum."""
         found = (self.means.get(key) for key in _keys(request.role, request.model))
         mean = next(filter(None, found), None)
         usd = mean.usd / mean.count if mean is not None else request.most.usd * FIRST_SHARE
@@ -99,7 +96,7 @@ def _lower(one: Amount, other: Amount) -> Amount:
 
 
 def _at_least(streamed: Usage, amount: Amount) -> Usage:
-    """The usage, raised to an amount; tokens that nothing tells the kind of count as input."""
+    """The usage, raised to an amount; tokens of unknown kind count as input."""
     return structs.replace(
         streamed,
         cost_usd=max(streamed.cost_usd, amount.usd),

@@ -1,15 +1,15 @@
-"""What is true once the plan was edited: tasks are matched by id, and nothing done is forgotten.
+"""The fold of an edited plan: tasks are matched by id, and no work is lost.
 
-| the task                        | what becomes of it                                            |
+| the task                        | what happens to it                                            |
 |---------------------------------|---------------------------------------------------------------|
 | is new                          | waits like any other                                          |
-| is gone, and was merged         | stays as what it was merged for: its work is in the tip       |
+| is gone, and was merged         | stays with the text it was merged for: the tip holds its work |
 | is gone, and was not merged     | is withdrawn: its work stays pinned, its cost stays spent     |
-| is back                         | goes on where it was withdrawn                                |
-| means something else, unmerged  | goes on; what was judged of it is judged again                |
-| means something else, merged    | is stale until a person has it done again, or accepts it      |
-| means what it was merged for    | is merged, also where it was stale                            |
-| is otherwise the same           | goes on                                                       |
+| is back                         | continues where it was withdrawn                              |
+| means something else, unmerged  | continues, and is judged again                                |
+| means something else, merged    | is stale until a person has it redone or accepts it           |
+| means what it was merged for    | is merged, even if it was stale                               |
+| is otherwise the same           | continues                                                     |
 """
 
 from collections.abc import Mapping
@@ -23,15 +23,14 @@ from windlass.core.state import staleness
 from windlass.core.state.index import index_of
 from windlass.core.state.model import Phases, RunState, TaskState
 from windlass.core.state.task_fold import revised as revised_task
-from windlass.core.state.task_fold import set_aside
+from windlass.core.state.task_fold import set_aside, tried_again
 from windlass.core.state.transitions import Phase
-from windlass.core.state.trials import tried_again
 
-_EDITED = "the plan was edited; the tip has yet to pass what it asks for now"
+_EDITED = "the plan was edited; the tip has not passed its new checks yet"
 
 
 def revised(state: RunState, event: PlanRevised) -> RunState:
-    """The run with the plan as it is now."""
+    """The run with the new plan."""
     plan = replace(event.plan, id=state.plan.id, tasks=(*event.plan.tasks, *_kept(state, event)))
     if state.settings.e2e.run or any(task.scenario for task in state.plan.tasks):
         plan = with_scenario(plan, state.specs.values())
@@ -40,7 +39,7 @@ def revised(state: RunState, event: PlanRevised) -> RunState:
     scenarios = (task.id for task in plan.tasks if task.scenario)
     tasks = tried_again(scenarios, found, state.tip_tree)
     return replace(
-        _woken(state, tasks),
+        _with_true_end(state, tasks),
         at=event.at,
         plan=plan,
         specs={**state.specs, **{task.id: task for task in plan.tasks}},
@@ -52,8 +51,8 @@ def revised(state: RunState, event: PlanRevised) -> RunState:
     )
 
 
-def _woken(state: RunState, tasks: Mapping[str, TaskState]) -> RunState:
-    """The run without an end that the edit has made false."""
+def _with_true_end(state: RunState, tasks: Mapping[str, TaskState]) -> RunState:
+    """The run with its end corrected, if the edit made it false."""
     if state.ended is None or state.given_up:
         return state
     stale = [task.id for task in tasks.values() if task.phase is Phase.STALE]
@@ -65,13 +64,13 @@ def _woken(state: RunState, tasks: Mapping[str, TaskState]) -> RunState:
 
 
 def requeued(queue: tuple[str, ...], tasks: Mapping[str, TaskState]) -> tuple[str, ...]:
-    """The queue with the approved tasks that had left it: for a person, or with the plan."""
+    """The queue, with the approved tasks that had left it for a person or with the plan."""
     back = (id_ for id_, task in tasks.items() if task.phase is Phase.APPROVED)
     return (*queue, *(id_ for id_ in back if id_ not in queue))
 
 
 def _kept(state: RunState, event: PlanRevised) -> tuple[Task, ...]:
-    """What is gone from the plan and stays in the run; it waits for nothing that is gone too."""
+    """Tasks gone from the plan that stay in the run, without dependencies that are gone too."""
     wanted = {task.id for task in event.plan.tasks}
     gone = (task for task in state.plan.tasks if task.id not in wanted and not task.scenario)
     merged = ((task, state.tasks[task.id]) for task in gone)
@@ -84,7 +83,7 @@ def _kept(state: RunState, event: PlanRevised) -> tuple[Task, ...]:
 
 
 def _as_in_tip(task: Task, found: TaskState) -> Task:
-    """The task as what it is in the tip for, or on its way there; a newer text goes with it."""
+    """The task with the text it is in the tip for, or is being merged for."""
     stale = found.merged_as if found.phase is Phase.STALE else None
     return with_meaning(task, found.moving_as or stale or task)
 

@@ -1,14 +1,16 @@
-"""Which tasks may begin, where a person asked for some of the plan only."""
+"""Which tasks can start: those that a person selected, without those that are blocked."""
+
+from collections.abc import Mapping
 
 from windlass.core.state.model import Phase, RunState
 from windlass.core.state.stages import barriers
 
 
 def chosen(state: RunState) -> frozenset[str] | None:
-    """The tasks that were asked for and all that they need; None where all were.
+    """The selected tasks and all that they need; None if no selection was made.
 
-    A task needs those it depends on, and where stages wait for each other all of those before its
-    own. One that the plan has no more is not asked for any more.
+    A task needs its dependencies and, where stages wait for each other, all of the earlier stages.
+    Selected tasks that are no longer in the plan are ignored.
     """
     if not state.only:
         return None
@@ -28,7 +30,12 @@ def chosen(state: RunState) -> frozenset[str] | None:
     return frozenset(found)
 
 
+def blocked(state: RunState) -> Mapping[str, str]:
+    """The tasks that cannot start, each with the abandoned task it waits for."""
+    return state.index.blocked
+
+
 def is_done(state: RunState) -> bool:
-    """Whether only some were asked for, and all of them are merged."""
+    """Whether a selection was made and all of it is merged."""
     asked = chosen(state)
     return asked is not None and all(state.tasks[id_].phase is Phase.MERGED for id_ in asked)

@@ -1,4 +1,4 @@
-"""The stages of a run, and what was seen when they were done."""
+"""The stages of a run, and the verification of each finished one."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from windlass.core.state.model import RunState, StageLook
 
 
 def barriers(state: RunState) -> tuple[str, ...]:
-    """The names of the stages that wait for each other, in order; none where nothing does."""
+    """The names of the stages that wait for each other, in order."""
     if state.plan.stages:
         return tuple(stage.name for stage in state.plan.stages)
     if not state.settings.barrier:
@@ -24,14 +24,14 @@ def merges_of(state: RunState, stage: str) -> tuple[str, ...]:
 
 
 def look_at(state: RunState, stage: str) -> StageLook | None:
-    """What was seen of a stage, if that still holds: another merge, and it is looked at again."""
+    """The verification of a stage, unless one of its tasks was merged since."""
     look = state.looks.get(stage)
     fresh = look is not None and look.merged and look.merged == merges_of(state, stage)
     return look if fresh else None
 
 
 def looked_at_again(looks: Mapping[str, StageLook]) -> Mapping[str, StageLook]:
-    """What was seen, once a person resumes: a stage that was not let pass may be mended by now."""
+    """After a resume, stages that have not passed are verified again: they may be fixed."""
     return {
         stage: look if look.passed_by is not None else replace(look, merged=())
         for stage, look in looks.items()
@@ -39,7 +39,7 @@ def looked_at_again(looks: Mapping[str, StageLook]) -> Mapping[str, StageLook]:
 
 
 def stage_looked_at(state: RunState, event: e.VerificationFinished) -> RunState:
-    """The run once its stage, where it was about one, has been looked at."""
+    """The run with the verification of its stage, if the fact is about a stage."""
     if event.stage is None:
         return state
     retried = event.stage in state.looks and state.looks[event.stage].retried
@@ -49,17 +49,14 @@ def stage_looked_at(state: RunState, event: e.VerificationFinished) -> RunState:
 
 
 def stage_settled(state: RunState, event: e.StagePassed | e.StageRetried) -> RunState:
-    """The run once a stage is let pass, or is to be done once more.
-
-    A word for a run that has ended lets it be resumed, and is why it rests from then on.
-    """
+    """The run after a stage passed or is to be redone; a run that had ended can be resumed."""
     if isinstance(event, e.StagePassed):
         before = state.looks.get(event.stage, StageLook(merged=()))
         look = replace(before, merged=merges_of(state, event.stage), passed_by=event.by)
-        reason = f"stage {event.stage} was let pass by {event.by}"
+        reason = f"stage {event.stage} was passed by {event.by}"
     else:
         look = StageLook(merged=(), retried=True)
-        reason = f"stage {event.stage} is to be done once more"
+        reason = f"stage {event.stage} is to be redone"
     after = replace(state, looks={**state.looks, event.stage: look})
     if state.ended is None:
         return after

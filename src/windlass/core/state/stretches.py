@@ -1,8 +1,8 @@
-"""How long something took: the time in which somebody hauled the run, and no other.
+"""How long something took: only time in which a process worked on the run counts.
 
-Law: every duration of a run, a task or a turn that anybody is told of is counted here. A stretch
-ends with the run's end, or with the last fact that a process recorded before it died; it begins
-again when the run is taken over. What lies between is nobody's work, however long it was.
+Law: every duration of a run, task or turn that is shown is computed here. A stretch ends with the
+run's end, or with the last fact that a process recorded before it died. The next one begins when
+a process takes over the run. The time between them does not count.
 """
 
 from datetime import datetime, timedelta
@@ -11,29 +11,29 @@ from windlass.core.state.model import Pause, RunState, TaskState
 
 
 def with_pause(state: RunState, until: datetime) -> tuple[Pause, ...]:
-    """The pauses of a run that somebody takes over at that moment."""
+    """The pauses of a run that a process takes over at that time."""
     return (*state.pauses, Pause(since=rests_since(state), until=until))
 
 
 def rests_since(state: RunState) -> datetime:
-    """When somebody last hauled it; what is told of a run that is over makes it no longer."""
+    """When a process last worked on the run; facts after its end do not extend it."""
     return state.ended_at if state.ended is not None and state.ended_at is not None else state.at
 
 
 def worked(state: RunState, begin: datetime, end: datetime) -> float:
-    """Seconds between two moments, less those in which nobody hauled the run."""
+    """Seconds between two times, without the run's pauses."""
     spans = (min(end, each.until) - max(begin, each.since) for each in state.pauses)
     lost = sum((max(span, timedelta()) for span in spans), timedelta())
     return max(0.0, (end - begin - lost).total_seconds())
 
 
 def run_seconds(state: RunState) -> float:
-    """How long the run took, or has taken so far."""
+    """How long the run took so far."""
     return worked(state, state.started_at, rests_since(state))
 
 
 def limit_seconds(state: RunState) -> float:
-    """How long somebody waited for a provider's usage limit, the same time counted once."""
+    """How long tasks waited for a usage limit; overlapping waits count once."""
     waits = sorted(
         (each.since, each.until or rests_since(state))
         for task in state.all_tasks
@@ -47,13 +47,13 @@ def limit_seconds(state: RunState) -> float:
 
 
 def task_seconds(state: RunState, task: TaskState) -> float:
-    """How long the task took since its first Player began, until it was settled or now."""
+    """How long the task took, from its first Player until it was settled, or until now."""
     if not task.attempts:
         return 0.0
     return worked(state, task.attempts[0].started_at, task.settled_at or rests_since(state))
 
 
 def turn_seconds(state: RunState, task: TaskState) -> float:
-    """How long its newest turn took, repetitions of the same turn included."""
+    """How long its newest turn took, including repeated starts."""
     own = [each for each in task.attempts[task.begun_after :] if each.turn == task.last.turn]
     return worked(state, own[0].started_at, rests_since(state))

@@ -1,9 +1,9 @@
-"""What a fact changes in one task. The phase is the table's to say; all else is said here.
+"""What a fact changes in one task, except for its phase, which `transitions` decides.
 
-Law: one arm for each fact, and no arm for the rest: a fact that is new must be given its meaning.
+Law: one arm for each fact and no default arm, so a new fact must get a meaning here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import assert_never
 
@@ -14,6 +14,7 @@ from windlass.core.plan import Task, digest_of
 from windlass.core.state.model import Acceptance, Attempt, Coaching, RunState, TaskState, Wait
 from windlass.core.state.transitions import (
     HELPLESS,
+    IN_TIP,
     REVISED,
     TASK_TRANSITIONS,
     WITH_AGENT,
@@ -23,11 +24,11 @@ from windlass.core.state.transitions import (
 from windlass.errors import IllegalEvent
 
 _COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
-"""Causes of a return that use up a turn; conflicts have a bound of their own."""
+"""Causes of a return that use up a turn; conflicts have their own bound."""
 
 
 def task_after(state: RunState, task: TaskState, event: e.TaskEvent | e.BatchEvent) -> TaskState:
-    """The task once the fact has happened; raises for one that cannot happen to it now."""
+    """The task after the fact. Raises IllegalEvent if the fact cannot happen to it now."""
     phase = next_phase(task.id, task.phase, event)
     after = _after(state, task, event)
     return after if isinstance(event, e.TaskResetUndone) else replace(after, phase=phase)
@@ -52,8 +53,8 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
                 question=event.question,
             )
             return replace(task, attempts=attempts, failures={}, spent=task.spent + event.usage)
-        case e.PlayerFailed():
-            return _player_failed(task, event)
+        case e.PlayerFailed() | e.CoachFailed():
+            return _agent_failed(task, event)
         case e.SnapshotTaken():
             attempts = _amended(
                 task,
@@ -76,8 +77,6 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
             return replace(task, attempts=_amended(task, coachings=(*task.last.coachings, new)))
         case e.CoachAnswered():
             return _coach_answered(task, event)
-        case e.CoachFailed():
-            return _coach_failed(task, event)
         case e.TurnReturned():
             return _turn_returned(task, event)
         case e.TaskAbandoned():
@@ -91,15 +90,15 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
         case e.CheckpointPassed():
             return replace(task, question=None, released=True)
         case e.Answered():
-            told = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
-            return replace(_helped(task), answers=(*task.answers, told), failures={})
+            answer = f"{task.question}\n\nAnswer: {event.text}" if task.question else event.text
+            return replace(_helped(task), answers=(*task.answers, answer), failures={})
         case e.TaskAccepted():
             accepted = Acceptance(by=event.by, at=event.at, spec=event.spec)
             return replace(task, accepted=accepted)
         case e.TaskReopened():
             return _reopened(task, event)
         case e.TaskReset():
-            return replace(_begun_once_more(task), before_reset=replace(task, before_reset=None))
+            return replace(_with_new_turns(task), before_reset=replace(task, before_reset=None))
         case e.TaskResetUndone():
             return _as_before_reset(task)
         case e.TaskTaken():
@@ -143,44 +142,34 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
 def interrupted(
     task: TaskState, event: e.RunResumed, *, rested: datetime, known: bool
 ) -> TaskState:
-    """The task once nothing is under way any more, since the run came to rest at that moment.
+    """The task after its run was interrupted and taken over: no effect is under way any more.
 
-    `known` says whether what it cost still is.
+    `rested` is when the run stopped; `known` says whether the lost agent's cost is known.
     """
     phase = TASK_TRANSITIONS[task.phase].get(e.RunResumed, task.phase)
     after = replace(task, failures={}, check_runs=0, limit_waits=waited(task, rested))
     if phase is not task.phase and task.phase in HELPLESS:
         after = _helped(after)
     if task.phase in WITH_AGENT:
-        after = replace(after, spent=task.spent + e.Usage(known=known))
-    if task.phase is Phase.PLAYING:
-        attempts = _amended(
+        is_player, usage = task.phase is Phase.PLAYING, e.Usage(known=known)
+        attempts = (_amended if is_player else _with_coaching_amended)(
             task,
             finished_at=event.at,
             failure=e.Failure.INTERRUPTED,
-            message="the run ended while the Player worked",
-            usage=e.Usage(known=known),
+            message=f"the run ended while the {'Player' if is_player else 'Coach'} worked",
+            usage=usage,
         )
-        after = replace(after, attempts=attempts)
-    if task.phase is Phase.REVIEWING:
-        lost = replace(
-            task.last.coachings[-1],
-            finished_at=event.at,
-            failure=e.Failure.INTERRUPTED,
-            message="the run ended while the Coach worked",
-            usage=e.Usage(known=known),
-        )
-        after = replace(after, attempts=_with_last_coaching(task, lost))
+        after = replace(after, attempts=attempts, spent=task.spent + usage)
     return replace(after, phase=phase)
 
 
 def waited(task: TaskState, until: datetime) -> tuple[Wait, ...]:
-    """Its waits for a usage limit, of which none goes on beyond that moment."""
+    """Its waits for a usage limit; an open one ends at that time."""
     return tuple(Wait(each.since, each.until or until) for each in task.limit_waits)
 
 
 def begun_anew(task: TaskState) -> TaskState:
-    """What there is of a task that begins once more, from the tip as it will be then."""
+    """The task before it starts over from the tip."""
     return replace(
         _without_candidate(_helped(task)),
         begun_after=len(task.attempts),
@@ -192,17 +181,37 @@ def begun_anew(task: TaskState) -> TaskState:
     )
 
 
+def tried_again(
+    scenarios: Iterable[str], tasks: Mapping[str, TaskState], tip_tree: str | None
+) -> Mapping[str, TaskState]:
+    """The tasks, with each scenario pending again that was tried on another tree than the tip's."""
+    again = {
+        id_: replace(begun_anew(tasks[id_]), phase=Phase.PENDING)
+        for id_ in scenarios
+        if _is_outdated(tasks[id_], tasks, tip_tree or "")
+    }
+    return {**tasks, **again} if again else tasks
+
+
+def _is_outdated(task: TaskState, tasks: Mapping[str, TaskState], tip_tree: str) -> bool:
+    others = (other for other in tasks.values() if other.id != task.id)
+    waits = any(other.phase not in IN_TIP for other in others)
+    if task.phase in IN_TIP:
+        return waits or task.last.tree != tip_tree
+    return waits and task.phase in {Phase.SAVED, Phase.CHECKED} and task.last.is_tip
+
+
 def set_aside(task: TaskState) -> TaskState:
-    """The task while the plan does without it: a merge onto the tip of today is none tomorrow."""
+    """The task while it is not in the plan; a built merge is dropped, because the tip will move."""
     if task.phase not in {Phase.BUILT, Phase.CONFLICTED}:
         return task
     return replace(_without_candidate(task), phase=Phase.APPROVED)
 
 
 def revised(task: TaskState) -> TaskState:
-    """The task once it means something else: nothing that was judged before holds any more."""
+    """The task after its text changed: earlier judgements no longer hold."""
     if task.moving_as is not None:
-        return task  # it may be in the tip already, as what it was judged for
+        return task  # it may already be in the tip, with the text it was judged for
     if task.before_reset is not None:
         task = replace(task, before_reset=revised(task.before_reset))
     verdicts = len(task.attempts[-1].coachings) if task.attempts else 0
@@ -213,13 +222,13 @@ def revised(task: TaskState) -> TaskState:
 
 
 def _merged_as(event: e.TaskMerged | e.TaskAdopted, spec: Task) -> Task | None:
-    """The text it was merged for; None where git says that it was another, which no one knows."""
+    """The text it was merged for; None if git names another text, which is not known."""
     text = event.text if isinstance(event, e.TaskMerged) else ""
     return spec if text in {"", digest_of(spec)} else None
 
 
 def _tip_taken(task: TaskState, event: e.TipTaken) -> TaskState:
-    """The tip as an attempt without a Player; the first turn is the first Player's."""
+    """The tip as an attempt without a Player; turn 1 is the first Player's."""
     tip = Attempt(
         n=event.n,
         turn=0,
@@ -252,8 +261,8 @@ def _started(state: RunState, task: TaskState, event: e.PlayerStarted | e.TaskTa
     )
 
 
-def _player_failed(task: TaskState, event: e.PlayerFailed) -> TaskState:
-    attempts = _amended(
+def _agent_failed(task: TaskState, event: e.PlayerFailed | e.CoachFailed) -> TaskState:
+    attempts = (_amended if isinstance(event, e.PlayerFailed) else _with_coaching_amended)(
         task,
         finished_at=event.at,
         failure=event.failure,
@@ -262,36 +271,20 @@ def _player_failed(task: TaskState, event: e.PlayerFailed) -> TaskState:
         retry_at=event.retry_at,
         jitter=event.jitter,
     )
-    failures = _one_more(task.failures, event.failure)
+    failures = {**task.failures, event.failure: task.failures.get(event.failure, 0) + 1}
     return replace(task, attempts=attempts, failures=failures, spent=task.spent + event.usage)
 
 
 def _coach_answered(task: TaskState, event: e.CoachAnswered) -> TaskState:
-    answered = replace(
-        task.last.coachings[-1],
+    attempts = _with_coaching_amended(
+        task,
         finished_at=event.at,
         review=event.review,
         usage=event.usage,
         touched=event.touched,
         unshown=event.unshown,
     )
-    attempts = _with_last_coaching(task, answered)
     return replace(task, attempts=attempts, failures={}, spent=task.spent + event.usage)
-
-
-def _coach_failed(task: TaskState, event: e.CoachFailed) -> TaskState:
-    failed = replace(
-        task.last.coachings[-1],
-        finished_at=event.at,
-        failure=event.failure,
-        message=event.message,
-        usage=event.usage,
-        retry_at=event.retry_at,
-        jitter=event.jitter,
-    )
-    attempts = _with_last_coaching(task, failed)
-    failures = _one_more(task.failures, event.failure)
-    return replace(task, attempts=attempts, failures=failures, spent=task.spent + event.usage)
 
 
 def _turn_returned(task: TaskState, event: e.TurnReturned) -> TaskState:
@@ -312,47 +305,44 @@ def _wait_started(task: TaskState, event: e.WaitStarted) -> TaskState:
 
 
 def _reopened(task: TaskState, event: e.TaskReopened) -> TaskState:
-    """Turns go on counting, and a new allowance of them begins."""
+    """Turn numbers go on, with a new allowance of turns."""
     stood = task.merge_commit if event.may_stand else None
     if task.phase is Phase.ABANDONED:
         after = replace(_helped(task), failures={}, first_turn=task.turn)
     else:
-        after = _begun_once_more(task)
+        after = _with_new_turns(task)
     return replace(after, feedback=event.why or after.feedback, merge_before=stood)
 
 
-def _begun_once_more(task: TaskState) -> TaskState:
-    """From the tip, with a new allowance of turns; numbers go on, for pins are written once."""
+def _with_new_turns(task: TaskState) -> TaskState:
+    """From the tip, with new turns; numbers go on, because pins are written once."""
     turn = task.turn + bool(task.attempts)
     return replace(begun_anew(task), failures={}, turn=turn, first_turn=turn)
 
 
 def _as_before_reset(task: TaskState) -> TaskState:
-    """The task as it was when a person had it begin anew; what it cost since stays spent."""
+    """The task as it was before its reset; what it cost since stays spent."""
     before = task.before_reset
     if before is None:
-        raise IllegalEvent(f"task {task.id!r} was not reset, or was begun since")
+        raise IllegalEvent(f"task {task.id!r} was not reset, or has started since")
     return replace(before, spent=task.spent, estimated_usd=task.estimated_usd)
 
 
 def _helped(task: TaskState) -> TaskState:
-    """A person has looked: every bound begins anew."""
+    """A person has helped: every bound starts from zero."""
     return replace(task, question=None, rounds=0, check_runs=0, helped_after=len(task.attempts))
 
 
 def _without_candidate(task: TaskState) -> TaskState:
-    """The task before any merge of it is built."""
+    """The task without its merge under way."""
     return replace(
         task, candidate=None, candidate_commit=None, candidate_tree=None, candidate_onto=None
     )
 
 
-def _one_more(failures: Mapping[e.Failure, int], failure: e.Failure) -> dict[e.Failure, int]:
-    return {**failures, failure: failures.get(failure, 0) + 1}
-
-
-def _with_last_coaching(task: TaskState, coaching: Coaching) -> tuple[Attempt, ...]:
-    return _amended(task, coachings=(*task.last.coachings[:-1], coaching))
+def _with_coaching_amended(task: TaskState, **changes: object) -> tuple[Attempt, ...]:
+    *before, last = task.last.coachings
+    return _amended(task, coachings=(*before, replace(last, **changes)))
 
 
 def _amended(task: TaskState, **changes: object) -> tuple[Attempt, ...]:

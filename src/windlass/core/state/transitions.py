@@ -1,10 +1,10 @@
-"""The state machine of a task and of a run, as tables.
+"""The state machines of a task and of a run, as tables.
 
-Rule 1: every phase, and every way from one to the next, is in this file; the diagrams in the docs
-are drawn from it. Rule 2: an event the table does not list for a phase is a defect and raises.
+Rule 1: every phase and every transition is in this file; the diagrams in the docs are drawn from
+it. Rule 2: an event that the table does not list for a phase is a defect and raises.
 
 Phases ending in -ING have an effect under way. A resumed run has none: `RunResumed` takes each of
-them back to where the effect can be decided again, which is all that recovery is.
+them back to where the effect is decided again, which is all of recovery.
 """
 
 import enum
@@ -17,16 +17,14 @@ from windlass.errors import IllegalEvent
 
 
 class Phase(enum.StrEnum):
-    """Where a task stands."""
-
     PENDING = "pending"
     PLAYING = "playing"
     PLAYED = "played"
     LEFT = "left"
-    """The Player is gone before its time; what it left is not pinned yet."""
+    """The Player ended early; its work is not pinned yet."""
     PINNING = "pinning"
     FAILED = "failed"
-    """What it left is pinned; when and whether to go on is the retry table's to say."""
+    """The partial work is pinned; the retry table decides how to go on."""
     WAITING = "waiting"
     SAVING = "saving"
     SAVED = "saved"
@@ -36,27 +34,27 @@ class Phase(enum.StrEnum):
     REVIEWING = "reviewing"
     REVIEWED = "reviewed"
     UNREVIEWED = "unreviewed"
-    """The Coach gave no answer that could be used; the retry table says how to go on."""
+    """The Coach gave no usable answer; the retry table decides how to go on."""
     WAITING_FOR_COACH = "waiting_for_coach"
     RETURNED = "returned"
-    """A fresh Player is to answer the feedback."""
+    """A fresh Player gets the feedback."""
     APPROVED = "approved"
     MERGING = "merging"
     CONFLICTED = "conflicted"
     BUILT = "built"
-    """The merge exists; its tree has yet to prove itself."""
+    """The merge exists; its checks have not passed yet."""
     CHECKING_MERGE = "checking_merge"
     MOVING = "moving"
     MERGED = "merged"
     STALE = "stale"
-    """Merged for a text that is not what the plan says now. A person says what becomes of it."""
+    """Merged for another text than the plan has now. A person decides what happens to it."""
     ABANDONED = "abandoned"
     TAKEN = "taken"
     """A person works on it."""
     HELP_TO_START = "help_to_start"
-    """Too complex to start unasked."""
+    """Too complex to start without approval."""
     ASKED = "asked"
-    """An agent asked what only a person can answer."""
+    """An agent asked a question for a person."""
     HELP_TO_PLAY = "help_to_play"
     HELP_TO_CHECK = "help_to_check"
     HELP_TO_REVIEW = "help_to_review"
@@ -64,8 +62,6 @@ class Phase(enum.StrEnum):
 
 
 class RunPhase(enum.StrEnum):
-    """Where a run stands."""
-
     NEW = "new"
     CHECKING_BASE = "checking_base"
     OPEN = "open"
@@ -85,7 +81,7 @@ _WAYS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
             e.TipTaken: Phase.SAVED,
             e.TaskAdopted: Phase.MERGED,
             e.TaskTaken: Phase.TAKEN,
-            # And from there to wherever it was before it was reset.
+            # task_fold then restores the phase from before the reset.
             e.TaskResetUndone: Phase.PENDING,
         },
         Phase.PLAYING: {
@@ -152,7 +148,7 @@ _WAYS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
             e.HelpNeeded: Phase.HELP_TO_PLAY,
             e.TaskTaken: Phase.TAKEN,
         },
-        # What is approved as it stands on the tip needs no merge; nor does what stood there once.
+        # A scenario approved on the tip itself needs no merge.
         Phase.APPROVED: {
             e.MergeStarted: Phase.MERGING,
             e.TaskMerged: Phase.MERGED,
@@ -174,16 +170,16 @@ _WAYS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
         Phase.CHECKING_MERGE: {e.ChecksFinished: Phase.BUILT, e.RunResumed: Phase.BUILT},
         Phase.MOVING: {e.TaskMerged: Phase.MERGED, e.RunResumed: Phase.BUILT},
         Phase.MERGED: {e.TaskReopened: Phase.PENDING},
-        # An edit of the plan leads here, and one that is taken back leads out: see EDITED.
+        # An edit of the plan leads here, and undoing it leads back: see EDITED.
         Phase.STALE: {e.TaskReopened: Phase.PENDING, e.TaskAccepted: Phase.MERGED},
         Phase.ABANDONED: {e.TaskReopened: Phase.RETURNED, e.TaskTaken: Phase.TAKEN},
         Phase.TAKEN: {e.TaskGiven: Phase.PLAYED},
-        # Resuming is the person's word that the cause is mended; what was paid for stays.
+        # Resuming means that a person fixed the cause; finished work is kept.
         Phase.HELP_TO_PLAY: _helped(Phase.RETURNED),
         Phase.HELP_TO_CHECK: _helped(Phase.SAVED),
         Phase.HELP_TO_REVIEW: _helped(Phase.SAVED),
         Phase.HELP_TO_MERGE: _helped(Phase.APPROVED),
-        # These two wait for a word, not for a mended machine.
+        # These two wait for an answer, not for a fix.
         Phase.HELP_TO_START: {e.CheckpointPassed: Phase.PENDING, e.TaskTaken: Phase.TAKEN},
         Phase.ASKED: {e.Answered: Phase.RETURNED, e.TaskTaken: Phase.TAKEN},
     }
@@ -210,7 +206,7 @@ RESETTABLE = frozenset(
         Phase.HELP_TO_MERGE,
     }
 )
-"""Phases from which a person may have the task begin anew: begun, and nothing under way."""
+"""Phases in which a person may reset the task: started, and no effect under way."""
 
 TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
     {
@@ -228,7 +224,7 @@ RUN_TRANSITIONS: Mapping[RunPhase, Mapping[type[e.Event], RunPhase]] = MappingPr
             e.VerificationFinished: RunPhase.VERIFIED,
             e.RunResumed: RunPhase.OPEN,
         },
-        # A red tip is looked at again when a person resumes, another tip when it is there.
+        # A red tip is verified again after a resume, or once the tip has moved.
         RunPhase.VERIFIED: {
             e.RunResumed: RunPhase.OPEN,
             e.VerificationStarted: RunPhase.VERIFYING,
@@ -248,16 +244,16 @@ REVISED: Mapping[Phase, Phase] = MappingProxyType(
         Phase.HELP_TO_START: Phase.PENDING,
     }
 )
-"""Where a task goes back to whose meaning was edited: what was judged, was judged as another.
+"""Where a task goes back to after its text changed, because it was judged by the old text.
 
-From other phases there is no need to go back: the next agent is told the new text. What is
-abandoned stays so until a person asks for it again; what is merged is stale until then.
+From other phases it need not go back: the next agent gets the new text. An abandoned task stays
+abandoned until a person reopens it; a merged one is stale.
 """
 
 EDITED: Mapping[Phase, Phase] = MappingProxyType(
     {Phase.MERGED: Phase.STALE, Phase.STALE: Phase.MERGED}
 )
-"""Where an edit takes a merged task: away from the text that it was merged for, or back to it."""
+"""Where an edit takes a merged task: away from the text it was merged for, or back to it."""
 
 IN_TIP = frozenset({Phase.MERGED, Phase.STALE})
 """Phases of tasks whose work the tip holds."""
@@ -297,16 +293,16 @@ WITH_AGENT = frozenset({Phase.PLAYING, Phase.REVIEWING})
 
 PLAYER_FAILED = frozenset({Phase.LEFT, Phase.PINNING, Phase.FAILED, Phase.WAITING})
 COACH_FAILED = frozenset({Phase.UNREVIEWED, Phase.WAITING_FOR_COACH})
-"""From the moment an agent failed until the next may start."""
+"""From an agent's failure until the next one may start."""
 
 IN_MERGE = frozenset({Phase.MERGING, Phase.BUILT, Phase.CHECKING_MERGE, Phase.MOVING})
-"""Phases of the tasks that are merged as one batch at the head of the merge queue."""
+"""Phases of tasks in the current batch of the merge queue."""
 
 Status = Literal[
     "pending", "in_progress", "failed", "verifying", "verified", "merging", "completed", "stale",
     "abandoned", "needs_human",
 ]  # fmt: skip
-"""The status words that people and files see; `blocked` is added where other tasks decide."""
+"""The status words in screens and files; `blocked` is added for tasks that wait for others."""
 
 STATUS: Mapping[Phase, Status] = MappingProxyType(
     {
@@ -349,7 +345,7 @@ STATUS: Mapping[Phase, Status] = MappingProxyType(
 
 
 def next_phase(task: str, phase: Phase, event: e.Event) -> Phase:
-    """Where the event takes the task; raises for one that cannot happen there."""
+    """The task's phase after the event. Raises IllegalEvent if it cannot happen there."""
     try:
         return TASK_TRANSITIONS[phase][type(event)]
     except KeyError:
@@ -358,7 +354,7 @@ def next_phase(task: str, phase: Phase, event: e.Event) -> Phase:
 
 
 def next_run_phase(phase: RunPhase, event: e.Event) -> RunPhase:
-    """Where the event takes the run; raises for one that cannot happen there."""
+    """The run's phase after the event. Raises IllegalEvent if it cannot happen there."""
     try:
         return RUN_TRANSITIONS[phase][type(event)]
     except KeyError:

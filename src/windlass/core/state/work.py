@@ -1,4 +1,4 @@
-"""What belongs to one work of a task: the starts of Players that stand upon each other."""
+"""The work of a task: the Player starts that build on each other."""
 
 from windlass.core.plan import Task
 from windlass.core.plan.judges import is_test
@@ -6,7 +6,7 @@ from windlass.core.state.model import Attempt, TaskState
 
 
 def attempts_of_work(task: TaskState) -> list[Attempt]:
-    """The newest start and those it stands upon, newest first."""
+    """The newest attempt and those it builds on, newest first."""
     work = [task.last]
     for attempt in reversed(task.attempts[:-1]):
         if attempt.commit != work[-1].start:
@@ -16,9 +16,9 @@ def attempts_of_work(task: TaskState) -> list[Attempt]:
 
 
 def base_of_work(task: TaskState) -> str:
-    """The commit that the task's whole work is seen against, over all turns that made it.
+    """The commit to compare the task's whole work with, over all its turns.
 
-    What was sent back is in the next turn's start already, and must be looked at again.
+    Returned work is already in the next turn's start, and must be reviewed again.
     """
     work = attempts_of_work(task)
     onto = next((attempt.onto for attempt in work if attempt.onto is not None), None)
@@ -26,7 +26,7 @@ def base_of_work(task: TaskState) -> str:
 
 
 def removes_tests(spec: Task, task: TaskState) -> bool:
-    """Whether the plan says that tests go away: in words for it, or by a test file it names."""
+    """Whether the plan removes tests: it says so, or names a test file that the work deletes."""
     if spec.removes_tests or not task.attempts:
         return spec.removes_tests
     gone = {path for attempt in attempts_of_work(task) for path in attempt.deleted}

@@ -18,7 +18,7 @@ from msgspec import Struct
 from windlass.core.events.values import RunEnd
 from windlass.core.plan import Plan, Task
 from windlass.core.state import Phase, RunState, TaskState
-from windlass.core.state.reach import blocked
+from windlass.core.state.selection import blocked
 from windlass.core.state.transitions import IN_TIP, Status
 from windlass.formats import markdown
 from windlass.formats.dialect import Projection

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from windlass.core.events.values import RunEnd
 from windlass.core.plan import Plan
 from windlass.core.state import Attempt, Phase, RunState, TaskState
-from windlass.core.state.reach import blocked
+from windlass.core.state.selection import blocked
 from windlass.core.state.transitions import Status
 from windlass.errors import PlanError
 from windlass.formats import frontmatter

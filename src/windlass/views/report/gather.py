@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from windlass.core.events import model as e
 from windlass.core.plan import Task, critical_lengths, critical_path
 from windlass.core.state import Attempt, Phase, RunState, TaskState
-from windlass.core.state.reach import blocked
+from windlass.core.state.selection import blocked
 from windlass.core.state.stretches import rests_since, worked
 from windlass.core.state.transitions import HELPLESS, IN_TIP
 from windlass.ports import Changes
