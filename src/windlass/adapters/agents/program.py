@@ -21,6 +21,7 @@ from windlass.adapters.processes.cgroups import Group, grouped, is_plain_program
 from windlass.adapters.processes.leftovers import MARKER, end_leftovers
 from windlass.adapters.processes.limits import DiskWatch, bounded, excess_of_group, overrun
 from windlass.adapters.sandbox.box import Box, Sandbox
+from windlass.adapters.sandbox.commands import start
 from windlass.adapters.sandbox.network import METER_URL
 from windlass.core.events.model import Failure
 from windlass.core.hosts import HostEntry
@@ -98,7 +99,7 @@ async def _running(
 ) -> AsyncGenerator[Process]:
     """Run the program in its own session; on exit, end every process of it."""
     mark = env[MARKER]
-    process = await _start(argv, env, cwd, fds)
+    process = await start(argv, cwd, env, fds, stdin=PIPE, stderr=PIPE)
     try:
         yield process
     finally:
@@ -108,19 +109,3 @@ async def _running(
             # By the mark: tools have their own sessions and outlive the program.
             await anyio.to_thread.run_sync(partial(end_leftovers, mark, session=session))
             await process.aclose()
-
-
-async def _start(argv: list[str], env: dict[str, str], cwd: Path, fds: tuple[int, ...]) -> Process:
-    # Shielded: between fork and return nothing could end the process.
-    with anyio.CancelScope(shield=True):
-        return await anyio.open_process(
-            argv,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=env,
-            cwd=cwd,
-            start_new_session=True,
-            pass_fds=fds,
-        )
-    raise AssertionError  # unreachable; the type checker cannot know

@@ -1,15 +1,15 @@
-"""Control groups: the kernel's own count of what all processes of one call have together.
+"""Control groups: the kernel's own count of what all processes of one call use together.
 
 Law: one group per call. Its bounds are set before the program starts, and the program is in it from
-its first instruction. When the call ends, whatever is left in the group is killed and the group is
-removed. What a killed Windlass left is removed at the next start.
+its first instruction. When the call ends, every process left in the group is killed and the group
+is removed. Groups of a killed Windlass are removed at the next start.
 
 A group is made below the one that Windlass is in (version 1), or the nearest that may hold groups
-(version 2), and only where that is this user's to do: in a tree that was delegated, or as root
-where no systemd keeps the tree. Elsewhere there is none, and limits.py looks at processes instead.
+(version 2), and only where this user may do so: in a delegated tree, or as root where systemd does
+not manage the tree. Elsewhere there is none, and limits.py looks at processes instead.
 
-The bounds are a little wider than the limits, for the kernel also counts its own tables and what it
-caches: a box beyond its limits is ended in words, and the bound holds one that is faster than that.
+The bounds are a little wider than the limits, because the kernel also counts its own tables and
+caches: Windlass ends a box beyond its limits and says why; the bound stops one that is faster.
 """
 
 import fcntl
@@ -29,16 +29,16 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 NAME = "windlass-"
-"""How the name of every group of ours begins."""
+"""Begins the name of every group of ours."""
 
 PATIENCE = 2.0
-"""Seconds to go on ending what is slow to die; a group that is still busy is left to the next."""
+"""Seconds to keep killing; a group that is still busy is left to the next start."""
 
 CONTROLLERS = frozenset({"memory", "pids"})
 
 _SYSTEMD = Path("/run/systemd/system")
 _ROOM = 32_000_000
-"""Bytes beside the limit and an eighth of it: what the kernel needs for a few processes."""
+"""Bytes on top of the limit and an eighth of it: what the kernel needs for a few processes."""
 
 _ENTER = """\
 while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit 126; shift; done; shift; exec "$@"
@@ -46,17 +46,13 @@ while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit 126; shift; done; sh
 
 
 class Bounds(Protocol):
-    """What a box may have; `limits.Limits` has this form."""
+    """The limits of a box; `limits.Limits` fits."""
 
     @property
-    def memory(self) -> int:
-        """Bytes."""
-        ...
+    def memory(self) -> int: ...
 
     @property
-    def processes(self) -> int:
-        """How many."""
-        ...
+    def processes(self) -> int: ...
 
 
 class Place(Struct, frozen=True):
@@ -68,20 +64,19 @@ class Place(Struct, frozen=True):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders, each once."""
         return tuple(dict.fromkeys((self.memory, self.pids)))
 
 
 class Use(Struct, frozen=True):
-    """What a group has now."""
+    """A group's usage."""
 
     memory: int
-    """Bytes of its own: what programs have allocated, and files in memory."""
+    """Bytes allocated by programs, and files in memory."""
     processes: int
     most: int
-    """The most bytes it ever had, with what the kernel counts beside."""
+    """The most bytes it ever had, including what else the kernel counts."""
     killed: int
-    """How many of its processes the kernel ended because the group was at its bound."""
+    """How many of its processes the kernel killed because the group was at its bound."""
 
 
 class Group:
@@ -94,11 +89,10 @@ class Group:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The group's own folders."""
         return tuple(dict.fromkeys((self._memory, self._pids)))
 
     def make(self, bounds: Bounds) -> None:
-        """Make it with its bounds, and hold it: who holds it is alive."""
+        """Make it with its bounds, and lock it: the lock shows that its owner is alive."""
         for folder in self.folders:
             folder.mkdir()
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -107,7 +101,7 @@ class Group:
         most = bounds.memory + bounds.memory // 8 + _ROOM
         if self._place.version == 1:
             _write(self._memory / "memory.limit_in_bytes", most)
-            with suppress(OSError):  # not every kernel counts what it has swapped out
+            with suppress(OSError):  # not every kernel counts swap
                 _write(self._memory / "memory.memsw.limit_in_bytes", most)
         else:
             _write(self._memory / "memory.max", most)
@@ -115,20 +109,19 @@ class Group:
                 _write(self._memory / "memory.swap.max", 0)
             with suppress(OSError):
                 _write(self._memory / "memory.oom.group", 1)
-        # Threads count here; of processes there may be as many as the limit says.
+        # Threads count here; limits.py counts processes.
         _write(self._pids / "pids.max", 2 * bounds.processes + 64)
 
     def entered(self, argv: Sequence[str]) -> list[str]:
-        """Give the command line that enters the group and then becomes the command."""
+        """The command line that enters the group and then becomes the command."""
         return ["/bin/sh", "-c", _ENTER, "sh", *map(str, self.folders), "--", *argv]
 
     def join(self, process: int) -> None:
-        """Put a process into the group that waits to become the command."""
+        """Put a process that waits to become the command into the group."""
         for folder in self.folders:
             _write(folder / "cgroup.procs", process)
 
     def use(self) -> Use:
-        """Look at what it has."""
         first = self._place.version == 1
         stat = _numbers(self._memory / "memory.stat")
         names = ("total_rss", "total_shmem") if first else ("anon", "shmem")
@@ -143,7 +136,7 @@ class Group:
         )
 
     def end(self) -> None:
-        """Kill what is left in it, and remove it."""
+        """Kill the processes in it, and remove it."""
         _remove(self.folders)
         while self._held:
             os.close(self._held.pop())
@@ -151,7 +144,7 @@ class Group:
 
 @contextmanager
 def grouped(bounds: Bounds) -> Generator[Group | None]:
-    """Give a new group with these bounds, or None where there are none to be had."""
+    """A new group with these bounds, or None if groups are not available."""
     place = where()
     group = _made(place, bounds) if isinstance(place, Place) else None
     try:
@@ -162,14 +155,14 @@ def grouped(bounds: Bounds) -> Generator[Group | None]:
 
 
 def is_plain_program(name: str, folder: Path, environment: Mapping[str, str]) -> bool:
-    """Whether the kernel will start it for sure, so that what enters its group can become it.
+    """Whether the kernel will certainly start it, so that a shell in its group can exec it.
 
-    A shell enters the group. It would take a missing program, or a file that is none, for a failing
-    command; without walls such a thing is started without a group, and says itself what it is.
+    That shell would turn a missing program, or a file that is not one, into a failing command;
+    without a sandbox it is started without a group, and the error shows.
     """
     found = shutil.which(folder / name if "/" in name else name, path=environment.get("PATH"))
     try:
-        with open(found or "", "rb") as file:  # noqa: PTH123 (a Path costs as much again)
+        with open(found or "", "rb") as file:  # noqa: PTH123 (a Path would double the cost)
             return file.read(4).startswith((b"#!", b"\x7fELF"))
     except OSError:
         return False
@@ -177,7 +170,7 @@ def is_plain_program(name: str, folder: Path, environment: Mapping[str, str]) ->
 
 @cache
 def where() -> Place | str:
-    """Say where groups can be made, or why there are none; remove what a killed Windlass left."""
+    """Where groups can be made, or why not; removes groups of a killed Windlass."""
     if sys.platform != "linux":
         return "this system has no control groups"
     try:
@@ -192,7 +185,7 @@ def where() -> Place | str:
 
 
 def find_place(own: str, mounts: str) -> Place | str:
-    """Find where groups can be made, from what /proc says of this process and of the mounts."""
+    """Find where groups can be made, from /proc's text about this process and the mounts."""
     trees = dict(_trees(own, mounts))
     second = trees.get("")
     if second is not None and (folder := _delegated(*second)) is not None:
@@ -207,7 +200,7 @@ def find_place(own: str, mounts: str) -> Place | str:
 
 
 def remove_leftovers(place: Place) -> int:
-    """Remove the groups that no living Windlass holds, with what runs in them; say how many."""
+    """Remove the groups that no live Windlass holds, with their processes; return how many."""
     count = 0
     for folder in place.folders:
         for left in folder.glob(f"{NAME}*"):
@@ -225,14 +218,14 @@ def _made(place: Place, bounds: Bounds) -> Group | None:
     group = Group(place, f"{NAME}{os.getpid()}-{secrets.token_hex(4)}")
     try:
         group.make(bounds)
-    except OSError:  # full, or not ours any more: then it is looked after without
+    except OSError:  # full, or no longer ours: go on without a group
         group.end()
         return None
     return group
 
 
 def _trees(own: str, mounts: str) -> Iterator[tuple[str, tuple[Path, Path]]]:
-    """Give for each controller ("" for version 2) the folder of this process, and the mount."""
+    """For each controller ("" for version 2) the folder of this process, and the mount."""
     paths: dict[str, str] = {}
     for line in own.splitlines():
         _, names, path = line.split(":", 2)
@@ -255,8 +248,8 @@ def _unquoted(word: str) -> str:
 def _delegated(own: Path, mount: Path) -> Path | None:
     """Find the nearest folder that may hold groups with both controllers.
 
-    Version 2 lets a group hold processes or other groups with controllers, not both, so it is
-    mostly a folder above. Bounds of the group that Windlass is in must not be left behind for that.
+    In version 2 a group holds either processes or other groups with controllers, so it is mostly a
+    folder above. The search must not leave a group that bounds Windlass itself.
     """
     for folder in (own, *own.parents):
         if not folder.is_relative_to(mount):
@@ -282,7 +275,7 @@ def _enable(folder: Path) -> bool:
 
 
 def _may_hold(folder: Path) -> bool:
-    """Whether groups in this folder are this user's to make."""
+    """Whether this user may make groups in this folder."""
     try:
         owner = folder.stat().st_uid
     except OSError:
@@ -295,7 +288,7 @@ def _may_hold(folder: Path) -> bool:
 
 
 def _is_marked(folder: Path) -> bool:
-    """Whether systemd has marked the folder as delegated."""
+    """Whether systemd marked the folder as delegated."""
     for name in ("user.delegate", "trusted.delegate"):
         with suppress(OSError):
             if os.getxattr(folder, name) == b"1":
@@ -304,7 +297,7 @@ def _is_marked(folder: Path) -> bool:
 
 
 def _remove(folders: Sequence[Path]) -> bool:
-    """Kill what is in these folders, and remove them; tell whether they are gone."""
+    """Kill the processes in these folders, and remove them; whether they are gone."""
     left = [folder for folder in folders if not _is_removed(folder)]
     deadline = time.monotonic() + PATIENCE
     while left and time.monotonic() < deadline:
@@ -331,12 +324,12 @@ def _kill(folder: Path) -> None:
         _write(folder / "cgroup.kill", 1)
         return
     with suppress(OSError):
-        _write(folder / "pids.max", 0)  # what cannot fork cannot outrun this
+        _write(folder / "pids.max", 0)  # no fork can outrun this
     for pid in _members(folder):
         with suppress(OSError):
             handle = os.pidfd_open(pid)
             try:
-                # Looked at once more, for only now the number cannot change hands.
+                # Check again: with the pidfd open, the pid cannot be reused.
                 if pid in _members(folder):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
             finally:
@@ -365,6 +358,6 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, value: int) -> None:
-    # Not made where it is missing: a file in a tree that is none would look like a bound.
+    # Must exist: a new file outside a cgroup tree would look like a bound.
     with path.open("r+", encoding="utf-8") as file:
         file.write(str(value))

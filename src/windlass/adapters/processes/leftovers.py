@@ -1,13 +1,13 @@
-"""Ends what a box started and did not end itself, told by the mark all its processes inherit.
+"""Ends the processes that a box started and did not end, found by the mark that they inherit.
 
-Law: only processes of this user, only such as carry the mark (or belong to the session that was
-named), never this process. Each is held by a pidfd before it is looked at and signalled through
-it, so that a number the kernel has given to somebody else meanwhile can never be hit.
+Law: only processes of this user, only those with the mark (or of the named session), never this
+process. Each is held by a pidfd before it is examined, and signalled through it, so a pid that the
+kernel has reused is never hit.
 
 A mark is `<run>:<random>`, where the run may have parts between slashes; any whole leading part
-of it names all that begins so, and no other: `plan/1` is not `plan/10`.
-Below level bwrap a process that wipes its own environment and leaves its session escapes this;
-inside bwrap nothing does, for there the kernel ends the whole pid namespace.
+matches all that begins with it, and no other: `plan/1` does not match `plan/10`.
+Below level bwrap a process that clears its environment and leaves its session escapes this; inside
+bwrap none does, because the kernel ends the whole pid namespace.
 """
 
 import os
@@ -23,18 +23,18 @@ MARKER = "WINDLASS_BOX"
 """The variable that carries the mark."""
 
 PATIENCE = 5.0
-"""How long, in seconds, to go on ending what keeps starting anew or is slow to die."""
+"""Seconds to keep ending processes that start again or are slow to die."""
 
 
 def mark(run: str) -> str:
-    """Make up the mark of a new box of that run."""
+    """A new mark for a box of that run."""
     return f"{run}:{secrets.token_hex(8)}"
 
 
 def end_leftovers(marker_prefix: str, *, session: int | None = None, grace: float = 0.0) -> int:
-    """End all that carries the mark, or is of the session; return how many there were.
+    """End all processes with the mark or of the session; return how many there were.
 
-    With a grace they are asked first, and have that many seconds to go by themselves.
+    With `grace`, they get SIGTERM first and that many seconds to end by themselves.
     """
     if not marker_prefix.rstrip("/:"):
         message = "an empty mark would end every run's processes"
@@ -44,7 +44,7 @@ def end_leftovers(marker_prefix: str, *, session: int | None = None, grace: floa
     found: set[int] = set()
     if grace > 0:
         found |= _end_once(marker_prefix, session, signal.SIGTERM, grace)
-    # Again until none is left: what forks while it is being ended shows in the next round.
+    # Repeat until none is left: a process that forks while it is ended shows in the next round.
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         ended = _end_once(marker_prefix, session, signal.SIGKILL, 1.0)
@@ -57,7 +57,7 @@ def end_leftovers(marker_prefix: str, *, session: int | None = None, grace: floa
 def is_gone(pid: int, wait: float) -> bool:
     """Whether a process has ended, or does so within that time; in doubt it has not.
 
-    The first one of a pid namespace ends when all others in it have.
+    The first process of a pid namespace ends when all others in it have.
     """
     if sys.platform != "linux":
         return False
@@ -74,7 +74,7 @@ def is_gone(pid: int, wait: float) -> bool:
 
 
 def _end_once(prefix: str, session: int | None, number: signal.Signals, wait: float) -> set[int]:
-    """Signal all that is there now and wait until it is gone, at most so long."""
+    """Signal all present processes and wait until they are gone, up to `wait` seconds."""
     ended: set[int] = set()
     with ExitStack() as held:
         gone = select.poll()
@@ -82,7 +82,7 @@ def _end_once(prefix: str, session: int | None, number: signal.Signals, wait: fl
             held.callback(os.close, handle)
             ended.add(pid)
             gone.register(handle, select.POLLIN)
-            with suppress(OSError):  # it went by itself, or became somebody else's
+            with suppress(OSError):  # it ended by itself, or changed its user
                 signal.pidfd_send_signal(handle, number)
         _until_gone(gone, len(ended), wait)
     return ended
@@ -97,7 +97,7 @@ def _until_gone(gone: select.poll, count: int, wait: float) -> None:
 
 
 def _living(prefix: str, session: int | None) -> Iterator[tuple[int, int]]:
-    """Give each living process of ours that belongs to the box, held by a pidfd."""
+    """Each live process of ours that belongs to the box, with its pidfd."""
     for pid in _pids_of_ours():
         if not _belongs(pid, prefix, session):
             continue
@@ -105,7 +105,7 @@ def _living(prefix: str, session: int | None) -> Iterator[tuple[int, int]]:
             handle = os.pidfd_open(pid)
         except OSError:
             continue
-        # Looked at once more, for only now the number cannot change hands.
+        # Check again: with the pidfd open, the pid cannot be reused.
         if _belongs(pid, prefix, session) and not _is_over(handle):
             yield pid, handle
         else:
@@ -124,7 +124,7 @@ def _belongs(pid: int, prefix: str, session: int | None) -> bool:
     try:
         if session is not None and os.getsid(pid) == session:
             return True
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 (a Path costs as much again)
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 (a Path would double the cost)
             variables = b"\0" + file.read() + b"\0"
     except OSError:
         return False
@@ -133,14 +133,14 @@ def _belongs(pid: int, prefix: str, session: int | None) -> bool:
 
 
 def _is_over(handle: int, wait: float = 0.0) -> bool:
-    """Tell a zombie: it is in /proc still, but there is nothing left to end."""
+    """Whether it has ended: a zombie is still in /proc."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     return bool(poll.poll(wait * 1000))
 
 
 def _end_group(group: int | None, grace: float) -> int:
-    """Where there is no /proc to look through: the process group is all that can be found."""
+    """Without /proc, only the process group can be found."""
     if group is None:
         return 0
     with suppress(ProcessLookupError, PermissionError):

@@ -1,15 +1,15 @@
-"""How much one box may take: memory, processes and disk, of all that runs in it together.
+"""Limits of one box: memory, processes and disk, summed over everything that runs in it.
 
-Law 1: the kernel keeps what it can. Inside bubblewrap each process has no more memory than the
-whole box may have (RLIMIT_DATA), and a user other than root no more processes (RLIMIT_NPROC). With
-control groups the kernel also bounds the sum over a box (`cgroups.py`); without them Windlass looks
+Law 1: the kernel enforces what it can. Inside bubblewrap no process gets more memory than the whole
+box may have (RLIMIT_DATA), and a user other than root no more processes (RLIMIT_NPROC). With
+control groups the kernel also limits the sum over a box (`cgroups.py`); without them Windlass looks
 at every process twice a second. A box beyond its limits is ended as a whole.
 Law 2: disk counts what the call wrote and is still there: the blocks of files whose status changed
 since the call began (no program can set that time back), and of deleted files that it holds open.
-An entry counts as one block at least, so a flood of empty files is seen.
+An entry counts as at least one block, so a flood of empty files counts.
 
-The file system reports its use at no cost. The workspace is walked only when that use has grown or
-a while has passed; the longer a walk takes, the rarer it is. A folder that cannot be read counts as
+The file system reports its use for free. The workspace is walked only when that use has grown or a
+while has passed; the longer a walk takes, the rarer it is. A folder that cannot be read counts as
 all the growth of the file system.
 """
 
@@ -37,37 +37,38 @@ BLOCK = 4096
 """The least that an entry counts for, in bytes."""
 
 PAUSE = 5.0
-"""Seconds between two walks, at least, while the file system has not grown."""
+"""The least seconds between two walks while the file system has not grown."""
 
 WALK_SHARE = 50
-"""A walk may take one part in so many of the time."""
+"""Walks may take one part in this many of the time."""
 
 GROWTH = 0.125
-"""Of the bound: growth of the file system after which the workspace is walked at once."""
+"""Growth of the file system, as a part of the bound, after which the workspace is walked at
+once."""
 
 BRIEF = 0.005
-"""Seconds that the last look may take in any case."""
+"""Seconds that the last look may always take."""
 
 SLACK = 0.1
-"""Seconds by which times of files may be behind the clock."""
+"""Seconds by which file times may be behind the clock."""
 
 LEAST = 64_000_000
-"""Bytes that a call may write on a disk that is all but full; the disk itself says no before."""
+"""Bytes that a call may write on an almost full disk; the disk itself refuses first."""
 
 
 class Seen(Struct, frozen=True):
-    """What a walk found."""
+    """The result of a walk."""
 
     written: int
     whole: bool
-    """False where a folder could not be looked into."""
+    """False if a folder could not be read."""
 
 
 class DiskWatch:
     """Watches the workspace of one call."""
 
     def __init__(self, folder: Path, bound: int | None) -> None:
-        """Take the bound in bytes; without one, it is half of what is free now."""
+        """Take the bound in bytes; by default half of what is free now."""
         self._folder = folder
         self._begin = time.monotonic()
         self._clock = _wall_clock()
@@ -79,10 +80,10 @@ class DiskWatch:
     def excess(
         self, pids: Callable[[], Iterable[int]] = tuple, *, last: bool = False
     ) -> str | None:
-        """Say by what the call is beyond its bound now, or None; `pids` gives its processes.
+        """How the call exceeds its bound now, in words, or None; `pids` gives its processes.
 
         The `last` look is when the call has ended. Others may have freed meanwhile what this call
-        has taken, so it walks always; unless the file system has grown, only for a short time.
+        took, so it always walks; for a short time only, unless the file system has grown.
         """
         now = time.monotonic()
         used, _ = _used(self._folder)
@@ -106,12 +107,12 @@ class DiskWatch:
         )
 
     def _since(self, now: float) -> float:
-        """When the call began, also by a clock that was set back meanwhile."""
+        """When the call began, even if the clock was set back since."""
         return min(self._clock, _wall_clock() - (now - self._begin)) - SLACK
 
 
 def walked(folder: Path, since: float, enough: int, seconds: float | None = None) -> Seen:
-    """Add up what was written below the folder since then; stop once that is more than enough.
+    """Add up what was written below the folder since then; stop once it is more than enough.
 
     With `seconds`, stop after that time, too.
     """
@@ -127,15 +128,15 @@ def walked(folder: Path, since: float, enough: int, seconds: float | None = None
                         waiting.append(entry.path)
                     if found.st_ctime >= since:
                         written += max(BLOCK, found.st_blocks * 512)
-        except FileNotFoundError:  # it went while it was looked at
+        except FileNotFoundError:  # deleted meanwhile
             continue
-        except OSError:  # closed to us, or deeper than a path can be long
+        except OSError:  # not readable, or a path that is too long
             whole = False
     return Seen(written, whole)
 
 
 def _held_open(pids: Iterable[int], folder: Path) -> int:
-    """Add up the files that these processes have deleted and still hold open."""
+    """The size of files that these processes have deleted and still hold open."""
     try:
         device = folder.stat().st_dev
     except OSError:
@@ -143,7 +144,7 @@ def _held_open(pids: Iterable[int], folder: Path) -> int:
     found: dict[int, int] = {}
     for pid in pids:
         try:
-            names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 (a Path each costs as much again)
+            names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 (a Path each would double the cost)
         except OSError:
             continue
         for name in names:
@@ -157,28 +158,28 @@ def _held_open(pids: Iterable[int], folder: Path) -> int:
 
 
 def _wall_clock() -> float:
-    """Give the time as the file system has it."""
+    """The time as the file system has it."""
     return SystemClock().now().timestamp()
 
 
 def _used(folder: Path) -> tuple[int, int]:
-    """Give how many bytes of the file system are used, and how many are free for this user."""
+    """The used bytes of the file system, and those free for this user."""
     try:
-        said = os.statvfs(folder)
+        found = os.statvfs(folder)
     except OSError:
         return 0, sys.maxsize
-    return (said.f_blocks - said.f_bfree) * said.f_frsize, said.f_bavail * said.f_frsize
+    return (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_bavail * found.f_frsize
 
 
 LOOK = 0.5
 """Seconds between two looks at every process."""
 
 GLANCE = 0.05
-"""Seconds between two glances at how many there are on the whole machine, which cost nothing: who
-forks without end has thousands by the time of the next look, and then leaves nobody time for it."""
+"""Seconds between two cheap looks at the number of processes on the machine: a fork bomb has
+thousands by the time of the next full look, and then leaves no time for it."""
 
 SHARE = 0.75
-"""Of the machine's memory, for a box whose limit nobody set."""
+"""The part of the machine's memory that a box gets by default."""
 
 
 def _most_memory() -> int:
@@ -186,18 +187,14 @@ def _most_memory() -> int:
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What all processes of one box may have together."""
-
     memory: int = field(default_factory=_most_memory)
-    """Bytes of their own: what they share with others, such as a program's code, is not counted."""
+    """Bytes of their own; what they share with others, such as a program's code, is not counted."""
     processes: int = 4096
     disk: int | None = None
-    """Bytes that a call may write into its workspace; without a word, half of what is free."""
+    """Bytes that a call may write into its workspace; by default half of what is free."""
 
 
 class Process(Struct, frozen=True):
-    """One row of what runs now."""
-
     pid: int
     parent: int
     group: int
@@ -205,7 +202,7 @@ class Process(Struct, frozen=True):
 
 
 def bounded(level: Level, limits: Limits, argv: list[str], group: Group | None = None) -> list[str]:
-    """The command line, with the limits that the kernel can keep for it."""
+    """The command line, with the limits that the kernel can enforce."""
     argv = _by_process(level, limits, argv)
     return argv if group is None else group.entered(argv)
 
@@ -215,7 +212,7 @@ def _by_process(level: Level, limits: Limits, argv: list[str]) -> list[str]:
         return argv
     asked = [f"--data={limits.memory}"]
     if os.geteuid() != 0:
-        # It counts whatever the user runs, threads too, so what runs already comes on top.
+        # It counts all of the user's processes and threads, so those that run already are added.
         asked.append(f"--nproc={limits.processes + _running()}")
     return [program, *asked, *argv]
 
@@ -229,12 +226,12 @@ async def overrun(
     group: Group | None = None,
     disk: DiskWatch | None = None,
 ) -> str:
-    """Return once the box is beyond its limits, with words for it; until then, look and wait."""
-    # Inside bubblewrap nobody loses his parents, and a mark costs a look at every process.
+    """Wait until the box exceeds its limits; return how, in words."""
+    # Inside bubblewrap every process keeps its ancestors; reading marks costs a look at each.
     mark = "" if level == "bwrap" else mark
     crowd, due = _running() + limits.processes, anyio.current_time() + LOOK
     while True:
-        # Waited for first: most commands are over before anyone would look.
+        # Sleep first: most commands end before the first look.
         await anyio.sleep(GLANCE)
         if _running() <= crowd and anyio.current_time() < due:
             continue
@@ -243,7 +240,7 @@ async def overrun(
         )
         if said is not None:
             return said
-        # Others may have come, too: what is a crowd now is no news at the next glance.
+        # The new processes may be others'; only further growth leads to a look before its time.
         crowd, due = max(crowd, _running() + limits.processes // 2), anyio.current_time() + LOOK
 
 
@@ -254,7 +251,7 @@ def excess(
     group: Group | None = None,
     disk: DiskWatch | None = None,
 ) -> str | None:
-    """In what the box that began with this process is beyond its limits now, or None."""
+    """How the box that began with this process exceeds its limits now, or None."""
     said = excess_of_group(limits, group) if group is not None else _looked_at(limits, root, mark)
     if said is not None or disk is None:
         return said
@@ -262,13 +259,13 @@ def excess(
 
 
 def excess_of_group(limits: Limits, group: Group) -> str | None:
-    """In what the group is beyond the limits, or was when the kernel ended one of it."""
+    """How the group exceeds the limits, or did when the kernel killed a process of it."""
     use = group.use()
     if use.processes > limits.processes:
         return _too_many(use.processes, limits)
     if use.killed:
         return _too_much(use.most, limits)
-    # Files in memory may fill the whole limit, and then programs need something, too.
+    # Files in memory may fill the whole limit, and programs need some memory too.
     allowed = limits.memory + limits.memory // 16
     return _too_much(use.memory, limits) if use.memory > allowed else None
 
@@ -278,7 +275,7 @@ def _looked_at(limits: Limits, root: int, mark: str) -> str | None:
     if len(members) > limits.processes:
         return _too_many(len(members), limits)
     used = sum(process.memory for process in members)
-    # What a process shares with those it forked was counted for each; the fair share takes longer.
+    # Memory shared with forks was counted for each; the fair share is slower to read.
     if used > limits.memory and (used := sum(map(_fair, members))) > limits.memory:
         return _too_much(used, limits)
     return None
@@ -299,7 +296,7 @@ def _too_much(used: int, limits: Limits) -> str:
 
 
 def _members(table: list[Process], root: int, mark: str) -> list[Process]:
-    """All that descends from the root, is of its group, or carries the mark of its box."""
+    """The root's descendants, its process group, and all with the mark of its box."""
     children: dict[int, list[Process]] = {}
     for process in table:
         children.setdefault(process.parent, []).append(process)
@@ -314,7 +311,7 @@ def _members(table: list[Process], root: int, mark: str) -> list[Process]:
 
 
 def _is_marked(process: Process, mark: str) -> bool:
-    """Whether the process is of this box, wherever it has gone."""
+    """Whether the process carries the mark of this box."""
     if not mark or sys.platform != "linux":
         return False
     try:
@@ -324,15 +321,14 @@ def _is_marked(process: Process, mark: str) -> bool:
 
 
 def _table() -> Iterator[Process]:
-    """What runs now."""
     return _proc() if sys.platform == "linux" else _listed()
 
 
 def _proc() -> Iterator[Process]:
     page = os.sysconf("SC_PAGE_SIZE")
-    for name in os.listdir("/proc"):  # noqa: PTH208 (a Path each costs as much again)
+    for name in os.listdir("/proc"):  # noqa: PTH208 (a Path each would double the cost)
         if name.isdigit():
-            # What ended between the list and the look has nothing any more.
+            # A process that ended meanwhile has nothing any more.
             with suppress(OSError):
                 stat = _read(f"/proc/{name}/stat").rpartition(")")[2].split()
                 _, resident, shared, *_ = map(int, _read(f"/proc/{name}/statm").split())
@@ -341,7 +337,7 @@ def _proc() -> Iterator[Process]:
 
 
 def _fair(process: Process) -> int:
-    """The process's memory, with what it shares divided among all who have it."""
+    """The process's memory, with shared memory divided among those who share it."""
     try:
         lines = _read(f"/proc/{process.pid}/smaps_rollup").splitlines()
     except OSError:
@@ -369,7 +365,7 @@ def _parsed(lines: Iterable[str]) -> Iterator[Process]:
 
 
 def _running() -> int:
-    """How many threads there are on this machine, whosever they are; 0 where nobody knows."""
+    """The number of threads on this machine, of all users; 0 if it is not known."""
     if sys.platform != "linux":
         return 0
     return int(_read("/proc/loadavg").split()[3].partition("/")[2])

@@ -1,8 +1,8 @@
 """What every sandbox offers: a box for a process, and the choice of the level.
 
-Law: a run gets nothing weaker than what was asked for. `auto` picks the strongest level with walls
-that works here, which one harmless command tests. Where none works, the run is refused; a person
-may go without walls by naming the level `checkout`.
+Law: a run gets no weaker sandbox than was asked for. `auto` picks the strongest level with walls
+that works here, tested with one harmless command. If none works, the run is refused; a person may
+go without walls by naming the level `checkout`.
 """
 
 import subprocess
@@ -21,51 +21,51 @@ from windlass.errors import ConfigError, NoWalls
 
 
 class Box(Struct, frozen=True, kw_only=True):
-    """One process's share of the world."""
+    """What one process may see and reach."""
 
     checkout: Path
-    """The folder it works in: writable, its working directory, and the only thing that stays."""
+    """Its working directory: writable, and the only thing that remains."""
     network: bool
-    """Whether there is a way out of it."""
+    """Whether it has a network."""
     reach: Reach = "listed"
-    """How far that way leads."""
+    """Which hosts it may reach."""
     hosts: tuple[str, ...] = ()
-    """Hosts it may reach beside those of the configuration, such as its model's."""
+    """Hosts it may reach in addition to the configured ones, such as its model's."""
     model: bool = False
     """Whether it may reach the meter."""
     env: Mapping[str, str] = {}
-    """Variables it gets beside the harmless ones every process gets; nothing else is inherited."""
+    """Variables it gets in addition to the harmless ones; nothing else is inherited."""
     read: tuple[Path, ...] = ()
     """Further files or folders it may read, such as an agent's program."""
     runs: Literal["itself", "apart", "sealed"] = "itself"
     """Whose commands run in it. itself: one command, and what that starts · apart: an agent's
-    program, with a home of its own that its commands do not see · sealed: the same, and its
-    commands have no network, and processes of their own."""
+    program, with its own home that its commands do not see · sealed: the same, and its commands
+    have no network, and their own processes."""
     tools: Mapping[str, str] = {}
-    """Variables that the commands of an agent's program get; of its own they get none."""
+    """Variables for the commands of an agent's program; they get none of the program's own."""
     task: str = ""
     role: str = ""
-    """Whom it is for, for those who are told what it asked for."""
+    """Who it is for, in reports of what it asked for."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One start of a process in a box; what it needs is open while it is entered."""
+    """One start of a process in a box; its resources are open while it is entered."""
 
     argv: list[str]
     env: dict[str, str]
     inherited: tuple[int, ...] = ()
     """Descriptors that the process must inherit."""
     way_out: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Serves the box's network while the block lasts; entered once the process was started."""
+    """Serves the box's network while the block lasts; entered once the process has started."""
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What one box asked its proxy for, as far as a person should know."""
+    """What one box asked its proxy for, where a person should know."""
 
     task: str
     role: str
     reached: tuple[str, ...] = ()
-    """Public hosts that setup reached, beside those that are listed."""
+    """Public hosts that setup reached, apart from the listed ones."""
     refused: tuple[str, ...] = ()
 
 
@@ -78,50 +78,50 @@ class WaysOut(Protocol):
     meter: Serve | None
     """Serves the meter on a listener while the block lasts; set while there is one."""
     tell: Callable[[Asked], None]
-    """Told what a box asked for when it ends, where there is anything to tell."""
+    """Called when a box ends, if there is something to report."""
 
     def allow(self, hosts: Sequence[str]) -> None:
-        """Let agents reach these too: setup of merged code did."""
+        """Let agents reach these too, because setup of merged code did."""
         ...
 
 
 class Sandbox(Protocol):
-    """Makes the command line that runs a command inside the walls."""
+    """Makes the command line that runs a command in the sandbox."""
 
     level: Level
     limits: Limits
-    """How much each box may take; whoever starts a command looks after it."""
+    """The limits of each box; the caller that starts a command enforces them."""
 
     @property
     def ways_out(self) -> WaysOut | None:
-        """What the doors of its boxes lead to; None where a box shares the host's network."""
+        """What the doors of its boxes lead to; None if a box shares the host's network."""
         ...
 
     def writable(self, box: Box) -> tuple[str, ...]:
-        """Where Landlock lets the box write, as the box sees it; empty where it has no Landlock."""
+        """Where Landlock lets the box write, as paths in the box; empty without Landlock."""
         ...
 
     def inside(self, box: Box) -> str:
-        """The path under which the process sees its checkout."""
+        """The checkout's path inside the box."""
         ...
 
     def entered(self, box: Box, command: Sequence[str]) -> AbstractContextManager[Entry]:
-        """What to start in place of `command`."""
+        """What to start instead of `command`."""
         ...
 
     @property
     def launcher(self) -> tuple[str, ...]:
-        """What an agent's program puts before a shell command, given to it as one more argument.
+        """The words an agent's program puts before a shell command, which is one more argument.
 
-        Empty where what a program runs cannot be kept from the program.
+        Empty if a program cannot be protected from its commands.
         """
         ...
 
 
 def may_run_commands(sandbox: Sandbox, role: str) -> bool:
-    """Tell whether an agent of this role may run commands in this sandbox.
+    """Whether an agent of this role may run commands in this sandbox.
 
-    A Coach may not where they could speak for it, unless no walls at all were asked for.
+    A Coach may not if its commands could forge its answer, unless the level is `none`.
     """
     return role != "coach" or bool(sandbox.launcher) or sandbox.level == "none"
 
@@ -129,7 +129,7 @@ def may_run_commands(sandbox: Sandbox, role: str) -> bool:
 Requested: TypeAlias = Level | Literal["auto"]
 
 WITHOUT = 'say it in words: `--sandbox checkout`, or `level = "checkout"` under [sandbox]'
-"""How to go on where no walls work."""
+"""How to continue if no sandbox works."""
 
 CURES = {
     "bwrap": "install bubblewrap (`apt install bubblewrap`), or use `--sandbox checkout`",
@@ -138,8 +138,6 @@ CURES = {
 
 
 class Walls(Sandbox, Protocol):
-    """A sandbox that may not work on this machine."""
-
     def probe(self) -> str | None:
         """Why it does not work here, or None."""
         ...
@@ -152,7 +150,7 @@ def choose(
     seatbelt: Walls,
     plain: Callable[[Level], Sandbox],
 ) -> Sandbox:
-    """Return the sandbox of that level; `auto` is the strongest with walls that works here."""
+    """The sandbox of that level; `auto` is the strongest with walls that works here."""
     match requested:
         case "none" | "checkout":
             return plain(requested)
@@ -185,13 +183,13 @@ def _working(walls: Walls) -> Sandbox:
 
 
 PATIENCE = 10
-"""Seconds."""
+"""Seconds for a probe."""
 
 
 def why_not(
     argv: Sequence[str], environment: Mapping[str, str], inherited: tuple[int, ...] = ()
 ) -> str | None:
-    """Why the command did not end well, or None where it did."""
+    """Why the command failed, or None if it succeeded."""
     try:
         done = subprocess.run(
             argv,

@@ -1,20 +1,20 @@
-"""The level bwrap: walls that the kernel keeps, built by bubblewrap from a list of mounts.
+"""The level bwrap: walls enforced by the kernel, built by bubblewrap from a list of mounts.
 
-Law 1: a process can write its checkout, and folders in memory that go away with it; nothing else.
-Law 2: a box shows the system, the toolchains that PATH leads to, its checkout and the git objects
-it needs. Anything else must be named, and keys and logins cannot be.
-Law 3: mounts are ordered by the depth of their paths. A deeper one is laid upon the one it lies in,
-so what covers a folder and what shows a part of it never depend on the order of the requests.
-Law 4: a box has a network of its own. A door (`network.py`) leads out of it, unless the
-configuration opens the network.
+Law 1: a process can write its checkout, and folders in memory that vanish with it; nothing else.
+Law 2: a box shows the system, the toolchains on PATH, its checkout and the git objects it needs.
+Anything else must be named, and keys and logins cannot be.
+Law 3: mounts are ordered by the depth of their paths. A deeper one is laid over the one it is in,
+so the result never depends on the order of the requests.
+Law 4: a box has its own network. A door (`network.py`) leads out of it, unless the configuration
+opens the network.
 Law 5: a command that an agent's program runs is in a box in the box. It does not see the program's
-home, temporary files, sockets or environment, and has users of its own, so the kernel lets it look
+home, temporary files, sockets or environment, and has its own users, so the kernel lets it look
 into no process of the program. A Coach runs the Player's code, so its commands are sealed: no
 network but loopback, no processes but their own, and no writing to the checkout's git directory,
 which the program's own git would obey. The one file of the program's that a command needs, into
-which the shell writes the folder it ended in, is bound alone; its name ends the command.
+which the shell writes its last folder, is bound alone; its name ends the command.
 
-Every checkout is mounted at one path, the same in all boxes, because a virtualenv knows its path.
+Every checkout is mounted at the same path in all boxes, because a virtualenv knows its path.
 """
 
 import os
@@ -57,7 +57,7 @@ AGENT_HOME = f"{AGENT}/home"
 AGENT_TEMPORARY = f"{AGENT}/tmp"  # noqa: S108 (the program's alone)
 LAUNCHER = f"{AGENT}/launch"
 SHELL_ALONE = (shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh", "-c")
-"""What runs a command, where nothing more is laid around it."""
+"""Runs a command with nothing more around it."""
 
 APART = ("--unshare-user",)
 SEALED = (
@@ -70,7 +70,7 @@ SEALED = (
     "--new-session",
 )
 INNER: tuple[tuple[str, ...], ...] = (("--proc", "/proc"), ())
-"""With a /proc of its own, or the outer one's: root's box has no full /proc to make another of."""
+"""With its own /proc, or the outer one's: root's box has no full /proc to make another from."""
 
 _SCRIPT = """\
 command=$1
@@ -86,15 +86,15 @@ exec /usr/bin/env -i {environment} {start} --tmpfs {agent} "$@" --remount-ro {ag
 
 
 class InnerBox(Struct, frozen=True):
-    """How a box in the box is built here."""
+    """How to build a box in the box."""
 
     program: str
-    """Bubblewrap, by its path."""
+    """Bubblewrap's path."""
     checkout: str
     proc: tuple[str, ...]
 
     def script(self, environment: Mapping[str, str], shell: Sequence[str], *, sealed: bool) -> str:
-        """Write the program that runs its one argument, a shell command, in a box of its own."""
+        """A program that runs its one argument, a shell command, in its own box."""
         git = f"{self.checkout}/.git"
         walls = (*SEALED, *self.proc, "--ro-bind-try", git, git) if sealed else APART
         return _SCRIPT.format(
@@ -121,16 +121,16 @@ EMPTY = ("/etc", "/home", "/mnt", "/opt", "/root", "/run", "/srv", "/var")
 """Folders that programs expect to be there."""
 
 IN_MEMORY = 5
-"""How many folders in memory a box may fill: its home, the agent's own, two for temporary files,
-and /dev/shm."""
+"""Folders in memory that a box may fill: its home, the agent's, two for temporary files,
+/dev/shm."""
 SYSCTL = ("--ro-bind", "/proc/sys", "/proc/sys")
-"""For root alone: its uid may write the kernel's settings even without any capability, and one of
-them names a program that the host starts. Bubblewrap leaves them open. To other users they are
-read-only anyway, and a mount there would keep a box in the box from having a /proc of its own."""
+"""For root only: its uid may write the kernel's settings even without any capability, and one
+of them names a program that the host starts. Bubblewrap leaves them writable. For other users they
+are read-only anyway, and a mount there would keep a box in the box from having its own /proc."""
 
 UID = 1000
-"""Who root is in a box. As root, with all its capabilities dropped, a process could not build a box
-within the box; as any other user it can."""
+"""Root's uid in a box. As root without capabilities a process could not build a box within the box;
+as any other user it can."""
 
 NEEDED = ("/etc/resolv.conf", "/etc/hosts", "/etc/localtime", "/etc/nsswitch.conf")
 """Files that may be links into `/run`."""
@@ -159,11 +159,11 @@ class Bubblewrap:
         open_network: bool = False,
         nested: bool = False,
     ) -> None:
-        """Look at the host as it is now; `marker` names the run whose processes these will be.
+        """Take the host as it is now; `marker` names the run of these processes.
 
-        Of `repository` and `masked` nothing shows but toolchains; `read` is what a person added.
-        With an open network, boxes that have a way out share the host's own. With `nested` any box
-        may start boxes of its own.
+        Of `repository` and `masked` only toolchains are shown; `read` is what a person added. With
+        an open network, boxes with a network share the host's. With `nested` any box may start
+        boxes.
         """
         self.level = "bwrap"
         self.limits = limits or Limits()
@@ -179,19 +179,18 @@ class Bubblewrap:
         self._marker = marker
         self._nested = nested
         self._program = self._found(program)
-        # A host that has a /workspace may well have the repository in it.
+        # A host that has a /workspace may have the repository in it.
         self._mount = "/windlass-workspace" if Path("/workspace").exists() else "/workspace"
         if self._repository.resolve() == Path("/"):
             message = "the repository is the root of the file system, which cannot be covered"
             raise ConfigError(message, hint="use `--sandbox checkout`")
 
-    def inside(self, box: Box) -> str:  # noqa: ARG002 (the port's form: it is the same for all)
-        """Give the one path at which every box has its checkout."""
+    def inside(self, box: Box) -> str:  # noqa: ARG002 (the port's signature)
         return self._mount
 
     @contextmanager
     def entered(self, box: Box, command: Sequence[str]) -> Generator[Entry]:
-        """Give bubblewrap's command line, with all that it must inherit."""
+        """Bubblewrap's command line, with everything that it must inherit."""
         with ExitStack() as held:
             handed = held.enter_context(InheritedFiles())
             door = self.ways_out.door(box) if self.ways_out is not None else None
@@ -213,7 +212,7 @@ class Bubblewrap:
 
     def _line(self, box: Box, built: Sequence[str], command: Sequence[str]) -> list[str]:
         return [
-            self._program or "bwrap",  # missing, it fails to start, which is what it should
+            self._program or "bwrap",  # if it is missing, the start fails as it should
             *FLAGS,
             *_user(),
             *(() if self._is_open(box) else ("--unshare-net",)),
@@ -225,7 +224,7 @@ class Bubblewrap:
         ]
 
     def _mounted(self, box: Box, handed: InheritedFiles) -> Iterator[str]:
-        """Give what every box has: the host's part, its own devices, its checkout."""
+        """What every box has: the host's part, its devices, its checkout."""
         mounts = self._host.copy()
         mounts.show(*box.read)
         for place, folder in git_folders_shown(box.checkout).items():
@@ -243,7 +242,7 @@ class Bubblewrap:
         yield from ("--bind", str(box.checkout.resolve()), self._mount)
 
     def _place_of_agent(self, box: Box, handed: InheritedFiles) -> Iterator[str]:
-        """Give an agent's program a home of its own, and what starts its commands without it."""
+        """A home for an agent's program, and the launcher that runs commands apart from it."""
         yield from (*self._size, "--tmpfs", AGENT)
         yield from ("--dir", AGENT_HOME, "--dir", AGENT_TEMPORARY)
         if self._inner is not None:
@@ -256,20 +255,20 @@ class Bubblewrap:
 
     @cached_property
     def _confined_shell(self) -> tuple[str, ...]:
-        """What starts a command of a Coach's behind Landlock, with the narrower filter."""
+        """Runs a Coach's command behind Landlock, with the narrow filter."""
         if not self._lands or self._nested:
             return SHELL_ALONE
-        # The shell writes the folder it ends in there; all else in it is read-only.
+        # The shell writes its last folder there; everything else in it is read-only.
         places = (*self._bounds, AGENT_TEMPORARY)
         return tuple(confined(SHELL_ALONE, places, seccomp=self._narrow))
 
     def environment(self, box: Box) -> dict[str, str]:
-        """Give the whole environment of the box's first process, with a mark that is new."""
+        """The environment of the box's first process, with a new mark."""
         own = {} if box.runs == "itself" else {"HOME": AGENT_HOME, "TMPDIR": AGENT_TEMPORARY}
         return self._bare({**own, **self._leads_out(box), **box.env})
 
     def _commands_have(self, box: Box) -> dict[str, str]:
-        """Give the whole environment of what an agent's program runs: nothing of the program."""
+        """The environment of a program's commands: nothing of the program's."""
         leads_out = self._leads_out(box) if box.runs == "apart" else {}
         return {**self._bare({**leads_out, **box.tools}), "GIT_EDITOR": "true"}
 
@@ -291,13 +290,12 @@ class Bubblewrap:
 
     @property
     def launcher(self) -> tuple[str, ...]:
-        """Give what starts a command apart from the program, where the kernel allows it."""
         return ("/bin/sh", "-e", LAUNCHER) if self._inner is not None else ()
 
     @cached_property
     def _inner(self) -> InnerBox | None:
-        """The box in the box that works here; with a /proc of its own where that can be had."""
-        # By its path, for who looks it up is not in the inner box yet.
+        """The box in the box that works here; with its own /proc if possible."""
+        # By its path: the lookup happens outside the inner box.
         program = self._found("bwrap")
         if program is None:
             return None
@@ -309,7 +307,7 @@ class Bubblewrap:
         return self._tried("/bin/sh", "-c", script, "sh", "true", by=self._wide) is None
 
     def _filter(self, box: Box) -> bytes:
-        """The filter for this box on this machine, where its kernel takes one."""
+        """The seccomp filter for this box, if the kernel accepts one."""
         return self._wide if self._nests(box) else self._narrow
 
     @property
@@ -323,11 +321,10 @@ class Bubblewrap:
 
     @property
     def is_filtered(self) -> bool:
-        """Tell whether calls into the kernel are filtered here."""
         return bool(self._narrow)
 
     def writable(self, box: Box) -> tuple[str, ...]:
-        """Give what a box can write, where Landlock can keep it to that."""
+        """Where the box can write, if Landlock can enforce it."""
         return self._bounds if self._lands and not self._nests(box) else ()
 
     def _nests(self, box: Box) -> bool:
@@ -340,12 +337,12 @@ class Bubblewrap:
 
     @cached_property
     def _lands(self) -> bool:
-        """Whether a command behind Landlock works in a box here."""
+        """Whether Landlock works in a box here."""
         command = confined(["true"], self._bounds)
         return command != ["true"] and self._tried(*command, by=b"") is None
 
     def probe(self) -> str | None:
-        """Run `true` in a box; return why that does not work here, or None."""
+        """Run `true` in a box; return why that fails here, or None."""
         if self._program is None:
             return "bubblewrap (`bwrap`) is not installed"
         return None if self._narrow else self._tried("true", by=b"")
@@ -362,20 +359,20 @@ class Bubblewrap:
             return why_not(argv, {**self.environment(box), **QUIET}, handed.numbers)
 
     def _found(self, program: str) -> str | None:
-        # The system's own first: PATH may lead through folders that others write.
+        # The system's folders first: other users may write to those on PATH.
         path = os.pathsep.join(("/usr/bin", "/bin", *map(str, self._path)))
         return shutil.which(program, path=path)
 
     @cached_property
     def _size(self) -> tuple[str, ...]:
-        """What bounds the next folder in memory, where this bubblewrap is young enough to."""
+        """Limits the next folder in memory, if this bubblewrap can."""
         if self._program is None or not _knows_size(self._program):
             return ()
         return ("--size", str(self.limits.memory // IN_MEMORY))
 
     @cached_property
     def _passwd(self) -> str:
-        """Who the box's user is, for programs that ask by number."""
+        """The box's user, for programs that look it up by number."""
         (uid, gid), home = _ids(), self._inner_home
         shell = self._environment.get("SHELL", "/bin/sh")
         return (
@@ -385,7 +382,7 @@ class Bubblewrap:
 
     @cached_property
     def _inner_home(self) -> Path:
-        # A service user's home may be missing, or be the root itself; neither can be laid over.
+        # A service user's home may be missing or the root itself; neither can be covered.
         usable = self._home.is_dir() and self._home.resolve() != Path("/")
         return self._home if usable else Path("/home/windlass")
 
@@ -399,7 +396,7 @@ class Bubblewrap:
         mounts.show(*etc)
         mounts.lay("fresh", *FRESH)
         mounts.lay("cover", *self._masked)
-        # After those, for it may be the repository, or lie in it.
+        # After those: the home may be the repository, or be in it.
         mounts.lay("fresh", self._inner_home)
         mounts.link(*self._path)
         mounts.show(
@@ -415,7 +412,7 @@ class Bubblewrap:
 
     @cached_property
     def _inner_path(self) -> str:
-        """PATH without folders in which a process in the box could put a program of its own."""
+        """PATH without folders where a process in the box could put its own program."""
         places = map(self._host.place, self._path)
         return os.pathsep.join(str(place) for place in places if place is not None)
 
@@ -428,12 +425,12 @@ class Bubblewrap:
 
 
 def _ids() -> tuple[int, int]:
-    """Who the user is in a box: the same as outside, and not root."""
+    """The ids in a box: the same as outside, but not root."""
     return os.geteuid() or UID, os.getegid() or UID
 
 
 def _user() -> tuple[str, ...]:
-    """Give users of its own to a box: for root always, for others where the kernel lets them."""
+    """Gives a box its own users: for root always, for others where the kernel allows it."""
     if os.geteuid() != 0:
         return ("--unshare-user-try",)
     uid, gid = _ids()
@@ -442,7 +439,7 @@ def _user() -> tuple[str, ...]:
 
 @cache
 def _knows_size(program: str) -> bool:
-    """Whether it bounds folders in memory; before 0.7 it did not, and took --size for an error."""
+    """Whether it can limit folders in memory; before 0.7, `--size` was an error."""
     try:
         done = subprocess.run([program, "--help"], capture_output=True, check=False, timeout=10)
     except (OSError, subprocess.TimeoutExpired):

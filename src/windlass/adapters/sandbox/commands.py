@@ -1,10 +1,10 @@
 """Runs one command in a sandbox to its end, and leaves nothing of it running.
 
-Law: however this call ends, by the command, by the clock, by cancellation, every process the
-command started has ended before it returns. A command is never held up by what it prints, and
-never judged here: an exit code is handed on as it is.
+Law: however this call ends, by the command, by the clock or by cancellation, every process that the
+command started has ended before it returns. A command is never blocked by its output, and never
+judged here: the exit code is passed on as it is.
 
-Processes are started from the event loop's own thread, for bubblewrap's --die-with-parent follows
+Processes are started from the event loop's thread, because bubblewrap's --die-with-parent follows
 the thread that started it, and a worker thread may end long before the run does.
 """
 
@@ -33,35 +33,32 @@ from windlass.core.secrets import Redactor
 from windlass.core.settings import Level
 
 GRACE = 2.0
-"""Seconds between asking a process to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 DRAIN = 2.0
-"""Seconds to go on reading when all that could be found has ended."""
+"""Seconds to keep reading once all processes that could be found have ended."""
 
 AT_ONCE = 1.0
-"""Seconds in which the kernel has ended a whole box; else it is looked for, process by process."""
+"""Seconds in which the kernel ends a whole box; after that, each process is looked for."""
 
 OUTPUT_LIMIT = 10_000_000
 """Bytes of output that a log keeps."""
 
-
 ENDED = 137
-"""The exit code of what had too much and came to a good end all the same: that is no success."""
+"""The exit code of a command that exceeded its limits and still exited with 0: no success."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
-    """What came of a command."""
-
     exit_code: int | None
-    """None when it was not started or was ended by the clock; 128 + n when signal n ended it."""
+    """None if it was not started or timed out; 128 + n if signal n ended it."""
     timed_out: bool
     output: str
-    """The end of what it printed, or why it could not be started."""
+    """The end of its output, or why it could not be started."""
     seconds: float
     started: bool
-    """False when the command itself never ran: a missing program, a sandbox that failed."""
+    """False if the command itself never ran: a missing program, a sandbox that failed."""
     overran: str = ""
-    """What it had too much of, where it was ended for that."""
+    """Which limit it exceeded, if it was ended for that."""
 
 
 async def run(
@@ -69,16 +66,16 @@ async def run(
     box: Box,
     command: Sequence[str],
     *,
-    timeout: float,  # noqa: ASYNC109 (to be told from the caller's own cancellation)
+    timeout: float,  # noqa: ASYNC109 (must differ from the caller's own cancellation)
     tail: int,
     output_limit: int = OUTPUT_LIMIT,
     log: Path | None = None,
     redactor: Redactor | None = None,
     heard: Callable[[bytes], None] | None = None,
 ) -> Finished:
-    """Run the command in the box; give its exit code and the last `tail` characters it printed.
+    """Run the command in the box; return its exit code and the last `tail` characters of output.
 
-    All that it prints goes to `heard`, without secrets.
+    All output goes to `heard`, without secrets.
     """
     begin = time.monotonic()
     bounds = sandbox.writable(box)
@@ -96,14 +93,14 @@ async def run(
             argv = status.reported(entry.argv)
             enters = walled or is_plain_program(argv[0], box.checkout, environment)
             group = held.enter_context(grouped(sandbox.limits)) if enters else None
-            # A box with a door is held back at the door: it enters its group by itself.
+            # A box with a door is held back there: it enters its group by itself.
             joins = group is not None and walled and entry.way_out is nullcontext
             latch = held.enter_context(_Latch(wanted=joins))
             argv = bounded(
                 sandbox.level, sandbox.limits, latch.held(argv), None if joins else group
             )
             fds = (*status.passed, *latch.passed, *entry.inherited)
-            process = await _start(argv, box.checkout, environment, fds)
+            process = await start(argv, box.checkout, environment, fds)
         except OSError as error:
             return _not_started(str(error), begin)
         status.handed_over()
@@ -113,7 +110,7 @@ async def run(
         held.push_async_callback(_close, process, end)
         try:
             if joins and group is not None and (first := await status.awaited_process()):
-                with suppress(ProcessLookupError):  # gone already; bubblewrap says why
+                with suppress(ProcessLookupError):  # it has ended; bubblewrap says why
                     await anyio.to_thread.run_sync(group.join, first)
                 latch.lift()
         except OSError as error:
@@ -122,7 +119,7 @@ async def run(
             await held.enter_async_context(entry.way_out())
         except OSError as error:
             return _not_started(f"its network could not be made: {error}", begin)
-        # Bubblewrap cannot be asked to end: the first signal ends it, and all in it.
+        # Bubblewrap cannot end gently: the first signal ends it and everything in it.
         grace = 0.0 if walled else GRACE
         rest = partial(_end_rest, status, partial(end, grace=0.0))
         look = partial(overrun, sandbox.level, sandbox.limits, process.pid, mark)
@@ -154,41 +151,48 @@ async def run(
 
 
 async def _close(process: anyio.abc.Process, end: Callable[[], int]) -> None:
-    """Leave nothing of a command, whether or not it was let begin."""
+    """End every process of a command, started or not."""
     with anyio.CancelScope(shield=True):
         if process.returncode is None:
             await anyio.to_thread.run_sync(end)
         await process.aclose()
 
 
-async def _start(
-    argv: list[str], folder: Path, environment: dict[str, str], fds: tuple[int, ...]
+async def start(
+    argv: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    fds: tuple[int, ...],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stderr: int = subprocess.STDOUT,
 ) -> anyio.abc.Process:
-    # Shielded: between fork and return there is nobody yet who could end the process.
+    """Start a process in its own session."""
+    # Shielded: between fork and return nothing could end the process.
     with anyio.CancelScope(shield=True):
         return await anyio.open_process(
             argv,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.STDOUT,
+            stdin=stdin,
+            stderr=stderr,
             cwd=folder,
             env=environment,
             start_new_session=True,
             pass_fds=fds,
         )
-    raise AssertionError  # a shield swallows nothing; the type checker cannot know
+    raise AssertionError  # unreachable; the type checker cannot know
 
 
 def _end(level: Level, process: anyio.abc.Process, mark: str, *, grace: float = 0.0) -> int:
     """End the command and all it started."""
     if level == "bwrap":
-        # With bubblewrap goes all that is in it, at once and however much it is.
+        # This ends everything in the box at once.
         with suppress(ProcessLookupError):
             process.kill()
     return end_leftovers(mark, session=process.pid, grace=grace)
 
 
 def _end_rest(status: "_Status", end: Callable[[], int]) -> int:
-    """End what a command left that ended by itself; of a box all is gone with its first process."""
+    """End what an ended command left; a box is empty once its first process is gone."""
     first = status.first_process()
     return 0 if first is not None and is_gone(first, AT_ONCE) else end()
 
@@ -200,7 +204,7 @@ def _end_group(
     over: "_Overrun",
     end: Callable[[], int],
 ) -> int:
-    """End what is left, and the group with it; look a last time at what it had and wrote."""
+    """End what is left, and the group; check memory and disk a last time."""
     if group is not None:
         over.said = over.said or excess_of_group(limits, group) or ""
     ended = end()
@@ -218,8 +222,8 @@ async def _attend(
     rest: Callable[[], int],
     over: "_Overrun",
 ) -> bool:
-    """Read and wait, then end whatever is left; tell whether the clock ended it."""
-    timed_out = True  # what is cancelled is ended as gently as what took too long
+    """Read and wait, then end everything left; whether it timed out."""
+    timed_out = True  # a cancelled command is ended as gently as one that timed out
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_pour, process, output)
         tasks.start_soon(over.watch)
@@ -228,12 +232,12 @@ async def _attend(
                 await process.wait()
                 timed_out = False
         finally:
-            # What a command that has ended left behind has had its time.
+            # Processes left by an ended command get no grace.
             over.stop()
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(end if timed_out else rest)
                 await process.wait()
-        # Nobody should have the pipe open now; whoever slipped away must not keep the run.
+        # No process should have the pipe open now; one that escaped must not block the run.
         tasks.cancel_scope.deadline = anyio.current_time() + DRAIN
     return timed_out
 
@@ -255,12 +259,12 @@ def _not_started(why: str, begin: float) -> Finished:
 
 
 def _shell_code(code: int | None) -> int | None:
-    # As bubblewrap and shells say it, so that all levels speak alike.
+    # As bubblewrap and shells report it, so that all levels agree.
     return 128 - code if code is not None and code < 0 else code
 
 
 class _Overrun:
-    """Ends the box when it has too much of something, and remembers of what."""
+    """Ends a box that exceeds its limits, and records which."""
 
     def __init__(self, excess: Callable[[], Awaitable[str]], end: Callable[..., int]) -> None:
         self.said = ""
@@ -269,20 +273,20 @@ class _Overrun:
         self._scope = anyio.CancelScope()
 
     async def watch(self) -> None:
-        """Look until there is nothing left to look at."""
+        """Wait for an excess, and end the box."""
         with self._scope:
             self.said = await self._excess()
             await anyio.to_thread.run_sync(self._end)
 
     def stop(self) -> None:
-        """Look no more: the command has ended, and who is left is ended anyway."""
+        """Stop looking: the command has ended, and the rest is ended anyway."""
         self._scope.cancel()
 
 
 class _Output:
-    """Keeps the end of what is printed, and the beginning in a log; of secrets, neither.
+    """Keeps the end of the output, and the beginning in a log; both without secrets.
 
-    They are taken out before anything is cut, for what is left of one could not be told any more.
+    Secrets are removed before anything is cut: a part of one would not be recognised.
     """
 
     def __init__(self, *, tail: int, limit: int, redactor: Redactor) -> None:
@@ -290,21 +294,20 @@ class _Output:
         self.log: BinaryIO | None = None
         self.heard: Callable[[bytes], None] | None = None
         self._characters = tail
-        self._bytes = 4 * tail + 4  # a character has at most four, and the first may be cut
+        self._bytes = 4 * tail + 4  # a character has at most four bytes, and the first may be cut
         self._kept = bytearray()
         self._left = limit
         self._limit = limit
 
     def take(self, chunk: bytes) -> None:
-        """Take what was printed."""
         self.keep(self._clean.feed(chunk))
 
     def finish(self) -> None:
-        """Take what was held back: nothing more will be printed."""
+        """Take what the redactor held back: the output is complete."""
         self.keep(self._clean.end())
 
     def keep(self, chunk: bytes) -> None:
-        """Keep what holds no secret; beyond the limit the log only says that there was more."""
+        """Keep redacted output; beyond the limit the log only says that there was more."""
         if self.heard is not None:
             self.heard(chunk)
         self._kept += chunk
@@ -316,7 +319,7 @@ class _Output:
                 self._write(f"\n[windlass: output beyond {self._limit} bytes dropped]\n".encode())
 
     def end(self) -> str:
-        """Give the last characters."""
+        """The last characters of the output."""
         text = self._kept.decode(errors="replace")
         return text[-self._characters :] if self._characters else ""
 
@@ -324,14 +327,14 @@ class _Output:
         if self.log is not None:
             try:
                 self.log.write(data)
-            except OSError:  # a full disk is no reason to fail the command
+            except OSError:  # a full disk must not fail the command
                 self.log = None
 
 
 class _Status:
-    """Hears from bubblewrap whether the command itself ever ran.
+    """Reads from bubblewrap whether the command itself ever ran.
 
-    Its exit code cannot tell: a box that could not be built ends with 1, like a failing test.
+    The exit code does not say: a box that could not be built ends with 1, like a failing test.
     """
 
     def __init__(self, *, wanted: bool, launched: bool) -> None:
@@ -340,15 +343,17 @@ class _Status:
         self._ends: list[int] = []
         self._heard = b""
         self._over = False
-        """Whether bubblewrap has closed its end: it will report no more."""
+        """Whether bubblewrap has closed its end: it will report nothing more."""
 
     def __enter__(self) -> "_Status":
         if self._wanted:
             self._ends = list(os.pipe())
-            os.set_blocking(self._ends[0], False)  # whoever keeps the other end must not hold us
+            os.set_blocking(
+                self._ends[0], False
+            )  # a process that keeps the other end must not block us
             if self._launched:
                 # Bubblewrap keeps its end to itself. The launcher has another, and closes it before
-                # the command begins, which could else report what it likes.
+                # the command begins, which could otherwise forge a report.
                 self._ends.append(os.dup(self._ends[1]))
         return self
 
@@ -358,45 +363,44 @@ class _Status:
 
     @property
     def passed(self) -> tuple[int, ...]:
-        """The descriptors that the process inherits."""
         return tuple(self._ends[1:])
 
     @property
     def told(self) -> int:
-        """The descriptor by which the launcher of a command says that it could not start it."""
+        """The descriptor by which the launcher reports that it could not start the command."""
         return self._ends[2] if self._wanted and self._launched else -1
 
     def reported(self, argv: list[str]) -> list[str]:
-        """Make bubblewrap's command line one that reports here."""
+        """Bubblewrap's command line, with a report to here."""
         if not self._wanted:
             return argv
         return [argv[0], "--json-status-fd", str(self._ends[1]), *argv[1:]]
 
     def handed_over(self) -> None:
-        """Let go of the ends that the process now has."""
+        """Close the ends that the process now has."""
         while len(self._ends) > 1:
             os.close(self._ends.pop())
 
     def ran(self) -> bool:
-        """Tell whether the command was reached: only then its exit is reported."""
+        """Whether the command was reached: only then its exit is reported."""
         if not self._wanted:
             return True
         said = self._said()
         return b'"exit-code"' in said and b'"not-started"' not in said
 
     def first_process(self) -> int | None:
-        """The number of the process with which its whole pid namespace ends, where there is one."""
+        """The pid of the first process of the box's pid namespace, if there is one."""
         found = re.search(rb'"child-pid": ?(\d+)\D', self._said()) if self._wanted else None
         return int(found[1]) if found else None
 
     async def awaited_process(self) -> int | None:
-        """The same, as soon as bubblewrap has made it; None where it ended before that."""
+        """The same, once bubblewrap has made it; None if it ended before that."""
         while (first := self.first_process()) is None and not self._over:
             await anyio.wait_readable(self._ends[0])
         return first
 
     def _said(self) -> bytes:
-        """All that bubblewrap has reported so far."""
+        """Everything bubblewrap has reported so far."""
         with suppress(BlockingIOError):
             more = os.read(self._ends[0], 65_536)
             self._over = not more
@@ -405,10 +409,10 @@ class _Status:
 
 
 class _Latch:
-    """Holds a box's command back, while bubblewrap builds the box, until it is lifted.
+    """Holds a box's command back until `lift`, while bubblewrap builds the box.
 
-    Joining a control group takes the kernel several milliseconds, and so does building a box; with
-    the latch both happen at once, and the command is in its group from its first instruction.
+    Joining a control group takes several milliseconds, and so does building a box; with the latch
+    both happen at once, and the command is in its group from its first instruction.
     """
 
     def __init__(self, *, wanted: bool) -> None:
@@ -426,21 +430,18 @@ class _Latch:
 
     @property
     def passed(self) -> tuple[int, ...]:
-        """The descriptor that bubblewrap inherits."""
         return tuple(self._ends[:1])
 
     def held(self, argv: list[str]) -> list[str]:
-        """Make bubblewrap's command line one that waits here."""
+        """Bubblewrap's command line, with a wait for the latch."""
         if not self._wanted:
             return argv
         return [argv[0], "--block-fd", str(self._ends[0]), *argv[1:]]
 
     def handed_over(self) -> None:
-        """Close the end that bubblewrap now has."""
         if self._wanted:
             os.close(self._ends.pop(0))
 
     def lift(self) -> None:
-        """Let the command begin."""
         with suppress(BrokenPipeError):  # the box is gone already
             os.write(self._ends[-1], b"+")

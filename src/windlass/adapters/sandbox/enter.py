@@ -1,11 +1,11 @@
-"""Opens listeners in the network namespace of another process. A program of its own.
+"""Opens listeners in the network namespace of another process. A separate program.
 
 A process that enters a user namespace cannot leave it again, so Windlass does not do this itself.
 Started with `python -I -S`, it imports little: its start is part of every agent's.
 
     enter.py CHANNEL PORT...
 
-It reads the process's number from the channel, a UNIX socket, and sends the listeners back on it.
+It reads the pid from the channel, a UNIX socket, and sends the listeners back on it.
 """
 
 import ctypes
@@ -18,11 +18,10 @@ NS_GET_USERNS = 0xB701
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 BACKLOG = 128
 OPEN = b"+"
-"""What comes with the listeners; anything else is why there are none."""
+"""Sent with the listeners; any other message is the error."""
 
 
 def main() -> None:
-    """Enter, listen, hand over."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     number = channel.recv(32)
     if not number:
@@ -32,7 +31,7 @@ def main() -> None:
         enter(int(number))
         for port in sys.argv[2:]:
             listener = socket.socket()
-            # Whether the box's loopback is up yet does not matter here; there is nothing else.
+            # Works even if the box's loopback is not up yet; the box has no other interface.
             listener.bind(("0.0.0.0", int(port)))  # noqa: S104
             listener.listen(BACKLOG)
             listeners.append(listener)
@@ -43,7 +42,7 @@ def main() -> None:
 
 
 def enter(process: int) -> None:
-    """Enter the network of the process, and first the users that it belongs to."""
+    """Enter the network namespace of the process, and first its user namespace."""
     network = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
     owner = fcntl.ioctl(network, NS_GET_USERNS)
     if not os.path.samestat(os.fstat(owner), os.stat("/proc/self/ns/user")):  # noqa: PTH116

@@ -1,7 +1,7 @@
-"""For levels without walls: refs and trees are compared before and after; a difference stops it.
+"""For levels without walls: compare refs and trees before and after; a difference stops the run.
 
-It cannot prevent a trespass, only notice it; so it notices everything: a commit of the user's own
-while an agent works stops the run as well, for nobody can tell whose it was.
+This cannot prevent a change, only detect it; so it detects every change: a commit of the user's own
+while an agent works stops the run too, because its author is not known.
 """
 
 import hashlib
@@ -24,11 +24,11 @@ _WATCHED = (
     "info/grafts",
     "objects/info/alternates",
 )
-"""Files of the git directory that say what git does, beside its hooks."""
+"""Files of the git directory that change what git does, apart from hooks."""
 
 
 class Guard:
-    """Knows what the user's repository looks like, but for what Windlass itself writes there."""
+    """Fingerprints the user's repository, without what Windlass itself writes there."""
 
     def __init__(self, origin: Origin, own: tuple[str, ...]) -> None:
         self._origin = origin
@@ -63,7 +63,7 @@ class Guard:
         }
 
     def _is_own(self, path: str) -> bool:
-        """Whether Windlass writes there itself; a projection is a file beside it first."""
+        """Whether Windlass writes there itself; a projection starts as a temporary file."""
         temporary = PurePath(path).match(".windlass-*.tmp")
         return path.startswith(self._own) or temporary
 
@@ -76,7 +76,7 @@ class Guard:
         return f"{found.st_size} {found.st_mtime_ns}"
 
     async def compare(self, before: dict[str, str], who: str) -> None:
-        """Raise when anything is not as it was."""
+        """Raise if anything has changed."""
         try:
             after = await self.fingerprint()
         except GitFailed as failure:
@@ -91,14 +91,13 @@ class Guard:
 
 
 class GuardedAgent:
-    """An agent whose surroundings are compared before and after."""
+    """Compares the repository before and after an agent."""
 
     def __init__(self, agent: Agent, guard: Guard) -> None:
         self._agent = agent
         self._guard = guard
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
-        """Work, then look around."""
         before = await self._guard.fingerprint()
         report = await self._agent.work(brief, workspace, watch)
         await self._guard.compare(before, f"the Player of {brief.task}")
@@ -106,21 +105,20 @@ class GuardedAgent:
 
 
 class GuardedChecks:
-    """Checks whose surroundings are compared before and after."""
+    """Compares the repository before and after checks."""
 
     def __init__(self, checks: Checks, guard: Guard) -> None:
         self._checks = checks
         self._guard = guard
 
     async def run(self, commit: str, commands: Sequence[str], log: str) -> tuple[CheckResult, ...]:
-        """Check, then look around."""
         before = await self._guard.fingerprint()
         results = await self._checks.run(commit, commands, log)
         await self._guard.compare(before, f"the checks of {log}")
         return results
 
     async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
-        """Parsing runs nothing of the project; there is nothing to look around for."""
+        """Parse without comparing: no project code runs."""
         return await self._checks.parse(commit, paths)
 
 

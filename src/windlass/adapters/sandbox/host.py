@@ -1,16 +1,16 @@
-"""What of the host a box shows: the system, the toolchains on PATH, and nothing private.
+"""What a box shows of the host: the system, the toolchains on PATH, and nothing private.
 
 Law 1: a folder is shown because programs cannot run without it, not because it is harmless. `/opt`,
 `/srv`, `/mnt` and `/var` are not listed; a toolchain there is shown if PATH leads to it.
-Law 2: of the home and the repository only what PATH needs is shown. Nothing that holds keys or
-logins is, by whatever way PATH, a link or a virtualenv leads there, and neither the home, nor the
-repository, nor a folder around them as a whole. A toolchain that is missed costs a line in
-`[sandbox] read`; a key that is shown costs more, so in doubt a folder is left out.
+Law 2: of the home and the repository only what PATH needs is shown. Keys and logins never are, even
+if PATH, a link or a virtualenv leads to them; nor is the home, the repository, or a folder around
+them as a whole. A missed toolchain costs a line in `[sandbox] read`; a shown key costs more, so in
+doubt a folder is left out.
 Law 3: of system folders a box shows what any user of the machine may see. Passwords, keys and their
-backups are found by their modes, not by a list. Only root has to look: root owns these files, and
-in a box it has the rights of an owner.
+backups are found by their modes, not by a list. Only root needs this: root owns these files, and in
+a box it has the rights of an owner.
 Law 4: sockets with a name in the file system are hidden. A network namespace does not hide them.
-Most lie in folders that are the box's own; the kernel lists the rest.
+Most are in folders that are the box's own; the kernel lists the rest.
 """
 
 import os
@@ -65,31 +65,31 @@ KNOWN: dict[str, tuple[str, ...]] = {
     ".volta": (".volta",),
     "go/bin": ("go/bin",),
 }
-"""Where a PATH entry lies below the home, and what the tools there need of it."""
+"""A PATH entry below the home, and what the tools there need."""
 
 LINUXBREW = Path("/home/linuxbrew/.linuxbrew")
-"""Homebrew on Linux: nobody's home, though it lies among them."""
+"""Homebrew on Linux: in /home, but not a user's home."""
 
 PREFIX = ("lib", "lib64", "libexec", "include", "share", "jmods", "conf")
-"""What a program in `X/bin` finds beside it; never the whole of X, which may hold its login."""
+"""What a program in `X/bin` needs next to it; never all of X, which may hold its login."""
 
 WHOLE = ("conda-meta", "pkg/tool", "lib/modules", "jmods")
 """Signs of a toolchain that is shown whole: conda, Go, Java."""
 
 SHARED = Path("/opt")
-"""Where a system keeps what it installed besides its own; each folder there is one program's."""
+"""Where a system keeps additional software; each folder there is one program's."""
 
 LINKS = 512
-"""How many entries of one folder are looked at for links that lead elsewhere."""
+"""Entries of one folder that are checked for links to other places."""
 
 
 def is_login(path: PurePath, home: PurePath) -> bool:
-    """Tell whether the path is, or lies in, one of that home's keys and logins."""
+    """Whether the path is, or is in, one of that home's keys and logins."""
     return any(path.is_relative_to(home / login) for login in LOGINS)
 
 
 def readable(folder: Path, homes: Sequence[Path]) -> Path:
-    """A folder that a person named to be read, `~` being the first of these homes; or raise."""
+    """A folder that a person named to be read, `~` being the first home; raises for logins."""
     if folder.parts[:1] == ("~",):
         folder = homes[0].joinpath(*folder.parts[1:])
     names = (folder, folder.resolve())
@@ -101,7 +101,7 @@ def readable(folder: Path, homes: Sequence[Path]) -> Path:
 
 
 def logins_in(folder: Path, home: Path) -> tuple[Path, ...]:
-    """List that home's keys and logins which lie inside the folder."""
+    """That home's keys and logins inside the folder."""
     held = (home / login for login in LOGINS)
     return tuple(login for login in held if login.is_relative_to(folder) and login.exists())
 
@@ -109,9 +109,9 @@ def logins_in(folder: Path, home: Path) -> tuple[Path, ...]:
 def toolchains(
     path: Sequence[Path], home: Path, repository: Path, system: Sequence[Path] = (Path("/"),)
 ) -> tuple[Path, ...]:
-    """List the existing folders and files that the programs on PATH need, in order.
+    """The existing folders and files that the programs on PATH need, in order.
 
-    What lies in `system` is shown anyway, unless it is of the home or of the repository.
+    Paths in `system` are shown anyway, unless they are in the home or the repository.
     """
     search = _Search(home, repository, system)
     for entry in path:
@@ -124,11 +124,11 @@ _NEVER = frozenset((*(login for login in LOGINS if "/" not in login), ".git", ".
 
 
 class _Search:
-    """One walk from PATH; remembers what it has seen, so links in a circle end."""
+    """One walk from PATH; it remembers visited folders, so that circular links end."""
 
     def __init__(self, home: Path, repository: Path, system: Sequence[Path]) -> None:
         self._system = tuple(system)
-        # Under both names, for PATH may use the one and a link lead to the other.
+        # Under both names: PATH may use one and a link lead to the other.
         self._homes = tuple(dict.fromkeys((home, home.resolve())))
         self._repositories = tuple(dict.fromkeys((repository, repository.resolve())))
         self._seen: set[Path] = set()
@@ -139,21 +139,21 @@ class _Search:
         if not entry.is_absolute() or entry in self._seen:
             return
         self._seen.add(entry)
-        # What cannot be read out here is of no use in there: OSError; RuntimeError is a link
-        # that leads to itself.
+        # What cannot be read here is of no use in the box (OSError); a link to itself is a
+        # RuntimeError.
         with suppress(OSError, RuntimeError):
             if ".." in entry.parts:
                 self.visit(entry.resolve())
             elif self._concerns(entry) and entry.is_dir():
                 self._explore(entry)
             elif entry.resolve() != entry:
-                # A link from outside may lead inside: fnm puts such a one in /run.
+                # A link from outside may lead inside: fnm makes such links in /run.
                 self.visit(entry.resolve())
 
     def _explore(self, entry: Path) -> None:
         kept = [self._keep(part) for part in self._needs(entry)]
         if not any(kept):
-            # The folder of a known tool may itself be the repository, or be around it.
+            # The folder of a known tool may itself be the repository, or contain it.
             for part in _plain(entry, self._homes):
                 self._keep(part)
         for target in self._links_of(entry):
@@ -191,7 +191,7 @@ class _Search:
         return ()
 
     def _keep(self, path: Path) -> bool:
-        # Both names count: a harmless one may lead to a login, and a login elsewhere.
+        # Check both names: a harmless one may lead to a login, and a login elsewhere.
         keep = (
             path.exists()
             and self._concerns(path)
@@ -203,7 +203,7 @@ class _Search:
         return keep
 
     def _allowed(self, path: Path) -> bool:
-        """Refuse logins, what contains logins, and what contains a home or a repository."""
+        """Refuse logins, folders with logins, and folders with a home or a repository."""
         if any(inner.is_relative_to(path) for inner in (*self._homes, *self._repositories)):
             return False
         if any(is_login(path, home) or logins_in(path, home) for home in self._homes):
@@ -211,15 +211,15 @@ class _Search:
         return not _NEVER.intersection(self._below(path))
 
     def _below(self, path: Path) -> tuple[str, ...]:
-        """Give the path's parts below the repository, or else below the home."""
-        # The repository first: one that lies in a folder of an agent's, as a worktree, is no login.
+        """The path's parts below the repository, or else below the home."""
+        # The repository first: a worktree inside an agent's folder is not a login.
         for place in (*self._repositories, *self._homes):
             if path.is_relative_to(place):
                 return path.relative_to(place).parts
         return ()
 
     def _links_of(self, entry: Path) -> Iterator[Path]:
-        """Give the programs elsewhere that links in the folder lead to, unless kept already."""
+        """Programs elsewhere that links in the folder lead to, unless kept already."""
         for program in islice(entry.iterdir(), LINKS):
             target = _program_behind(program)
             if target is None or any(target.is_relative_to(kept) for kept in self.kept):
@@ -229,7 +229,7 @@ class _Search:
 
 
 def _program_behind(link: Path) -> Path | None:
-    # One link that leads nowhere, or to itself, must not cost the others.
+    # A broken or circular link must not stop the search.
     with suppress(OSError, RuntimeError):
         target = link.resolve()
         if link.is_symlink() and target.is_file():
@@ -238,12 +238,12 @@ def _program_behind(link: Path) -> Path | None:
 
 
 def _base_interpreters(venv: Path) -> Iterator[Path]:
-    """Give the folders of the interpreter a virtualenv was made from."""
+    """The folders of the interpreter that a virtualenv was made from."""
     for line in (venv / "pyvenv.cfg").read_text(errors="replace").splitlines():
         key, _, value = line.partition("=")
         if key.strip() == "home" and value.strip():
             yield Path(value.strip())
-    # The link is what really runs, wherever the file says it came from.
+    # The link's target is what runs, even if the file names another.
     yield (venv / "bin" / "python").resolve().parent
 
 
@@ -271,16 +271,15 @@ ETC = (
     "protocols", "python*", "redhat-release", "services", "ssl/cert.pem", "ssl/certs",
     "ssl/openssl.cnf", "terminfo", "timezone", "vulkan", "xdg",
 )  # fmt: skip
-"""Patterns below /etc. Users and groups are not among them: a box has a list of its own."""
-
+"""Patterns below /etc. Users and groups are not included: a box has its own."""
 
 DEPTH = 16
 
 
 def private_paths(named: Container[Path], places: Iterable[Path]) -> Iterator[Path]:
-    """Give what only root may see in these files and folders; what is named itself is left out."""
+    """What only root may see in these folders; paths that are named themselves are left out."""
     if os.geteuid() != 0:
-        return  # who may not read them out here may not in there either
+        return  # other users cannot read them outside or inside
     for place in places:
         if place.is_dir():
             yield from _closed(place, DEPTH, named)
@@ -291,7 +290,7 @@ def _closed(folder: Path, depth: int, named: Container[Path]) -> Iterator[Path]:
         path = Path(entry.path)
         try:
             found = entry.stat(follow_symlinks=False)
-        except OSError:  # gone meanwhile
+        except OSError:  # deleted meanwhile
             continue
         if stat.S_ISLNK(found.st_mode) or path in named:
             continue
@@ -299,7 +298,7 @@ def _closed(folder: Path, depth: int, named: Container[Path]) -> Iterator[Path]:
         if found.st_mode & (stat.S_IXOTH if is_folder else stat.S_IROTH):
             if is_folder and depth > 1:
                 yield from _closed(path, depth - 1, named)
-        # What is empty has nothing to hide, and each cover takes its time.
+        # An empty entry hides nothing, and each cover takes time.
         elif _is_ours(found) and (_entries(path) if is_folder else found.st_size):
             yield path
 
@@ -313,7 +312,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    """Whether its owner's rights, or those of its group, are ours without any capability."""
+    """Whether we have its owner's or group's rights without any capability."""
     if found.st_uid == os.geteuid():
         return True
     return found.st_gid in {os.getegid(), *os.getgroups()}
@@ -321,11 +320,11 @@ def _is_ours(found: os.stat_result) -> bool:
 
 _TABLE = Path("/proc/net/unix")
 _COLUMNS = 8
-"""The last of a line is the name, where it has one."""
+"""The last column is the name, if there is one."""
 
 
 def host_sockets() -> Iterator[Path]:
-    """Give those that are there now; one bound by a name that leads from no root is not found."""
+    """The sockets that exist now; one bound by a relative name is not found."""
     try:
         lines = _TABLE.read_text(errors="surrogateescape").splitlines()
     except OSError:
@@ -335,5 +334,5 @@ def host_sockets() -> Iterator[Path]:
         try:
             if stat.S_ISSOCK(path.stat().st_mode):
                 yield path.resolve()
-        except OSError:  # gone, or of another mount namespace
+        except OSError:  # gone, or in another mount namespace
             continue

@@ -1,15 +1,14 @@
-"""Landlock: a second wall around a command in a box, kept by the kernel beside the mounts.
+"""Landlock: a second wall around a command in a box, enforced by the kernel in addition to mounts.
 
-Law: a command that starts no box of its own can write only where it was told it may, can mount
-nothing, can trace no process that is less bound than itself, and (with kernel 6.12 or newer)
-reaches no abstract socket and signals no process from outside. It holds where a mount was
-forgotten, in `/proc` too, and on a network that is shared with the host.
+Law: a command that starts no box of its own can write only where allowed, can mount nothing, can
+trace no process with fewer restrictions than its own, and (with kernel 6.12 or newer) reaches no
+abstract socket and signals no process outside. It holds where a mount was forgotten, also in
+`/proc`, and on a network shared with the host.
 
-A process must bind itself, after bubblewrap has made its mounts and before the command begins. For
-that, the command is started by a few lines of Perl, which make three calls and become the command:
-about a millisecond, where Python would take seven. Where Perl or Landlock is missing, the mounts
-are all there is, which `windlass doctor` says. Never put a program that starts a box of its own
-behind it: Landlock refuses mounts.
+A process must restrict itself, after bubblewrap has made its mounts and before the command begins.
+For that, a few lines of Perl make three calls and exec the command: about a millisecond, where
+Python would take seven. Without Perl or Landlock there are only the mounts, and `windlass doctor`
+says so. Never put a program that starts a box of its own behind it: Landlock refuses mounts.
 """
 
 import ctypes
@@ -24,12 +23,12 @@ from typing import Final
 PERL: Final = Path("/usr/bin/perl")
 
 QUIET: Final = {"PERL_BADLANG": "0"}
-"""What the launcher's environment must have: without it, Perl writes a warning where a locale is
-not installed. The launcher takes it away again."""
+"""Required in the launcher's environment: otherwise Perl warns about a missing locale. The launcher
+removes it."""
 
 _CREATE_RULESET = 444
 _LEAST = 2
-"""The oldest version of use: with the first, no file could be moved from one folder to another."""
+"""The oldest usable version: with the first, no file could be moved between folders."""
 
 _WRITE_FILE, _REMOVE_DIR, _REMOVE_FILE = 1 << 1, 1 << 4, 1 << 5
 _MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK = 1 << 6, 1 << 7, 1 << 8, 1 << 9
@@ -43,7 +42,7 @@ _SCOPES = 0b11
 """Abstract sockets, and signals."""
 
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
-"""The call that lays a filter, for a command that bubblewrap has not given one."""
+"""The system call that installs a filter, for a command that has none from bubblewrap."""
 
 LAUNCHER: Final = """\
 delete $ENV{PERL_BADLANG};
@@ -74,12 +73,12 @@ give_up $ARGV[0];
 
 
 def version() -> int:
-    """Give the version of Landlock that this kernel has; 0 where it has none, or none of use."""
+    """The kernel's version of Landlock; 0 if it has none."""
     return _version() if sys.platform == "linux" else 0
 
 
 def why_not() -> str | None:
-    """Say why commands are not put behind Landlock here, or None where they are."""
+    """Why commands are not put behind Landlock here, or None if they are."""
     if version() < _LEAST:
         return "this kernel has no Landlock, or an old one"
     if not PERL.is_file():
@@ -94,13 +93,13 @@ def confined(
     tell: int = -1,
     seccomp: bytes = b"",
 ) -> list[str]:
-    """Give the command line that starts the command behind Landlock, or the command as it is.
+    """The command line that starts the command behind Landlock, or the command as it is.
 
-    Below `writable` it can do anything; elsewhere it can read, run, and use devices. A path may be
-    a file, too. Paths are as the command sees them; one that is not there is passed over. Where the
-    command has no words, these are the words to put before one. Where the command cannot be
-    started, the word "not-started" is written to the descriptor `tell`, and the exit code is 126.
-    `seccomp` is a filter for a command that has none yet.
+    Below `writable` it can do anything; elsewhere it can read, run, and use devices. A path may
+    also be a file. Paths are as the command sees them; missing ones are skipped. An empty command
+    gives the words to put before one. If the command cannot be started, "not-started" is written to
+    the descriptor `tell`, and the exit code is 126. `seccomp` is a filter for a command that has
+    none yet.
     """
     if not writable or why_not() is not None:
         return list(command)
@@ -117,14 +116,14 @@ def confined(
 
 
 def _handled(version: int) -> int:
-    """Give all rights to change something that the kernel knows of."""
+    """All rights to change something that this kernel knows."""
     first = _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _DEVICES
     first |= _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM
     return first | sum(right for right, since in _SINCE.items() if version >= since)
 
 
 def _ruleset(version: int) -> bytes:
-    """Give the attributes of the rules, as long as this kernel knows them."""
+    """The ruleset's attributes, as long as this kernel knows them."""
     if version >= _SCOPES_SINCE:
         return struct.pack("=QQQ", _handled(version), 0, _SCOPES)
     if version >= _NETWORK_SINCE:

@@ -1,9 +1,9 @@
 """What a box shows where: a list of mounts for bubblewrap, and files given by descriptors.
 
-Law: what is shown within a writable folder is held in its place. A mount cannot be moved away, but
-a plain folder around it can, and another with other programs be put there. So each folder on the
-way becomes a mount. Small files are handed over in memory and never lie on a disk; bubblewrap reads
-each to its end, so every start has files of its own.
+Law: a path shown within a writable folder cannot be moved away. A mount cannot be moved, but a
+plain folder around it could be, and replaced by one with other programs. So each folder on the way
+becomes a mount. Small files are passed in memory and never on a disk; bubblewrap reads each to its
+end, so every start has its own files.
 """
 
 import os
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
 Shown: TypeAlias = Literal["host", "fresh", "cover"]
-"""host: as it is outside, read-only · fresh: empty, in memory · cover: empty and read-only."""
+"""host: as outside, read-only · fresh: empty, in memory · cover: empty and read-only."""
 
 
 class Mounts:
-    """What a box shows where. Paths are real ones; the links that lead to them are kept apart."""
+    """What a box shows where. Paths are real ones; links that lead to them are kept separately."""
 
     def __init__(self) -> None:
         self._shown: dict[Path, Shown] = {}
@@ -25,7 +25,6 @@ class Mounts:
         self._stand_ins: dict[Path, Path] = {}
 
     def copy(self) -> "Mounts":
-        """Give another one, to be changed without changing this."""
         other = Mounts()
         other._shown |= self._shown
         other._links |= self._links
@@ -34,40 +33,40 @@ class Mounts:
         return other
 
     def show(self, *paths: Path) -> None:
-        """Show these as they are outside, unless that very path is covered."""
+        """Show these as they are outside, unless that path itself is covered."""
         self.link(*paths)
         for path in paths:
             if holds(path.exists):
                 self._shown.setdefault(path.resolve(), "host")
 
     def show_at(self, place: Path, folder: Path) -> None:
-        """Show a folder of the host's, read-only, in another place than its own."""
+        """Show a folder of the host, read-only, at another path."""
         self.link(place)
         self._shown[place.resolve()] = "host"
         self._stand_ins[place.resolve()] = folder.resolve()
 
     def lay(self, kind: Literal["fresh", "cover"], *paths: Path) -> None:
-        """Lay an empty folder over these."""
+        """Put an empty folder over these."""
         self.link(*paths)
         for path in paths:
-            # What is missing can only be made where the box is not the host's own.
+            # A missing folder can only be made where the host's own is not shown.
             if holds(path.is_dir) or self._around(path.resolve()) != "host":
                 self._shown[path.resolve()] = kind
 
     @property
     def named(self) -> Container[Path]:
-        """Those that are shown, or covered, by their own name."""
+        """The paths that are shown or covered by their own name."""
         return {*self._shown, *self._hidden}
 
     def hide(self, *paths: Path) -> None:
-        """Cover these when a folder around them is shown; one that is named itself stays."""
+        """Cover these if a folder around them is shown; one that is shown by name stays."""
         self._hidden.update(paths)
 
     def link(self, *paths: Path) -> None:
-        """Remember the links on the way to these, to make them again where they are covered."""
+        """Record the links on the way to these, to recreate them where they are covered."""
         for path in paths:
             way = path
-            for _ in range(40):  # as many as the kernel follows
+            for _ in range(40):  # the kernel's limit
                 met = next((p for p in (*reversed(way.parents), way) if holds(p.is_symlink)), None)
                 if met is None:
                     break
@@ -76,7 +75,7 @@ class Mounts:
                 way = Path(os.path.normpath(met.parent / target / way.relative_to(met)))
 
     def arguments(self, size: tuple[str, ...]) -> list[str]:
-        """Give bubblewrap's arguments: each folder before what lies in it."""
+        """Bubblewrap's arguments: each folder before what is in it."""
         for path in self._hidden:
             if self._around(path) == "host" and holds(path.exists):
                 self._shown.setdefault(path, "cover")
@@ -105,15 +104,15 @@ class Mounts:
                 return (*size, "--tmpfs", str(path))
 
     def hold(self, *paths: Path) -> None:
-        """Keep these from being moved away, by making a mount of every folder on the way."""
+        """Keep these from being moved away: make every folder on the way a mount."""
         for up in (up for path in paths for up in (self.place(path) or Path()).parents):
             if up not in self._shown and self._around(up) == "fresh":
                 self._shown[up] = "fresh"
 
     def place(self, path: Path) -> Path | None:
-        """Tell under which name the box has a folder of the host's for sure.
+        """The name under which the box surely has this folder of the host.
 
-        None where it has it not, or where anybody may put another in its place, as of a link.
+        None if it does not, or if a process could replace it, as it could a link.
         """
         return next((name for name in (path, path.resolve()) if not self._is_loose(name)), None)
 
@@ -121,12 +120,12 @@ class Mounts:
         return (self._shown.get(path) or self._around(path)) == "fresh"
 
     def _around(self, path: Path) -> Shown | None:
-        """Tell how the nearest folder around the path is shown; None is the box's bare root."""
+        """How the nearest folder around the path is shown; None is the box's bare root."""
         return next((self._shown[up] for up in path.parents if up in self._shown), None)
 
 
 def holds(test: Callable[[], bool]) -> bool:
-    """Tell no from a path that may not even be looked at, where pathlib raises."""
+    """The test's answer; False for a path that may not be looked at, where pathlib raises."""
     try:
         return test()
     except OSError:
@@ -134,31 +133,29 @@ def holds(test: Callable[[], bool]) -> bool:
 
 
 class InheritedFiles:
-    """The files of one start; closed when the block is left."""
+    """The files of one start; closed at the end of the block."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
 
     def __enter__(self) -> Self:
-        """Begin."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close them: the process that was started has its own."""
+        """Close them: the started process has its own."""
         while self._numbers:
             os.close(self._numbers.pop())
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Give the descriptors that bubblewrap must inherit."""
         return tuple(self._numbers)
 
     def file(self, path: str, text: str) -> tuple[str, ...]:
-        """Give the arguments that show a text as a file that cannot be written or moved."""
+        """The arguments that show a text as a file that cannot be written or moved."""
         return ("--ro-bind-data", self._number(text.encode()), path)
 
     def filter(self, program: bytes) -> tuple[str, ...]:
-        """Give the arguments that lay a filter of calls around the box, where there is one."""
+        """The arguments that apply a seccomp filter, if there is one."""
         return ("--seccomp", self._number(program)) if program else ()
 
     def _number(self, content: bytes) -> str:

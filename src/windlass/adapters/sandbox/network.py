@@ -5,9 +5,9 @@ of `[sandbox] hosts`, and those that setup of merged code reached. Setup of merg
 public host. Every other box with network reaches the listed hosts. Refused hosts are reported.
 Law 2: the address that is judged is the address that is called. The proxy resolves each name once
 and connects to what it found; a name that resolves to another address later changes nothing.
-Law 3: the box's program starts after its listeners stand, and never without them. Bubblewrap builds
-the box and waits; `enter.py` makes the listeners in the box's network; then bubblewrap goes on. No
-part of the door lies in the box: no file, no named socket, no process.
+Law 3: the box's program starts only after its listeners exist. Bubblewrap builds the box and waits;
+`enter.py` makes the listeners in the box's network; then bubblewrap continues. No part of the door
+is in the box: no file, no named socket, no process.
 """
 
 import base64
@@ -39,25 +39,25 @@ from windlass.core.hosts import PORTS, BadHost, HostEntry, parse, read_address, 
 
 LONGEST_HEAD = 64 * 1024
 PATIENCE = 60.0
-"""Seconds to say what is asked for, and seconds to reach it."""
+"""Seconds for a request's head, and seconds to connect."""
 SCHEMES = {"http": 80, "https": 443}
 
 _OWN = frozenset(
     (b"connection", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"te", b"upgrade")
 )
-"""Headers that concern the connection to this proxy alone."""
+"""Headers for the connection to this proxy only."""
 
 
 class Rule(Protocol):
-    """Says whether a host may be called."""
+    """Decides whether a host may be called."""
 
     def refuse(self, host: str, port: int, addresses: Sequence[str] | None) -> str | None:
-        """Say why not; None where it may. Without addresses, judge the name alone."""
+        """Why not, or None if it may. Without addresses, judge the name alone."""
         ...
 
 
 class Refusal(Exception):
-    """The request is answered here, with this status and these words."""
+    """The proxy's own answer to a request."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -65,23 +65,21 @@ class Refusal(Exception):
 
 
 class Target(Struct, frozen=True):
-    """Whom a request is for."""
-
     host: str
     port: int
     tunnel: bool
 
     def __str__(self) -> str:
-        """Write it as in a request's first line."""
+        """As in a request's first line."""
         shown = f"[{self.host}]" if ":" in self.host else self.host
         return f"{shown}:{self.port}"
 
 
 class ForwardingProxy:
-    """Passes requests on, as the rule allows, through the user's own proxy where there is one."""
+    """Forwards requests that the rule allows, through the user's own proxy if there is one."""
 
     def __init__(self, rule: Rule, environment: Mapping[str, str]) -> None:
-        """Take the user's environment: its proxy settings hold behind this proxy too."""
+        """Take the user's environment: its proxy settings apply behind this proxy too."""
         self._rule = rule
         self._proxies = {
             kind: value
@@ -91,9 +89,9 @@ class ForwardingProxy:
         }
 
     async def serve(self, client: SocketStream) -> None:
-        """Serve one connection to its end; what goes wrong with it is its own affair."""
+        """Serve one connection to its end; its failures concern no other."""
         async with client:
-            # A client that hangs up, or speaks no HTTP, gets no answer.
+            # A client that hangs up, or does not speak HTTP, gets no answer.
             with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 try:
                     await self._pass_on(client)
@@ -118,7 +116,7 @@ class ForwardingProxy:
             await _both_ways(client, upstream)
 
     async def _connect(self, target: Target) -> tuple[ByteStream, SplitResult | None]:
-        # Before it is looked up: a name that is not allowed could carry anything to its server.
+        # Before the lookup: a forbidden name could carry data to its name server.
         self._judge(target, None)
         addresses, proxy = await _resolve(target), self._proxy_for(target)
         if not addresses and proxy is None:
@@ -157,7 +155,7 @@ async def _read_request(client: SocketStream, head: h11.Connection) -> h11.Reque
     except h11.RemoteProtocolError as error:
         raise Refusal(400, "this is no request") from error
     if not isinstance(event, h11.Request):
-        raise anyio.ClosedResourceError  # it asked for nothing
+        raise anyio.ClosedResourceError  # no request came
     return event
 
 
@@ -186,7 +184,7 @@ async def _resolve(target: Target) -> list[str]:
 
 
 async def _first_of(addresses: Sequence[str], port: int) -> SocketStream:
-    """Connect to the first of them that answers."""
+    """Connect to the first that answers."""
     failure: OSError | None = None
     for address in addresses:
         try:
@@ -197,7 +195,7 @@ async def _first_of(addresses: Sequence[str], port: int) -> SocketStream:
 
 
 async def _through(proxy: SplitResult, target: Target) -> ByteStream:
-    """Reach the target, or for a plain request its way, through the user's own proxy."""
+    """Connect to the user's proxy, and for a tunnel through it to the target."""
     host, port = proxy.hostname or "", proxy.port or SCHEMES[proxy.scheme]
     stream: ByteStream
     if proxy.scheme == "https":
@@ -223,7 +221,7 @@ async def _through(proxy: SplitResult, target: Target) -> ByteStream:
 
 
 def _rewritten(request: h11.Request, proxy: SplitResult | None) -> bytes:
-    """The request's head as its host, or the user's proxy, expects it: one for a connection."""
+    """The request's head for its host or the user's proxy; one request per connection."""
     parts = urlsplit(request.target.decode("ascii", "replace"))
     path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
     target = path if proxy is None else parts.geturl()
@@ -259,7 +257,7 @@ def _answer(status: int, words: str) -> bytes:
 
 
 async def relay(client: SocketStream, host: str, port: int) -> None:
-    """Join a connection to a service of this machine, such as a database that was named."""
+    """Connect a client to a service of this machine, such as a listed database."""
     async with client:
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with await anyio.connect_tcp(host, port) as service:
@@ -273,11 +271,11 @@ async def _both_ways(one: ByteStream, other: ByteStream) -> None:
 
 
 async def _pour(source: ByteStream, sink: ByteStream, both: anyio.CancelScope) -> None:
-    """Pass on what comes, and then that no more comes; a broken end breaks both directions."""
+    """Copy until the end, then close that direction; an error ends both directions."""
     try:
         async for chunk in source:
             await sink.send(chunk)
-        # A TLS connection to a proxy has no way to say this; its other end will hang up.
+        # A TLS connection to a proxy has no half-close; its other end will hang up.
         with suppress(NotImplementedError):
             await sink.send_eof()
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
@@ -286,7 +284,7 @@ async def _pour(source: ByteStream, sink: ByteStream, both: anyio.CancelScope) -
 
 HELPER = Path(__file__).with_name("enter.py")
 DOOR_PATIENCE = 30.0
-"""Seconds that the helper may take: a machine may be very busy, and a hang must end."""
+"""Seconds for the helper: a machine may be busy, and a hang must end."""
 
 
 class DoorError(OSError):
@@ -301,14 +299,13 @@ class Door:
     """Listeners for one box, from before it is built until it is gone."""
 
     def __init__(self, ports: tuple[int, ...]) -> None:
-        """Take the ports to listen at."""
         self._ports = ports
-        self._told, self._info = os.pipe()
+        self._report, self._info = os.pipe()
         self._block, self._begin = os.pipe()
         self._channel, theirs = socket.socketpair()
         self._channel.settimeout(DOOR_PATIENCE)
         self._listeners: list[socket.socket] = []
-        # Started before the box, so that both come up at once.
+        # Started before the box, so that both start at the same time.
         with theirs:
             self._helper = subprocess.Popen(
                 [sys.executable, "-I", "-S", HELPER, str(theirs.fileno()), *map(str, ports)],
@@ -322,22 +319,20 @@ class Door:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Give what bubblewrap is told about the door."""
+        """Bubblewrap's arguments for the door."""
         return ("--info-fd", str(self._info), "--block-fd", str(self._block))
 
     @property
     def inherited(self) -> tuple[int, ...]:
-        """Give the descriptors that bubblewrap inherits for that."""
         return (self._info, self._block)
 
     def __enter__(self) -> Self:
-        """Begin."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close all that is open, and end the helper."""
+        """Close everything, and end the helper."""
         self.hand_over()
-        for number in (self._told, self._begin):
+        for number in (self._report, self._begin):
             os.close(number)
         self._channel.close()
         for listener in self._listeners:
@@ -346,19 +341,19 @@ class Door:
         self._helper.wait()
 
     def hand_over(self) -> None:
-        """Close the ends that the box now has, so that its end can be told."""
+        """Close the ends that the box now has, so that its end is noticed."""
         for number in (self._info, self._block):
             if number >= 0:
                 os.close(number)
         self._info = self._block = -1
 
     async def listen(self) -> dict[int, socket.socket]:
-        """Return the listeners by port, once the box stands."""
+        """The listeners by port, once the box exists."""
         return await anyio.to_thread.run_sync(self._listen)
 
     def let_begin(self) -> None:
         """Let the box's program start."""
-        with suppress(BrokenPipeError):  # it is gone already
+        with suppress(BrokenPipeError):  # the box is gone
             os.write(self._begin, b"+")
 
     def _listen(self) -> dict[int, socket.socket]:
@@ -370,47 +365,44 @@ class Door:
         return dict(zip(self._ports, self._listeners, strict=True))
 
     def _first_process(self) -> bytes:
-        """Read from bubblewrap, which writes it piece by piece, the number of the first process."""
-        told = b""
-        while (found := re.search(rb'"child-pid": ?(\d+)\D', told)) is None:
-            if not select.select([self._told], [], [], DOOR_PATIENCE)[0]:
+        """Read the pid of the first process, which bubblewrap writes piece by piece."""
+        info = b""
+        while (found := re.search(rb'"child-pid": ?(\d+)\D', info)) is None:
+            if not select.select([self._report], [], [], DOOR_PATIENCE)[0]:
                 raise DoorError("bubblewrap says nothing")
-            if not (more := os.read(self._told, 4096)):
+            if not (more := os.read(self._report, 4096)):
                 raise NoBox("the box was not built")
-            told += more
+            info += more
         return found[1]
 
 
 METER_PORT, PROXY_PORT = 61_001, 61_002
-"""In the box. Beyond those that a kernel gives to connections, so that nothing is in the way."""
+"""In the box. Above the range that a kernel gives to connections, so that they are free."""
 
 METER_URL = f"http://127.0.0.1:{METER_PORT}"
 _PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 _DIRECT = "localhost,127.0.0.1,::1"
 
 MOST_TOLD = 100
-"""Hosts of one box that a person is told of."""
+"""Hosts of one box that are reported."""
 
 
 class WaysOut:
     """What every door of a run leads to."""
 
     def __init__(self, hosts: Sequence[str] = (), environment: Mapping[str, str] = {}) -> None:
-        """Take `[sandbox] hosts`, and the user's environment for the proxy settings in it."""
+        """Take `[sandbox] hosts`, and the user's environment for its proxy settings."""
         self._listed = tuple(map(parse, hosts))
         self._environment = environment
         self._reached: set[str] = set()
         self.meter: Serve | None = None
-        """Serves the meter on a listener while the block lasts; set while there is one."""
         self.tell: Callable[[Asked], None] = lambda _asked: None
-        """Told what a box asked for when it ends, where there is anything to tell."""
 
     def allow(self, hosts: Sequence[str]) -> None:
-        """Let agents reach these too: setup of merged code did."""
         self._reached.update(hosts)
 
     def environment(self, box: Box) -> dict[str, str]:
-        """Give the variables that lead programs in the box to the proxy."""
+        """The variables that lead programs in the box to the proxy."""
         if not box.network:
             return {}
         names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
@@ -421,16 +413,16 @@ class WaysOut:
         }
 
     def door(self, box: Box) -> Door | None:
-        """Make the door of a box that has one."""
+        """The door of a box with a network."""
         return Door(tuple(self._ports(box))) if box.network else None
 
     @asynccontextmanager
     async def opened(self, door: Door, box: Box) -> AsyncGenerator[None]:
-        """Serve the box while the block lasts, and let it begin."""
+        """Let the box begin, and serve it while the block lasts."""
         door.hand_over()
         try:
             listeners = await door.listen()
-        except NoBox:  # its starter is told why
+        except NoBox:  # the caller learns why
             yield
             return
         rule = _Rule(self._entries(box), box.reach == "public")
@@ -471,7 +463,7 @@ class WaysOut:
         return (*self._listed, *learnt, *map(parse, box.hosts))
 
     def _forwards(self, box: Box) -> dict[int, str]:
-        """Give the ports of this machine that the box may call as its own."""
+        """The ports of this machine that the box may call as its own."""
         named = (*self._listed, *map(parse, box.hosts))
         return {e.port: e.host for e in named if e.is_loopback and e.port is not None}
 
@@ -486,18 +478,18 @@ class _Rule:
         self.refused: set[str] = set()
 
     def refuse(self, host: str, port: int, addresses: Sequence[str] | None) -> str | None:
-        """Say why not, and remember it."""
+        """Why not, if so; the answer is recorded."""
         reach = "public" if self._public else "listed"
         why = why_refused(host, port, addresses or (), self._entries, reach)
         if why is None and addresses is None:
             return None
         name = host.lower().rstrip(".")
-        told = self.reached if why is None else self.refused
+        recorded = self.reached if why is None else self.refused
         shown = name if why is None or port in _USUAL else str(HostEntry(name, port))
-        # What is no host name, and more of them than a person reads, is refused all the same.
+        # Invalid names, and more than a person reads, are refused but not recorded.
         with suppress(BadHost):
-            if len(told) < MOST_TOLD:
-                told.add(str(parse(shown)))
+            if len(recorded) < MOST_TOLD:
+                recorded.add(str(parse(shown)))
         return why
 
 

@@ -1,11 +1,11 @@
-"""The levels without walls: a checkout of its own, a bare environment, an empty home.
+"""The levels without walls: a separate checkout, a bare environment, an empty home.
 
-Law, and of every level: a process starts with the variables named in `HARMLESS`, those a person
-or Windlass named for it, and nothing else. A variable that sounds like a secret is never taken
-from the user's environment unless it was named in full.
+Law, at every level: a process starts with the variables in `HARMLESS`, those that a person or
+Windlass named for it, and no others. A variable whose name suggests a secret is never taken from
+the user's environment unless it was named in full.
 
-A process at these levels can reach whatever the user can, if it sets out to; whoever runs one
-compares refs and trees before and after, and says so.
+A process at these levels can reach everything that the user can; `guard.py` compares refs and trees
+before and after, and reports changes.
 """
 
 import os
@@ -23,7 +23,7 @@ CERTIFICATES = (
     "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "PIP_CERT",
     "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
 )  # fmt: skip
-"""Variables that name whom to trust: public files, without which no network works in companies."""
+"""Variables for certificates: public files that company networks often need."""
 
 HARMLESS = frozenset(
     (
@@ -50,7 +50,7 @@ HARMLESS = frozenset(
         "VOLTA_HOME",
     )
 )
-"""Not among them: PIP_INDEX_URL and its like, which often carry a password."""
+"""Not included: PIP_INDEX_URL and the like, which often contain a password."""
 
 HARMLESS_FAMILIES = ("LC_", "PYENV_")
 
@@ -61,13 +61,13 @@ ROOTS = {
     "RUSTUP_HOME": ".rustup",
     "VOLTA_HOME": ".volta",
 }
-"""Where toolchains look below the home, and the variables that tell them when it is another."""
+"""Where toolchains look below the home, and the variables to use when the home is another."""
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Plain:
-    """Starts processes as they are, with a bare environment and an empty home."""
+    """Starts processes without walls, with a bare environment and an empty home."""
 
     level: Level
     limits: Limits
@@ -83,7 +83,7 @@ class Plain:
         marker: str,
         limits: Limits | None = None,
     ) -> None:
-        """Take an empty folder as home; `marker` names the run whose processes these are."""
+        """Take an empty folder as home; `marker` names the run of these processes."""
         self.level = level
         self.limits = limits or Limits()
         self._home = home
@@ -91,21 +91,20 @@ class Plain:
         self._pass_env = tuple(pass_env)
         self._marker = marker
 
-    def writable(self, box: Box) -> tuple[str, ...]:  # noqa: ARG002 (the port's form)
-        """Give nothing: Landlock is used inside bubblewrap alone."""
+    def writable(self, box: Box) -> tuple[str, ...]:  # noqa: ARG002 (the port's signature)
+        """Nothing: Landlock is used inside bubblewrap only."""
         return ()
 
     def inside(self, box: Box) -> str:
-        """Give the checkout's own path: nothing is mounted here."""
         return str(box.checkout)
 
     @contextmanager
     def entered(self, box: Box, command: Sequence[str]) -> Generator[Entry]:
-        """Give the command as it is; whoever starts it does so in the checkout."""
+        """The command as it is; the caller starts it in the checkout."""
         yield Entry(argv=list(command), env=self.environment(box))
 
     def environment(self, box: Box) -> dict[str, str]:
-        """Give the whole environment, with a mark that is new each time."""
+        """The environment of the box, with a new mark."""
         return bare_environment(
             self._environment,
             pass_env=self._pass_env,
@@ -117,7 +116,7 @@ class Plain:
 
     @property
     def launcher(self) -> tuple[str, ...]:
-        """Give nothing: without walls there are none within them."""
+        """Nothing: without walls a program cannot be protected from its commands."""
         return ()
 
 
@@ -130,7 +129,7 @@ def bare_environment(
     run: str,
     env: Mapping[str, str],
 ) -> dict[str, str]:
-    """Make the environment of a box out of the user's and what was named for it."""
+    """The environment of a box: the user's harmless variables and those named for it."""
     named = {name: user[name] for name in pass_env if name in user}
     return {
         **{name: value for name, value in user.items() if _is_harmless(name)},
@@ -144,7 +143,7 @@ def bare_environment(
 
 
 def absolute_path(path: str) -> tuple[str, ...]:
-    """Split PATH, without the entries that would mean another folder in every checkout."""
+    """PATH without relative entries, which would mean another folder in every checkout."""
     entries = tuple(entry for entry in path.split(os.pathsep) if entry.startswith("/"))
     return entries or tuple(SYSTEM_PATH.split(os.pathsep))
 

@@ -1,14 +1,14 @@
-"""The level seatbelt: walls that the kernel of macOS keeps, from a profile for `sandbox-exec`.
+"""The level seatbelt: walls enforced by the kernel of macOS, from a profile for `sandbox-exec`.
 
-Law 1: what the profile does not allow is denied, services of the host among it: whoever could ask
-launchd to start a program would have it started outside.
-Law 2: of a profile the last rule that fits counts, so what is denied for its keys and logins stands
-after all that is allowed, and what a box must write stands after that.
-Law 3: names in a profile are real paths: the kernel compares what links have led to.
+Law 1: what the profile does not allow is denied, including the host's services: a process that
+could ask launchd to start a program would have it started outside.
+Law 2: the last matching rule of a profile wins, so keys and logins are denied after everything that
+is allowed, and what a box must write is allowed after that.
+Law 3: paths in a profile are real paths: the kernel compares the targets of links.
 
-Nothing is mounted anew, so a checkout has its own path, and home and temporary folder are a place
-of the box's own, made anew each time. A process that leaves its session is not found at the end,
-for there is no /proc to find its mark in; the walls hold it still. Loopback is network here.
+Nothing is mounted, so a checkout keeps its own path; home and temporary folder are the box's own,
+made fresh each time. A process that leaves its session is not found at the end, because there is no
+/proc to find its mark; it stays inside the walls. Loopback counts as network here.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ SYSTEM = (
     "/private/var/db/dyld", "/private/var/db/timezone", "/private/var/db/xcode_select_link",
     "/private/var/select", "/sbin", "/usr",
 )  # fmt: skip
-"""What of the host every box may read: programs, and what they need to start."""
+"""What every box may read of the host: programs, and what they need to start."""
 
 PRIVATE = (
     "/Library/Keychains",
@@ -45,10 +45,10 @@ PRIVATE = (
     "/private/etc/sudoers",
     "/private/etc/sudoers.d",
 )
-"""Keys and logins among it."""
+"""Keys and logins in those folders."""
 
 HOME_KEYS = ("Library/Keychains", "Library/Cookies", "Library/Mail", "Library/Messages")
-"""Keys and letters of a Mac's user, beside the logins that every system has."""
+"""Keys and mail of a Mac's user, in addition to the logins of every system."""
 
 DEVICES = ("null", "zero", "random", "urandom", "dtracehelper", "tty", "ptmx")
 
@@ -59,7 +59,7 @@ SERVICES = (
     "com.apple.system.opendirectoryd.libinfo",
     "com.apple.system.opendirectoryd.membership",
 )
-"""Who a user is, where temporary files go, what time it is: no program runs without."""
+"""User lookup, temporary folders, time: no program runs without these."""
 
 NETWORK_SERVICES = (
     "com.apple.SystemConfiguration.DNSConfiguration",
@@ -68,7 +68,7 @@ NETWORK_SERVICES = (
     "com.apple.trustd",
     "com.apple.trustd.agent",
 )
-"""Names and certificates; none of them starts anything or knows a key."""
+"""Names and certificates; none of these starts programs or holds keys."""
 
 ALWAYS = """\
 (version 1)
@@ -91,11 +91,11 @@ NETWORK = """\
 (allow network-bind (local ip))
 (allow network-outbound (literal "/private/var/run/mDNSResponder"))
 """
-"""No socket in the file system but the one that resolves names: docker and ssh listen on others."""
+"""Only the socket that resolves names: docker and ssh listen on others in the file system."""
 
 
 class Seatbelt:
-    """Runs a command under a profile of its own."""
+    """Runs a command under its own profile."""
 
     level: Level
     limits: Limits
@@ -115,7 +115,7 @@ class Seatbelt:
         limits: Limits | None = None,
         program: Path = PROGRAM,
     ) -> None:
-        """Look at the host as it is now; homes and temporary folders of boxes lie in `places`."""
+        """Take the host as it is now; homes and temporary folders of boxes are in `places`."""
         self.level = "seatbelt"
         self.limits = limits or Limits()
         self._home = home.absolute()
@@ -129,21 +129,20 @@ class Seatbelt:
         self.places = places.absolute()
         self._program = program
 
-    def writable(self, box: Box) -> tuple[str, ...]:  # noqa: ARG002 (the port's form)
-        """Give nothing: Landlock is used inside bubblewrap alone."""
+    def writable(self, box: Box) -> tuple[str, ...]:  # noqa: ARG002 (the port's signature)
+        """Nothing: Landlock is used inside bubblewrap only."""
         return ()
 
     def inside(self, box: Box) -> str:
-        """Give the checkout's own path: nothing is mounted here."""
         return str(box.checkout.resolve())
 
     @contextmanager
     def entered(self, box: Box, command: Sequence[str]) -> Generator[Entry]:
-        """Give the command line, and make the place of the box anew that its profile names."""
+        """The command line; makes the box's folders fresh."""
         yield Entry(argv=self.argv(box, command), env=self.environment(box))
 
     def argv(self, box: Box, command: Sequence[str]) -> list[str]:
-        """Give the command line, once the place of the box is made anew."""
+        """The command line; makes the box's folders fresh."""
         place = self._place(box)
         shutil.rmtree(place, ignore_errors=True)
         for folder in ("home", "tmp"):
@@ -151,7 +150,7 @@ class Seatbelt:
         return [str(self._program), "-p", self.profile(box), *command]
 
     def environment(self, box: Box) -> dict[str, str]:
-        """Give the whole environment, with a mark that is new each time."""
+        """The environment of the box, with a new mark."""
         place = self._place(box)
         return bare_environment(
             self._environment,
@@ -164,22 +163,22 @@ class Seatbelt:
 
     @property
     def launcher(self) -> tuple[str, ...]:
-        """Give nothing: a profile cannot be narrowed from within."""
+        """Nothing: a profile cannot be narrowed from within."""
         return ()
 
     def probe(self) -> str | None:
-        """Run `true` under a profile; return why that does not work here, or None."""
+        """Run `true` under a profile; return why that fails here, or None."""
         if sys.platform != "darwin":
             return "seatbelt is a part of macOS"
         with tempfile.TemporaryDirectory(prefix="windlass-probe-") as folder:
-            # Elsewhere than at its own place, for whoever only looks must not make that.
+            # In a temporary folder: a probe must not make the box's own.
             trial = copy(self)
             trial.places = Path(folder)
             box = Box(checkout=Path(folder), network=False)
             return why_not(trial.argv(box, ["/usr/bin/true"]), trial.environment(box))
 
     def profile(self, box: Box) -> str:
-        """Give the rules for this box."""
+        """The profile's rules for this box."""
         own = [box.checkout.resolve(), self._place(box).resolve()]
         services = (*SERVICES, *(NETWORK_SERVICES if box.network else ()))
         return "".join(
@@ -207,12 +206,12 @@ class Seatbelt:
         return sorted({path.resolve() for path in named})
 
     def _hidden(self) -> list[Path]:
-        """What may not, however wide a folder was named."""
+        """What may not be read, even inside a folder that was named."""
         logins = (home / login for home in self._homes for login in (*LOGINS, *HOME_KEYS))
         return sorted({path.resolve() for path in (*map(Path, PRIVATE), *logins)})
 
     def _is_public(self, path: Path) -> bool:
-        """Whether a folder on PATH is neither of the home nor of the repository, as it is."""
+        """Whether a folder on PATH neither contains nor is in the home or the repository."""
         places = (*self._homes, self._repository, self._repository.resolve())
         names = (path, path.resolve())
         within = any(name.is_relative_to(place) for name in names for place in places)
@@ -231,7 +230,7 @@ def _rule(head: str, filters: Iterable[str]) -> str:
 def _devices() -> Iterable[str]:
     yield from (_literal(Path("/dev") / name) for name in DEVICES)
     yield '(regex #"^/dev/fd[0-9/]*$")'
-    # A terminal that the box has opened itself carries a mark; the user's own ones do not.
+    # A terminal that the box opened itself carries this extension; the user's own do not.
     yield '(require-all (regex #"^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty"))'
 
 
@@ -244,7 +243,7 @@ def _literal(path: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text as a string of the profile's language; what it cannot say is refused."""
+    """The text as a string in a profile; raises if it cannot be quoted."""
     if not text.isprintable():
         message = f"the path {text!r} cannot be written into a seatbelt profile"
         raise ConfigError(message, hint="rename the folder, or use `--sandbox checkout`")

@@ -1,9 +1,9 @@
-"""Calls into the kernel that a box may not make: filters that the kernel applies to every process.
+"""System calls that a box may not make: filters that the kernel applies to every process.
 
 Law: a call is refused by its number where mounts and namespaces do not hide what it reaches. The
 kernel keeps keys for each user, its own log, programs and modules, clocks, swap, and sockets that
-no network namespace holds (`AF_VSOCK` leads to the host of a virtual machine). Refused too is what
-builds do not need and what kernels were broken through: `io_uring`, `bpf`, `userfaultfd`.
+no network namespace holds (`AF_VSOCK` leads to the host of a virtual machine). Also refused is what
+builds do not need and exploits have used: `io_uring`, `bpf`, `userfaultfd`.
 
 There are two filters. The wide one is for a program that starts a box of its own, as a Coach's
 does: namespaces and mounts stay allowed. The narrow one is for everything else, and refuses those
@@ -16,7 +16,7 @@ in memory, where no filter can look; it gets ENOSYS, and C libraries then use `c
 
 A filter is classic BPF, written out here. A 64-bit kernel also serves the calls of its 32-bit
 predecessor under other numbers, so each filter has a part for both; calls of any other kind get
-ENOSYS. A machine that is not listed has no filter, which `windlass doctor` says.
+ENOSYS. A machine that is not listed has no filter, and `windlass doctor` says so.
 """
 
 import errno
@@ -41,7 +41,7 @@ AUDIT: Mapping[Abi, int] = {
     "aarch64": 0xC00000B7,
     "arm": 0x40000028,
 }
-"""How the kernel names each to a filter."""
+"""The kernel's number for each in a filter."""
 
 X32 = 0x40000000
 """Numbers from here on are x86_64's third kind, x32, which distributions do not use."""
@@ -58,7 +58,6 @@ class Call(Struct, frozen=True):
     arm: int
 
     def number(self, abi: Abi) -> int:
-        """Give its number there."""
         return int(getattr(self, abi))
 
 
@@ -110,7 +109,7 @@ _AS_IF_MISSING = {
     "io_uring_enter": Call(426, 426, 426, 426),
     "io_uring_register": Call(427, 427, 427, 427),
 }
-"""Refused with ENOSYS in every box: what uses them does without on older kernels."""
+"""Refused with ENOSYS in every box: programs fall back, as on older kernels."""
 
 _INNER = {
     "mount": Call(165, 21, 40, 21),
@@ -146,7 +145,7 @@ FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK: kinds of sockets that namespaces hold, and that
 programs use. All others are refused, for some reach past every namespace."""
 _MAKE_A_SOCKET = 1
-"""What i386 says to `socketcall` for a socket; of which kind it says in memory only."""
+"""The argument of i386's `socketcall` for a socket; its kind is in memory only."""
 
 TERMINAL = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX, which type into a terminal."""
@@ -158,15 +157,15 @@ _ASKED = 0xFFFFFFFF
 
 _LOAD, _JUMP, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
-"""Where they stand in what the kernel shows to a filter. Of an argument the low half is first."""
+"""Offsets in the data that a filter sees. The low half of an argument comes first."""
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _WORD = 0xFFFFFFFF
 
 
 def filter_for(machine: str, *, nests: bool) -> bytes:
-    """Give the filter for a machine by its name; nothing where the machine is not listed.
+    """The filter for a machine by its name; empty if the machine is not listed.
 
-    With `nests` it is the wide one, under which a program can start a box of its own.
+    With `nests` it is the wide one, which lets a program start its own box.
     """
     known = MACHINES.get(machine, ())
     if not known:
@@ -176,7 +175,7 @@ def filter_for(machine: str, *, nests: bool) -> bytes:
 
 
 def refused(abi: Abi, *, nests: bool) -> dict[int, int]:
-    """Give the calls that are refused whatever their arguments are, each with its answer."""
+    """The calls that are refused with any arguments, each with its error."""
     calls = [(call, errno.EPERM) for call in _ANYWHERE.values()]
     calls += [(call, errno.ENOSYS) for call in _AS_IF_MISSING.values()]
     if not nests:
@@ -187,7 +186,7 @@ def refused(abi: Abi, *, nests: bool) -> dict[int, int]:
 
 
 def _block(abi: Abi, *, nests: bool) -> bytes:
-    """Answer a call of this kind; one of another kind is left to what follows."""
+    """Answers calls of this kind; others go on to the next block."""
     rules = [(number, _refuse(answer)) for number, answer in refused(abi, nests=nests).items()]
     rules += _by_argument(abi, nests=nests)
     tests = b"".join(_when(_IF_EQUAL, number, answer) for number, answer in rules)
@@ -197,7 +196,7 @@ def _block(abi: Abi, *, nests: bool) -> bytes:
 
 
 def _by_argument(abi: Abi, *, nests: bool) -> Iterator[tuple[int, bytes]]:
-    """Give the calls whose arguments decide, each with the steps that answer it."""
+    """The calls whose arguments decide, each with the steps that answer it."""
     allow = _step(_RETURN, _ALLOW)
     families = b"".join(_when(_IF_EQUAL, family, allow) for family in FAMILIES)
     typing = b"".join(_when(_IF_EQUAL, word, _refuse(errno.EPERM)) for word in TERMINAL)
@@ -235,7 +234,7 @@ def _steps(program: bytes) -> int:
 
 
 def _when(test: int, value: int, steps: bytes) -> bytes:
-    """Do the steps where the test holds; else pass over them."""
+    """Do the steps if the test holds; else skip them."""
     return _step(test, value, otherwise=_steps(steps)) + steps
 
 
