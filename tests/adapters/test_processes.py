@@ -1,6 +1,7 @@
 """Running one command: its end, its output, and that nothing of it stays, at every level."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import anyio
 import pytest
 
 from waiting import eventually
+from windlass.adapters.processes.guardian import guarded
 from windlass.adapters.processes.leftovers import MARKER, end_leftovers, is_gone, mark
 from windlass.adapters.sandbox.box import Box, Sandbox
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
@@ -300,3 +302,47 @@ def test_every_box_has_a_mark_of_its_own(sandbox: Sandbox, box: Box, marker: str
 
     assert first != second
     assert first.startswith(f"{marker}:")
+
+
+DIES = """
+import os, subprocess, sys
+from windlass.adapters.processes.guardian import guarded
+from windlass.adapters.processes.leftovers import MARKER, mark
+
+with guarded(sys.argv[1]):
+    subprocess.Popen(
+        ["sleep", "600"],
+        stdout=subprocess.DEVNULL,
+        env={MARKER: mark(sys.argv[1])},
+        start_new_session=True,
+    )
+    print("started", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_what_a_killed_process_started_is_ended_by_its_guardian(marker: str, *, killed: bool):  # B5
+    """A process that nothing binds to the one that started it; only a kill has it ended."""
+    with subprocess.Popen(
+        [sys.executable, "-c", DIES, marker],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
+        assert len(living(marker)) == 2
+        if killed:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(b"")
+    if killed:
+        eventually(lambda: not living(marker))
+    else:
+        assert len(living(marker)) == 1, "the guardian is gone, and has ended nothing"
+        assert end_leftovers(marker) == 1
+
+
+def test_a_guardian_is_ended_with_the_leftovers_of_its_run(marker: str):
+    with guarded(marker):
+        assert end_leftovers(marker) == 1, "the next process of the run must not meet it"

@@ -22,6 +22,7 @@ from windlass.adapters.git.repository import GitRepository
 from windlass.adapters.git.store import Store
 from windlass.adapters.journal.activity import ActivityLog
 from windlass.adapters.journal.inbox import FileInbox
+from windlass.adapters.processes.guardian import guarded
 from windlass.adapters.processes.leftovers import end_leftovers
 from windlass.adapters.sandbox.box import may_run_commands
 from windlass.adapters.sandbox.guard import Guard, GuardedAgent, GuardedChecks
@@ -124,6 +125,16 @@ class World:
 
         What goes on beside it ends with it.
         """
+        with guarded(f"{self._mark}/{self.refs.run}"):
+            return await self._run(first, observe, watch, beside)
+
+    async def _run(
+        self,
+        first: Sequence[e.Event],
+        observe: Observer,
+        watch: Callable[[Activity], None],
+        beside: Callable[[], Coroutine[None, None, None]] | None,
+    ) -> RunState:
         began = first[0]
         before = None if isinstance(began, e.RunStarted) else self._session.before
         found = await self._clear_up(
