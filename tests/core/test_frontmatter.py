@@ -172,7 +172,7 @@ def test_values_are_text_and_lines_are_the_files():
     found = read("t.md", "\ufeff---\nid: 0123\nnone: ~\ntext: 'null'\nl: [1, {a: }]\n---\n")
     assert found is not None
     assert found.data == {"id": "0123", "none": None, "text": "null", "l": ["1", {"a": None}]}
-    assert [found.line(key) for key in found.data] == [2, 3, 4, 5]
+    assert [found.data.lines[key] for key in found.data] == [2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from windlass.formats import markdown
 from windlass.formats.markdown import Block, Document
 from windlass.formats.tables import table_of
+from windlass.formats.yaml import Data
 
 _OWN = re.compile(
     r"(?:(?:additional|further|updated|revised|detailed|technical|functional|non functional"
@@ -33,7 +34,7 @@ _MARK = re.compile(r"[ \t]*(?:\[[ xX~]?\]|[☐☑☒✓✔✅❌•·▪‣◦])
 _BEGINS = re.compile(r"[ \t]*(?:\*\*|__)?AC[-_ ]?[0-9]|[ \t]*(?:\*\*|__)\S", re.IGNORECASE)
 
 
-def read(document: Document, data: object) -> tuple[tuple[str, ...], int]:
+def read(document: Document, data: Data) -> tuple[tuple[str, ...], int]:
     """The criteria, and the line of other criteria beside them that are not read, else 0.
 
     `data` is the value of that name in the frontmatter.
@@ -43,7 +44,7 @@ def read(document: Document, data: object) -> tuple[tuple[str, ...], int]:
     surely = (
         reader.under(_OWN.fullmatch, prose=False)
         or reader.labelled(_OWN.fullmatch)
-        or _listed(data)
+        or listed(data)
         or reader.under(_OWN.fullmatch, prose=True)
     )
     if surely:
@@ -65,8 +66,6 @@ _Known = Callable[[str], object]
 
 
 class _Reader:
-    """One reading of one document."""
-
     def __init__(self, document: Document) -> None:
         self.document = document
         self.sections = [
@@ -105,15 +104,15 @@ class _Reader:
         Bold labels and deeper headings only divide lists, unless a heading is a criterion.
         """
         parts = list(_parts(blocks))
-        listed = [self.items(part) for _, part in parts]
-        has_lists = any(listed)
+        lists = [self.items(part) for _, part in parts]
+        has_lists = any(lists)
         if not has_lists and not prose:
             return []
         headed = any(heading is not None for heading, _ in parts)
         found: list[str] = []
         for index, (heading, part) in enumerate(parts):
-            if listed[index]:
-                found += listed[index]
+            if lists[index]:
+                found += lists[index]
             elif heading is None:
                 found += [] if has_lists or headed else self.written(part)
             elif not has_lists or _NAMED.match(heading.text):
@@ -138,9 +137,8 @@ class _Reader:
                 mark = _MARK.match(line) if block.kind == "paragraph" else None
                 begins = block.kind == "paragraph" and _BEGINS.match(line)
                 if mark or (begins and (number == 0 or _NAMED.match(line))):
-                    found = (
-                        found if marked else []
-                    )  # the text before the first mark is an introduction
+                    if not marked:
+                        found = []  # the text before the first mark is an introduction
                     marked = True
                     found.append([])
                 elif not found:
@@ -176,6 +174,7 @@ def _rows(block: Block) -> list[str]:
     return [text for text in texts if text]
 
 
-def _listed(data: object) -> list[str]:
-    values: list[object] = data if isinstance(data, list) else [data]  # pyright: ignore[reportUnknownVariableType]
-    return [text.strip() for text in values if isinstance(text, str) and text.strip()]
+def listed(data: Data) -> tuple[str, ...]:
+    """The criteria in a YAML value: a list or one text."""
+    values = data if isinstance(data, list) else [data]
+    return tuple(text.strip() for text in values if isinstance(text, str) and text.strip())

@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from windlass.core.plan import MAX_TASKS, Note, Plan, Stage, Task
 from windlass.errors import PlanError
-from windlass.formats import frontmatter, waves, yaml
+from windlass.formats import criteria, frontmatter, waves, yaml
 from windlass.formats.dialect import Dialect, Source
 from windlass.formats.reading import Reader, refuse_too_many
+from windlass.formats.state_files import as_list
 from windlass.formats.taskfile import state
-from windlass.formats.taskfile.task import TaskText, names, wave_in
-from windlass.formats.words import MAX_COMPLEXITY, complexity_in, is_done
-from windlass.formats.yaml import Data, Keys
+from windlass.formats.taskfile.reader import TaskText, names, wave_in
+from windlass.formats.words import is_done
+from windlass.formats.yaml import Data, Keys, text_in
 
 name: Final = "feature"
 
@@ -79,7 +80,6 @@ def recognises(source: Source) -> bool:
 
 
 def parse(source: Source) -> Plan:
-    """The plan as written."""
     return _Reader(source).plan()
 
 
@@ -89,11 +89,8 @@ def refers_to(source: Source) -> tuple[str, ...]:
         data = _read(source.path, source.text or "")
     except PlanError:
         return ()
-    listed = data.get("tasks")
-    entries = (
-        (each for each in listed if isinstance(each, Keys)) if isinstance(listed, list) else ()
-    )
-    return tuple(dict.fromkeys(path for each in entries for path in file_candidates(each)))
+    entries = (each for each in as_list(data.get("tasks")) if isinstance(each, Keys))
+    return tuple(dict.fromkeys(path for each in entries for path in _file_candidates(each)))
 
 
 @lru_cache(maxsize=1)
@@ -105,8 +102,6 @@ def _read(path: str, text: str) -> Keys:
 
 
 class _Reader(Reader):
-    """Reads one file."""
-
     def __init__(self, source: Source) -> None:
         super().__init__(source.path)
         self.source = source
@@ -122,7 +117,7 @@ class _Reader(Reader):
     def plan(self) -> Plan:
         tasks = [self.task(entry) for entry in self.entries]
         staged, names_, notes = waves.in_waves(self.path, tasks, self.waves())
-        stages, more = smoke_gates(self.data, names_)
+        stages, more = _smoke_gates(self.data, names_)
         self.notes += [*notes, *more, *self.unread()]
         own = sorted((n for n in self.notes if not n.path), key=lambda note: note.line)
         return Plan(
@@ -157,11 +152,11 @@ class _Reader(Reader):
 
     def file(self, entry: Keys, task_id: str) -> TaskText | None:
         """The task's own file, where it exists."""
-        paths = file_candidates(entry)
+        paths = _file_candidates(entry)
         path = next((each for each in paths if each in self.source.texts), None)
         line = entry.lines.get("file_path", entry.line)
         if path is None:
-            self.note(line, why_no_file(entry))
+            self.note(line, _why_no_file(entry))
             return None
         if path in self.owners:
             what = f"tasks {self.owners[path]!r} and {task_id!r} have the same file"
@@ -181,15 +176,11 @@ class _Reader(Reader):
         whole = self.word(self.data, "description")
         if whole:
             said.append(f"It is a part of this feature: {whole}")
-        criteria = entry.get("acceptance_criteria")
-        listed = criteria if isinstance(criteria, list) else [criteria]
         return Task(
             id=task_id,
             title=title or task_id,
             text="\n\n".join([title or task_id, *filter(None, said)]),
-            acceptance_criteria=tuple(
-                c.strip() for c in listed if isinstance(c, str) and c.strip()
-            ),
+            acceptance_criteria=criteria.listed(entry.get("acceptance_criteria")),
         )
 
     def compare(self, entry: Keys, read: TaskText) -> None:
@@ -197,27 +188,17 @@ class _Reader(Reader):
         task_id = self.id(entry)
         other = read.data.get("id", task_id)
         if other != task_id:
-            read.note(read.line("id"), f"the feature calls this task {task_id}, not {other}")
+            read.note(read.data.lines["id"], f"the feature calls this task {task_id}, not {other}")
         named = {each.casefold() for each in self.named(entry)}
-        for each in read.dependencies():
-            if each.word.casefold() not in named:
-                what = f"depends on {each.word!r}, which the feature does not say: ignored"
-                read.note(each.line, what)
+        for word, line in read.dependencies():
+            if word.casefold() not in named:
+                read.note(line, f"depends on {word!r}, which the feature does not say: ignored")
 
     def named(self, entry: Keys) -> Iterator[str]:
         """The tasks it depends on, as spelled here; the graph refuses unknown ones by name."""
         for key in ("dependencies", "depends_on"):
             for word in names(entry.get(key)):
                 yield self.ids.get(word.casefold(), word)
-
-    def complexity(self, entry: Keys) -> int | None:
-        value = self.word(entry, "complexity")
-        number = complexity_in(value)
-        if value and number is None:
-            wanted = f"a number from 0 to {MAX_COMPLEXITY}"
-            what = f"'complexity' is not {wanted}"
-            self.refuse(entry.lines["complexity"], what, f"write {wanted}")
-        return number
 
     # Waves
 
@@ -270,9 +251,8 @@ class _Reader(Reader):
     def entry(self, value: Data) -> Keys:
         if not isinstance(value, Keys):
             line = self.data.lines["tasks"]
-            self.refuse(
-                line, f"{value!r} among the tasks is not a task", "write 'id: …' and 'name: …'"
-            )
+            what = f"{value!r} among the tasks is not a task"
+            self.refuse(line, what, "write 'id: …' and 'name: …'")
         return value
 
     def id(self, entry: Keys) -> str:
@@ -281,18 +261,12 @@ class _Reader(Reader):
             self.refuse(entry.line, "the task has no id", "write 'id: TASK-1'")
         return task_id
 
-    def word(self, data: Keys, key: str) -> str:
-        value = data.get(key)
-        if isinstance(value, list | dict):
-            self.refuse(data.lines[key], f"{key!r} is not one word or sentence", "write one")
-        return (value or "").strip()
-
 
 def _numbered(groups: Data) -> Iterator[tuple[str, Data]]:
     """Each group with its wave's number: the number it names, else its place."""
-    listed = groups.items() if isinstance(groups, dict) else enumerate(_all(groups), 1)
+    listed = groups.items() if isinstance(groups, dict) else ((None, x) for x in _all(groups))
     for place, (key, group) in enumerate(listed, 1):
-        said, members = wave_in(key) if isinstance(key, str) else None, group
+        said, members = wave_in(key), group
         if isinstance(group, dict):
             said = wave_in(group.get("wave")) or said
             members = group.get("tasks")
@@ -303,7 +277,7 @@ def _all(value: Data) -> list[Data]:
     return value if isinstance(value, list) else [value]
 
 
-def file_candidates(entry: Keys) -> tuple[str, ...]:
+def _file_candidates(entry: Keys) -> tuple[str, ...]:
     """The path that the task names, then the paths it may have been moved to.
 
     None where the path is outside the repository or is not Markdown.
@@ -320,8 +294,7 @@ def file_candidates(entry: Keys) -> tuple[str, ...]:
     return tuple(found)
 
 
-def why_no_file(entry: Keys) -> str:
-    """Why there is no file to read."""
+def _why_no_file(entry: Keys) -> str:
     path = _file_path(entry)
     if not path:
         return "the task names no file, so the text here is used"
@@ -331,8 +304,7 @@ def why_no_file(entry: Keys) -> str:
 
 
 def _file_path(entry: Keys) -> str:
-    value = entry.get("file_path")
-    return value.strip().removeprefix("./") if isinstance(value, str) else ""
+    return text_in(entry, "file_path").removeprefix("./")
 
 
 def _is_safe(path: str) -> bool:
@@ -346,13 +318,12 @@ def _is_safe(path: str) -> bool:
     )
 
 
-def smoke_gates(data: Keys, waves: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], list[Note]]:
+def _smoke_gates(data: Keys, waves: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], list[Note]]:
     """The commands of each wave, and notes about gates that are not kept."""
     found: dict[str, list[str]] = defaultdict(list)
     notes: list[Note] = []
     line = data.lines.get("smoke_gates", 0)
-    value = data.get("smoke_gates")
-    for gate in value if isinstance(value, list) else [value] if value else []:
+    for gate in _all(data.get("smoke_gates") or []):
         if not isinstance(gate, Keys):
             notes.append(Note(line=line, text=f"the smoke gate {gate!r} has no 'command'"))
             continue
@@ -389,7 +360,7 @@ def _after(gate: Keys, waves: Sequence[str]) -> Iterator[str]:
     if isinstance(said, str) and said.casefold() == "all":
         yield from waves or [said]
         return
-    for each in said if isinstance(said, list) else [said]:
+    for each in _all(said):
         yield each.strip() if isinstance(each, str) else "?"
 
 

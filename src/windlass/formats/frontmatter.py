@@ -25,12 +25,9 @@ _FENCE = re.compile(r"---[ \t]*")
 
 
 class Entry(Struct, kw_only=True):
-    """One top-level key, and its place in the frontmatter's text."""
+    """The place of one top-level key in the frontmatter's text."""
 
     key: str
-    line: int
-    """Counted from 1 in the whole file."""
-    value: Data = None
     start: int
     """Where its line begins."""
     scalar: tuple[int, int] | None = None
@@ -42,8 +39,7 @@ class Entry(Struct, kw_only=True):
 
 
 class Frontmatter(Struct, frozen=True, kw_only=True):
-    """The frontmatter of a text."""
-
+    data: Keys
     start: int
     """The offset of its YAML."""
     stop: int
@@ -54,15 +50,6 @@ class Frontmatter(Struct, frozen=True, kw_only=True):
     indent: int
     entries: tuple[Entry, ...]
 
-    @property
-    def data(self) -> dict[str, Data]:
-        """The values by their keys."""
-        return {entry.key: entry.value for entry in self.entries}
-
-    def line(self, key: str) -> int:
-        """The line of an existing key."""
-        return next(entry.line for entry in self.entries if entry.key == key)
-
 
 def read(path: str, text: str) -> Frontmatter | None:
     """The text's frontmatter, or None where it has none; the path appears in messages."""
@@ -70,6 +57,12 @@ def read(path: str, text: str) -> Frontmatter | None:
     if isinstance(found, PlanError):
         raise found
     return found
+
+
+def keys(path: str, text: str) -> Keys | None:
+    """The keys of the frontmatter; None where there is none, or it cannot be read."""
+    found = _outcome(path, text)
+    return found.data if isinstance(found, Frontmatter) else None
 
 
 @lru_cache(maxsize=2)
@@ -92,6 +85,7 @@ def _read(path: str, text: str) -> Frontmatter | None:
         reader.refuse_at(1, f"has more than {_MAX_CHARS:,} characters", "shorten it")
     reader.read(inside)
     return Frontmatter(
+        data=reader.root or Keys(1),
         start=start,
         stop=stop,
         body=body,
@@ -181,14 +175,11 @@ class _Reader(yaml.Reader):
             self.refuse(event, f"has the key {key!r} in an unexpected place", "write 'key: value'")
         self.indent = at - start
         end = colon.end()
-        line = mapping.lines[key]
-        self.entries.append(Entry(key=key, line=line, start=start, content=end, scalar=(end, end)))
+        self.entries.append(Entry(key=key, start=start, content=end, scalar=(end, end)))
 
     def put(self, event: Any, value: Data) -> None:
         super().put(event, value)
         entry = self.entries[-1]
-        if len(self.stack) == 1:
-            entry.value = value
         if isinstance(value, list | dict):
             entry.scalar = None if len(self.stack) == 1 else entry.scalar
             return

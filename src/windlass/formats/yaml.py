@@ -41,6 +41,12 @@ class Keys(dict[str, Data]):
         """The line of each key."""
 
 
+def text_in(data: Mapping[str, Data], key: str) -> str:
+    """The text of a key; empty for any other value."""
+    value = data.get(key)
+    return value.strip() if isinstance(value, str) else ""
+
+
 class Reader:
     """Builds the data from YAML's events, and refuses anchors, duplicates and deep nesting.
 

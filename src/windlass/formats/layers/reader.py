@@ -87,7 +87,7 @@ class _Reader(Reader):
             tasks=tasks,
             stages=tuple(Stage(name=layer) for layer in stages),
             stops_on_failure=True,
-            notes=tuple(sorted(self.notes, key=lambda note: (note.path, note.line))),
+            notes=self.sorted_notes(),
         )
 
     # The files

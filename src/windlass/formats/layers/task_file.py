@@ -19,7 +19,7 @@ from windlass.formats import frontmatter, markdown, xml
 from windlass.formats.markdown import Block, Document, Section
 from windlass.formats.words import is_done, is_nothing
 from windlass.formats.xml import Element
-from windlass.formats.yaml import Data
+from windlass.formats.yaml import Data, Keys
 
 ID = re.compile(r"L(?P<layer>[0-9]{1,3})-[0-9]{1,6}", re.IGNORECASE)
 """The start of an id in such a folder: the layer and a number."""
@@ -205,11 +205,7 @@ def read_drafts(path: str, text: str) -> list[Draft]:
 
 
 def _declares_id(path: str, text: str) -> bool:
-    try:
-        found = frontmatter.read(path, text)
-    except PlanError:
-        return False
-    value = found.data.get("id") if found else None
+    value = (frontmatter.keys(path, text) or Keys(1)).get("id")
     return isinstance(value, str) and ID.match(value) is not None
 
 

@@ -153,7 +153,7 @@ class _Reader(Reader):
             stops_on_failure=True,
             checks=checks,
             e2e=next((body for each in scenarios if (body := self.document.body(each))), None),
-            notes=tuple(sorted(self.notes, key=lambda note: note.line)),
+            notes=self.sorted_notes(),
         )
 
     # A task's fields
@@ -169,11 +169,11 @@ class _Reader(Reader):
             acceptance_criteria=self.criteria(fields),
             files=self.files(fields["file"]),
             checks=self.checks(fields["checks"]),
-            skip_absent=self.word(fields, "absent checks", _SKIP, "'skip'") is not None,
+            skip_absent=self.once(fields, "absent checks", _SKIP, "'skip'") is not None,
             removes_tests=self.removes_tests(fields["removes tests"]),
-            complexity=self.complexity(fields),
-            stage=self.word(fields, "stage", _ANYTHING, "a name, such as '2'"),
-            model=self.word(fields, "model", _MODEL, "a model's name"),
+            complexity=self.complexity_of(fields),
+            stage=self.once(fields, "stage", _ANYTHING, "a name, such as '2'"),
+            model=self.once(fields, "model", _MODEL, "a model's name"),
             max_turns=self.max_turns(fields),
             marked_done=is_ticked(found),
             line=section.heading.first,
@@ -229,9 +229,9 @@ class _Reader(Reader):
         words = (line.strip("`. ").casefold() for lines in said for line in lines)
         return any(word not in _NO for word in words)
 
-    def complexity(self, fields: _Fields) -> int | None:
+    def complexity_of(self, fields: _Fields) -> int | None:
         wanted = f"a number from 0 to {MAX_COMPLEXITY}"
-        value = self.word(fields, "complexity", _ANYTHING, wanted)
+        value = self.once(fields, "complexity", _ANYTHING, wanted)
         if value is None:
             return None
         number = complexity_in(value.rstrip("."))
@@ -241,7 +241,7 @@ class _Reader(Reader):
 
     def max_turns(self, fields: _Fields) -> int | None:
         wanted = f"a number from 1 to {_MAX_TURNS}"
-        value = self.word(fields, "max turns", _NUMBER, wanted)
+        value = self.once(fields, "max turns", _NUMBER, wanted)
         if value is None:
             return None
         number = int(next(_NUMBER.finditer(value))["number"])
@@ -249,7 +249,7 @@ class _Reader(Reader):
             self.refuse_field(fields["max turns"][0], wanted)
         return number
 
-    def word(
+    def once(
         self, fields: _Fields, label: str, allowed: re.Pattern[str], wanted: str
     ) -> str | None:
         """The value of a field that a task may have once."""

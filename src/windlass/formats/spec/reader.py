@@ -27,7 +27,7 @@ from windlass.formats.spec.criteria import Criterion
 from windlass.formats.spec.groups import Group, columns_of, group_of, read_groups
 from windlass.formats.tables import Table
 from windlass.formats.words import FILES_TO_CREATE, certain_paths, is_done
-from windlass.formats.yaml import Data
+from windlass.formats.yaml import Keys
 
 name: Final = "spec"
 PREFIX = "SPEC-"
@@ -42,9 +42,7 @@ _ID_LINE = re.compile(rf"id[ \t]*:[ \t]*[\"']?{PREFIX}")
 class Head(Struct, frozen=True, kw_only=True):
     """A spec's frontmatter."""
 
-    data: dict[str, Data]
-    lines: dict[str, int]
-    """The line of each key."""
+    data: Keys
     first: int
     """Its first line, dashes included, counted from 1."""
     last: int
@@ -73,13 +71,7 @@ def read_head(path: str, text: str) -> Head:
     # Blank lines for the text above it keep the line numbers of the file.
     inside = ["---", *[""] * (first - 1), *lines[first : last - 1], "---", ""]
     found = frontmatter.read(path, "\n".join(inside))
-    entries = found.entries if found else ()
-    return Head(
-        data={entry.key: entry.value for entry in entries},
-        lines={entry.key: entry.line for entry in entries},
-        first=first,
-        last=last,
-    )
+    return Head(data=found.data if found else Keys(first), first=first, last=last)
 
 
 def without_head(text: str) -> str:
@@ -254,7 +246,7 @@ class _Reader(Reader):
     def plan(self) -> Plan:
         spec_id = self.head.word("id")
         if not spec_id:
-            line = self.head.lines.get("id", self.head.first)
+            line = self.head.data.lines.get("id", self.head.first)
             self.refuse(line, "the spec has no id", "write 'id: SPEC-1'")
         groups, notes = read_groups(self.path, self.spec.groups)
         self.notes += notes
@@ -273,7 +265,7 @@ class _Reader(Reader):
             path=self.path,
             tasks=tasks,
             stages=tuple(Stage(name=str(wave)) for wave in sorted({each.wave for each in groups})),
-            notes=tuple(sorted(self.notes, key=lambda note: note.line)),
+            notes=self.sorted_notes(),
         )
 
     def title(self) -> str:
@@ -433,10 +425,10 @@ class _Reader(Reader):
         words = ", ".join(each for each in named if isinstance(each, str) and each.strip())
         if words:
             what = f"depends on {words}, which is ignored: a spec is a plan by itself"
-            self.note(self.head.lines["depends_on"], what)
+            self.note(self.head.data.lines["depends_on"], what)
         if self.head.word("status").casefold() == "split":
             what = "says that the spec was split into others, which are plans by themselves"
-            self.note(self.head.lines["status"], what)
+            self.note(self.head.data.lines["status"], what)
         for section in self.spec.history:
             self.note(section.heading.first, f"{section.heading.text!r} is a report: not read")
         for table in self.spec.ignored:

@@ -24,7 +24,7 @@ from windlass.formats.markdown import Block
 from windlass.formats.reading import Reader, refuse_too_many
 from windlass.formats.speckit.listing import Entry, Phase, has_box, many, paths, read
 from windlass.formats.speckit.order import Ids, Place, Waits
-from windlass.formats.taskfile.task import is_meant
+from windlass.formats.taskfile import is_meant
 from windlass.formats.words import is_nothing
 
 name: Final = "speckit"
@@ -133,7 +133,7 @@ class _Reader(Reader):
             path=self.path,
             tasks=ordered,
             stages=tuple(Stage(name=each) for each in dict.fromkeys(stages.values()) if each),
-            notes=tuple(sorted(self.notes, key=lambda note: note.line)),
+            notes=self.sorted_notes(),
         )
 
     def feature(self) -> str:

@@ -18,7 +18,7 @@ from windlass.formats import frontmatter
 from windlass.formats.dialect import Projection
 from windlass.formats.state_files import STALE, Claim, Claims, Redact, workspaces_of
 from windlass.formats.words import is_done
-from windlass.formats.yaml import Value, lines_of
+from windlass.formats.yaml import Keys, Value, lines_of
 
 MAX_SUMMARY = 500
 STAMP = "journal"
@@ -179,11 +179,7 @@ def _cut(text: str) -> str:
 
 def claims(path: str, text: str) -> Claims | None:
     """What a task file's frontmatter claims; it names no commit."""
-    try:
-        found = frontmatter.read(path, text)
-    except PlanError:
-        return None
-    data = found.data if found is not None else {}
+    data = frontmatter.keys(path, text) or Keys(1)
     task_id, status = data.get("id"), data.get("status")
     if not isinstance(task_id, str) or not isinstance(status, str):
         return None
