@@ -191,7 +191,7 @@ class TestAnOddLine:  # B2
     def test_is_the_crash_of_the_one_that_said_it(self, world: World, line: Line):
         report = world.hear(line, result())
         assert report.failure is Failure.CRASHED, report
-        assert report.message.startswith("the agent ended without an answer (it said what cannot")
+        assert report.message.startswith("the agent ended without an answer (its output cannot")
         assert report.usage == Usage(known=False)
 
     @pytest.mark.parametrize("line", HARMLESS.values(), ids=HARMLESS)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windlass.adapters.meter.rate_limits import read_moment
-from windlass.adapters.meter.wire.anthropic.limits import read_refusal
+from windlass.adapters.meter.wire.anthropic.headers import read_refusal
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=2)

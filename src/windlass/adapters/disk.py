@@ -52,29 +52,29 @@ def trouble(error: Exception, folders: Iterable[Path]) -> Trouble:
     if isinstance(error, UnsafePath):
         return Trouble(error.message, error.hint)
     if isinstance(error, OSError) and error.errno in _NAMES:
-        return _named(error)
+        return _describe(error)
     if isinstance(cause := error.__cause__, OSError) and cause.errno in _NAMES:
-        return Trouble(f"{_named(cause).what} ({_said(error)})", _named(cause).cure)
+        return Trouble(f"{_describe(cause).what} ({_message(error)})", _describe(cause).cure)
     for folder in folders:
-        if (found := _tried(folder)) is not None:
-            return Trouble(f"{_named(found).what} ({_said(error)})", _named(found).cure)
+        if (found := _probe_write(folder)) is not None:
+            return Trouble(f"{_describe(found).what} ({_message(error)})", _describe(found).cure)
     if (number := _SQLITE.get(getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF)) is not None:
         name, cure = _NAMES[number]  # the failure has passed, or is not in these folders
-        return Trouble(f"{name} ({_said(error)})", cure)
-    return Trouble(_said(error), "mend that")
+        return Trouble(f"{name} ({_message(error)})", cure)
+    return Trouble(_message(error), "mend that")
 
 
 def disk_error_name(number: int) -> str:
     return _NAMES[number][0]
 
 
-def _named(error: OSError) -> Trouble:
+def _describe(error: OSError) -> Trouble:
     name, cure = _NAMES[error.errno or 0]
     where = f": {os.fsdecode(error.filename)!r}" if error.filename else ""
     return Trouble(f"{name}{where}", cure)
 
 
-def _tried(folder: Path) -> OSError | None:
+def _probe_write(folder: Path) -> OSError | None:
     """Try to write a file there: the error, if it has a name in the table."""
     probe = folder / f".windlass-probe-{os.getpid()}"
     try:
@@ -85,7 +85,7 @@ def _tried(folder: Path) -> OSError | None:
     return None
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, WindlassError):
         return error.message
     if isinstance(error, OSError):

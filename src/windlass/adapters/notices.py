@@ -67,7 +67,7 @@ class Notices:
 class _Channel:
     def __init__(self, name: str, send: Send, say: Callable[[str], None]) -> None:
         self._name, self._send, self._say = name, send, say
-        self._said = False
+        self._reported = False
         self._waiting: queue.Queue[Notice | None] = queue.Queue()
         self._thread: threading.Thread | None = None
 
@@ -86,7 +86,7 @@ class _Channel:
             self._thread.join(seconds)
             if self._thread.is_alive():
                 self._complain("it does not answer")
-        self._said = True  # nothing is printed after the run's last line
+        self._reported = True  # nothing is printed after the run's last line
 
     def _put(self, item: Notice | None) -> None:
         # The end marker is always queued.
@@ -105,8 +105,8 @@ class _Channel:
                 self._complain(why)
 
     def _complain(self, why: str) -> None:
-        if not self._said:
-            self._said = True
+        if not self._reported:
+            self._reported = True
             self._say(f"notices do not get through to {self._name}: {why}; the run goes on")
 
 

@@ -63,7 +63,7 @@ class Projections:
         self._hashes = _read(memory, inside)
         self._unwritable: set[Path] = set()
         """Files that are left alone until `close` tries again."""
-        self._said: set[Path] = set()
+        self._reported: set[Path] = set()
         self._newest: tuple[RunState, int] | None = None
         self._last: tuple[RunState, int] | None = None
         """What the last flush wrote."""
@@ -146,8 +146,8 @@ class Projections:
             yield
         except OSError as error:
             self._unwritable.add(path)
-            if path not in self._said:
-                self._said.add(path)
+            if path not in self._reported:
+                self._reported.add(path)
                 name = path.relative_to(self._inside)
                 self._notice(f"{name} cannot be written from here on: {error.strerror}")
 

@@ -66,7 +66,7 @@ class CommandChecks:
         asked = syntax.parseable(printable_line(path) for path in paths)
         if not asked:
             return ()
-        said: list[str] = []
+        errors: list[str] = []
         wanted = asked | syntax.BESIDE
         folders = {str(folder) for path in asked for folder in PurePosixPath(path).parents}
         lent = self._throwaways.excerpt(commit, "syntax", wanted.__contains__, folders.__contains__)
@@ -84,8 +84,8 @@ class CommandChecks:
                     redactor=self._redactor,
                 )
                 if done.started:  # else the parser is not installed
-                    said += syntax.syntax_errors(done.output)
-        return tuple(said)
+                    errors += syntax.syntax_errors(done.output)
+        return tuple(errors)
 
     async def _one(self, command: str, checkout: Path, log: Path) -> CheckResult:
         with open_to_append(log) as file:
@@ -99,7 +99,7 @@ class CommandChecks:
             tail=TAIL,
             log=log,
             redactor=self._redactor,
-            heard=tally.feed,
+            on_output=tally.feed,
         )
         return _judged(command, done, tally.suites(done.output, green=done.exit_code == 0))
 

@@ -181,11 +181,11 @@ class SetupCache:
                 redactor=self._redactor,
             )
             if done.exit_code != 0:
-                said = done.output.strip().splitlines()
+                lines = done.output.strip().splitlines()
                 why = f"failed with {done.exit_code}" if done.started else "could not start"
                 why = "took too long" if done.timed_out else why
                 raise SetupFailed(
-                    f"setup command `{command}` {why}: {said[-1] if said else 'no output'}",
+                    f"setup command `{command}` {why}: {lines[-1] if lines else 'no output'}",
                     hint="mend [workspace] setup in windlass.toml",
                 )
 

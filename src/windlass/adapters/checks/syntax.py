@@ -80,7 +80,7 @@ _NOT_CODE = frozenset({"cassettes", "data", "fixtures", "snapshots", "templates"
 MOST = 500
 """Files that are parsed; larger changes rely on the project's checks."""
 
-_TOLD = 20
+_NAMED = 20
 """Files that are named in the report."""
 
 TAIL = 100_000
@@ -115,9 +115,9 @@ def parsers_for(files: Sequence[str]) -> Iterator[tuple[str, ...]]:
 def syntax_errors(output: str) -> list[str]:
     """The reported lines, at most a few."""
     lines = [line for line in output.splitlines() if line.startswith(_MARK)]
-    said = [line.removeprefix(_MARK).removeprefix("./") for line in lines]
-    more = len(said) - _TOLD
-    return [*said[:_TOLD], *([f"{more} more files cannot be parsed"] if more > 0 else [])]
+    errors = [line.removeprefix(_MARK).removeprefix("./") for line in lines]
+    more = len(errors) - _NAMED
+    return [*errors[:_NAMED], *([f"{more} more files cannot be parsed"] if more > 0 else [])]
 
 
 def _command(parser: str, files: Sequence[str]) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ COMMIT;
 PRAGMA journal_mode = WAL;
 """
 
-_BROKEN = {
+_DAMAGED = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_TOOBIG,
@@ -64,10 +64,10 @@ _BROKEN = {
 }
 """SQLite's codes for a damaged file."""
 
-_TAKEN = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 """SQLite's codes for a file that another process keeps writing."""
 
-_SAID = (sqlite3.Error, UnicodeDecodeError)
+_SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite raises: its message may quote a damaged file, and then not even be text."""
 
 
@@ -210,7 +210,7 @@ class SqliteJournal:
             # here.
             if since is _BEGINNING and not self._sound():
                 raise _damaged(self._path, mark.seq + 1, "pages of the file contradict each other")
-        except _SAID as error:
+        except _SQLITE_ERRORS as error:
             raise _explain(error, self._path, mark.seq + 1) from error
         self._verified = mark
         return entries
@@ -330,16 +330,16 @@ def _create(path: Path) -> None:
 def _explained(path: Path, position: int) -> Generator[None]:
     try:
         yield
-    except _SAID as error:
+    except _SQLITE_ERRORS as error:
         raise _explain(error, path, position) from error
 
 
 def _explain(error: Exception, path: Path, position: int) -> JournalError:
     """SQLite's error as the journal's."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
-    if code in _BROKEN or isinstance(error, UnicodeDecodeError):
+    if code in _DAMAGED or isinstance(error, UnicodeDecodeError):
         return _damaged(path, position, str(error))
-    if code in _TAKEN:
+    if code in _BUSY:
         return JournalConflict(
             f"another process is writing to the journal {str(path)!r}; nothing was appended",
             hint="`windlass status` shows which run is live",

@@ -1,1 +1,1 @@
-"""The only meter where the key is in the environment: a loopback proxy, and the price list."""
+"""Meters agents that use an API key: a loopback proxy that counts and limits their cost."""

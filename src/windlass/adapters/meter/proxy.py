@@ -1,11 +1,10 @@
-"""The meter: agents reach the provider through it, with a token of its own instead of the key.
+"""The meter: agents reach the provider through it, with a token instead of the key.
 
-Rule 1: money is reserved before a request goes out, and settled, once, before the last byte of its
-answer is passed on, whatever way it ends. A request for which too little is left is bounded to what
-there is, or refused. Rule 2: the key goes to the upstream and nowhere else. Rule 3: it forwards
-what its wire protocol understands and can price, and nothing else. Rule 4: it has no deadlines;
-those are the agent's, whose leaving ends its request. Rule 5: what an agent can have it hold is
-bounded, for its memory is the run's.
+Rule 1: money is reserved before a request goes out, and settled once, before the last byte of its
+answer is passed on, however it ends. If too little is left, the request is limited to what there
+is, or refused. Rule 2: the key goes to the upstream and nowhere else. Rule 3: it forwards only what
+its wire protocol understands and can price. Rule 4: it has no deadlines; the agent does, and its
+disconnect ends its request. Rule 5: the memory that an agent can make it use is bounded.
 """
 
 import contextlib
@@ -30,14 +29,13 @@ from windlass.core.state.budget import No
 from windlass.ports import Ask, Held, Ledger
 
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-"""What fails before a provider can have seen a request: whatever fails later may be paid for."""
+"""Failures before a provider can have seen the request; after any later one it may be charged."""
 
 MOST_BYTES = 64 * 2**20
-"""Of all requests that one agent has under way; the provider takes half of that in one."""
-
+"""Of all open requests of one agent; the provider takes half of that in one."""
 
 STREAMED_EVERY = 10.0
-"""Seconds between two records of what an answer that is still streamed has come to."""
+"""Seconds between two records of the cost of an answer that is still streaming."""
 
 
 class Admission(Struct, frozen=True, kw_only=True):
@@ -48,43 +46,43 @@ class Admission(Struct, frozen=True, kw_only=True):
 
 
 class _Agent(Struct, kw_only=True, eq=False):
-    """One that is admitted."""
+    """An admitted agent."""
 
     task: str
     role: str
     under_way: dict["_Body", int] = {}
     """Bytes of each request that is not answered yet."""
     refusals: dict[str, Refusal] = {}
-    """By model, the last one latest: what was refused and has not been granted since."""
+    """By model, the newest last: refusals since the last granted request."""
     cut: Refusal | None = None
-    """Once an answer of it was cut for want of money, all that it asks is refused."""
+    """Once an answer was cut short for lack of money, every further request is refused."""
 
     def note(self, model: str, refusal: Refusal | None, *, granted: bool) -> None:
-        """Take in how a request of it was answered."""
+        """Record how a request was answered."""
         if granted or refusal is not None:
-            # Each model has limits of its own: one that is granted says nothing of another.
+            # Each model has its own limits: a grant for one says nothing about another.
             self.refusals.pop(model, None)
             self.refusals.pop(_NO_MODEL, None)
         if refusal is not None:
             self.refusals[model] = refusal
 
     def refuse(self, model: str, why: str = "") -> None:
-        """Take in that a request of it was not granted; without a reason, for want of money."""
+        """Record that a request was refused; without a reason, for lack of money."""
         self.refusals.pop(model, None)
         self.refusals[model] = Refusal(is_ours=not why, why=why)
 
     @property
     def refusal(self) -> Refusal | None:
-        """The last word that it was given, where that was a refusal."""
+        """The last answer, if it was a refusal."""
         return self.cut or next(reversed(self.refusals.values()), None)
 
 
 _NO_MODEL = ""
-"""Under which a request is refused that could not be understood."""
+"""For requests that could not be parsed."""
 
 
 class Meter:
-    """Who is admitted, and the address they are served at."""
+    """Admits agents, and serves them at an address."""
 
     def __init__(
         self, wire: Wire, upstream: str, credentials: Mapping[str, str], ledger: Ledger
@@ -103,11 +101,11 @@ class Meter:
     async def serving(
         cls, wire: Wire, upstream: str, credentials: Mapping[str, str], ledger: Ledger
     ) -> AsyncGenerator["Meter"]:
-        """Serve until the block is left; then every request has ended and is settled."""
+        """Serve until the end of the block; by then every request has ended and is settled."""
         meter = cls(wire, upstream, credentials, ledger)
-        # The socket listens already, so whoever connects before the server runs just waits.
+        # The socket listens already, so early connections just wait.
         async with meter._client, anyio.create_task_group() as tasks:
-            tasks.start_soon(meter._web.run_until_told)
+            tasks.start_soon(meter._web.serve_until_left)
             try:
                 yield meter
             finally:
@@ -115,44 +113,43 @@ class Meter:
                 meter._web.leave()
 
     def admit(self, task: str, role: str) -> Admission:
-        """Let one agent in, under a token nobody else has."""
+        """Admit one agent, with a new token."""
         token = secrets.token_urlsafe(32)
         self._agents[token] = _Agent(task=task, role=role)
         return Admission(url=self.url, token=token)
 
     def dismiss(self, token: str) -> Refusal | None:
-        """Let its agent ask nothing more; what it was last refused, if it was."""
+        """End the agent's admission; return its last refusal, if any."""
         agent = self._agents.pop(token, None)
         self._web.crowd.dismiss(token)
         return agent and agent.refusal
 
     def listening(self, handed_in: socket.socket) -> AbstractAsyncContextManager[None]:
-        """Serve on a listening socket that was handed in, too, until the block is left."""
+        """Also serve on this listening socket, until the end of the block."""
         return self._web.listening(handed_in)
 
     async def take(self, handed_in: socket.socket) -> None:
-        """Serve a connection that was accepted elsewhere."""
         await self._web.take(handed_in)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # An agent that leaves before it has asked is owed nothing.
+        # An agent that disconnects before its request is complete gets no answer.
         with contextlib.suppress(ClientDisconnect), _Body() as body:
             response = await self._respond(Request(scope, receive), body)
             await response(scope, receive, send)
 
-    async def _respond(self, request: Request, told: "_Body") -> ASGIApp:
-        # As it was sent: a path that is written in another way leads nowhere.
+    async def _respond(self, request: Request, content: "_Body") -> ASGIApp:
+        # The raw path: any other spelling of a path is not served.
         path, query = request.scope["raw_path"], request.scope["query_string"]
         if not self._wire.is_served(request.method, path):
             return self._problem(Problem.NO_SUCH_PATH, "no such path")
         token = self._wire.token(request.headers)
         agent = self._agents.get(token)
         if agent is None:
-            return self._problem(Problem.NO_TOKEN, "this token admits nobody")
+            return self._problem(Problem.NO_TOKEN, "this token is not known")
         if not self._web.crowd.know(connection_of(request.scope), token):
-            return self._problem(Problem.TOO_MANY, "an agent may not ask so often at once")
-        if (text := await told.read(request, agent)) is None:
-            return self._problem(Problem.TOO_LARGE, "an agent may not ask so much at once")
+            return self._problem(Problem.TOO_MANY, "too many requests at once")
+        if (text := await content.read(request, agent)) is None:
+            return self._problem(Problem.TOO_LARGE, "too many bytes of requests at once")
         try:
             call = self._wire.read(path, query, request.headers.items(), text, self._secrets)
         except UnpricedError as error:
@@ -172,14 +169,14 @@ def _answer(wire: Wire, problem: Problem, message: str) -> Response:
 
 
 class _Till:
-    """The ledger, and those who wait for money that others hold."""
+    """The ledger, and the requests that wait for money reserved by others."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._settled = anyio.Event()
 
     async def reserve(self, ask: Ask) -> Held | None:
-        """Set money aside; None where too little is left, and none is held that may come back."""
+        """Reserve money; None if too little is left and no reservation may free more."""
         while True:
             match self._ledger.reserve(ask):
                 case Held() as held:
@@ -190,11 +187,10 @@ class _Till:
                     return None
 
     def stream(self, held: Held, usage: Usage) -> None:
-        """Record what a request has come to so far."""
         self._ledger.stream(held.id, usage)
 
     def settle(self, held: Held, usage: Usage, *, broke_off: bool) -> None:
-        """Put what it did cost in the place of what was set aside."""
+        """Replace the reservation by the real cost."""
         try:
             self._ledger.settle(held.id, usage, broke_off=broke_off)
         finally:
@@ -202,12 +198,12 @@ class _Till:
             self._settled = anyio.Event()
 
     def refuse(self, ask: Ask) -> None:
-        """Record that an answer was cut for want of money."""
+        """Record that an answer was cut short for lack of money."""
         self._ledger.refuse(ask)
 
 
 class _Body:
-    """What one request says, which counts for its agent until the block is left."""
+    """A request's body; counts towards its agent's open bytes until the end of the block."""
 
     def __init__(self) -> None:
         self._agents: list[_Agent] = []
@@ -220,7 +216,7 @@ class _Body:
             agent.under_way.pop(self, None)
 
     async def read(self, request: Request, agent: _Agent) -> bytes | None:
-        """All of it; None where the agent has too much under way."""
+        """The body; None if the agent has too much open."""
         self._agents.append(agent)
         pieces: list[bytes] = []
         async for piece in request.stream():
@@ -233,7 +229,7 @@ class _Body:
 
 
 class _Passage:
-    """One request on its way to the upstream, and its answer on the way back."""
+    """One request to the upstream, and its answer."""
 
     def __init__(
         self,
@@ -251,10 +247,10 @@ class _Passage:
             task=agent.task, role=agent.role, model=call.model, most=call.most, least=call.least
         )
         self._held: Held | None = None
-        """The reservation until it is settled; None where there is nothing to settle."""
+        """The reservation until it is settled; None if there is nothing to settle."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass it on, unless the agent leaves first."""
+        """Forward the request, unless the agent disconnects first."""
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._until_gone, receive, tasks.cancel_scope)
@@ -289,7 +285,7 @@ class _Passage:
             return
         async with contextlib.aclosing(opened) as answer:
             if not call.is_free:
-                # How many tokens may be counted is a limit of its own, and says nothing of others.
+                # Counting tokens has its own limit, which says nothing about others.
                 self._note(answer)
             if not answer.is_success:
                 self._settle(Usage())
@@ -297,7 +293,7 @@ class _Passage:
                 await self._pass_back(answer, scope, receive, send)
             except httpx2.RequestError:
                 self._settle()
-                # HTTP has no word for an answer that breaks off; the agent's leaving ends it here.
+                # HTTP cannot report a broken answer; hanging up does, and the disconnect ends this.
                 connection_of(scope).hang_up()
                 await anyio.sleep_forever()
 
@@ -323,8 +319,8 @@ class _Passage:
             if self._reading.whole or self._reading.nonsense:
                 self._settle()
             if nonsense := self._nonsense():
-                said = self._wire.broken_stream(nonsense)
-                await send({"type": "http.response.body", "body": said, "more_body": False})
+                body = self._wire.broken_stream(nonsense)
+                await send({"type": "http.response.body", "body": body, "more_body": False})
                 return
             if self._held is not None and anyio.current_time() - recorded >= STREAMED_EVERY:
                 recorded = anyio.current_time()
@@ -340,12 +336,12 @@ class _Passage:
         self._agent.note(self._call.model, refusal, granted=answer.is_success)
 
     def _nonsense(self) -> str:
-        """What is wrong with the provider's numbers, if anything is; its agent is told."""
+        """What is wrong with the provider's numbers, if anything; recorded for its agent."""
         if not self._reading.nonsense:
             return ""
         why = f"the provider made a mistake: {self._reading.nonsense}"
-        told = f"{why}; the request counts as the most it could cost"
-        self._agent.refuse(self._call.model, told)
+        reason = f"{why}; the request counts as the most it could cost"
+        self._agent.refuse(self._call.model, reason)
         return why
 
     def _problem(self, problem: Problem, message: str) -> Response:
@@ -357,7 +353,7 @@ class _Passage:
         scope.cancel()
 
     def _settle(self, usage: Usage | None = None) -> None:
-        """Settle, if that was not done: at this usage, or at what was read of the answer."""
+        """Settle once: at this usage, or at what was read of the answer."""
         if self._held is None:
             return
         held, self._held = self._held, None

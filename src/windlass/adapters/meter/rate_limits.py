@@ -1,7 +1,7 @@
-"""Why a request was not granted, and the moments that a refusal can name. Pure.
+"""Why a request was refused, and when to retry. Pure.
 
-What cannot be read is not there; no header can make this fail. Whether a moment is believable is
-decided where it is waited for.
+A header that cannot be parsed is ignored; none can make this fail. Whether a time is plausible is
+decided by the code that waits for it.
 """
 
 from collections.abc import Callable
@@ -12,24 +12,24 @@ from msgspec import Struct
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """Why a request was not granted, by the provider or by the meter."""
+    """Why a request was refused, by the provider or by the meter."""
 
     until: datetime | None = None
-    """When to ask again, if it said so."""
+    """When to retry, if it was said."""
     is_limit: bool = False
-    """Whether it said that a usage limit of the account is reached."""
+    """Whether a usage limit of the account is reached."""
     is_ours: bool = False
-    """Whether too little of the run's own budget was left, so that the provider was not asked."""
+    """Whether too little of the run's budget was left, so that the provider was not asked."""
     is_cut: bool = False
-    """Whether the answer was cut short, for the meter had bounded it to what was left."""
+    """Whether the answer was cut short because the meter had limited it to what was left."""
     why: str = ""
-    """What was wrong with the request, or with its answer, in the meter's own words."""
+    """What was wrong with the request or its answer, in the meter's words."""
 
 
 def retry_after(
     value: str, now: datetime, counted: Callable[[datetime], datetime]
 ) -> datetime | None:
-    """The moment that `retry-after` means: seconds from now, or a date as HTTP writes it."""
+    """The time in `retry-after`: seconds from now, or an HTTP date."""
     try:
         seconds = timedelta(seconds=float(value))
     except ValueError:
@@ -51,13 +51,13 @@ def _http_date(value: str) -> datetime | None:
 
 
 def read_moment(value: str | float) -> datetime | None:
-    """Seconds since 1970, or a date by RFC 3339."""
+    """A time given as seconds since 1970, or as an RFC 3339 date."""
     try:
         return datetime.fromtimestamp(float(value), UTC)
     except (OverflowError, OSError):
         return None
     except ValueError:
-        pass  # no number, or none of this calendar's
+        pass  # not a number, or out of range
     try:
         return _in_utc(datetime.fromisoformat(str(value)))
     except (ValueError, OverflowError):

@@ -235,11 +235,11 @@ async def overrun(
         await anyio.sleep(GLANCE)
         if _running() <= crowd and anyio.current_time() < due:
             continue
-        said = await anyio.to_thread.run_sync(
+        found = await anyio.to_thread.run_sync(
             excess, limits, root, mark, group, disk, abandon_on_cancel=True
         )
-        if said is not None:
-            return said
+        if found is not None:
+            return found
         # The new processes may be others'; only further growth leads to a look before its time.
         crowd, due = max(crowd, _running() + limits.processes // 2), anyio.current_time() + LOOK
 
@@ -252,9 +252,13 @@ def excess(
     disk: DiskWatch | None = None,
 ) -> str | None:
     """How the box that began with this process exceeds its limits now, or None."""
-    said = excess_of_group(limits, group) if group is not None else _looked_at(limits, root, mark)
-    if said is not None or disk is None:
-        return said
+    found = (
+        excess_of_group(limits, group)
+        if group is not None
+        else _excess_of_processes(limits, root, mark)
+    )
+    if found is not None or disk is None:
+        return found
     return disk.excess(lambda: [each.pid for each in _members(list(_table()), root, mark)])
 
 
@@ -270,13 +274,13 @@ def excess_of_group(limits: Limits, group: Group) -> str | None:
     return _too_much(use.memory, limits) if use.memory > allowed else None
 
 
-def _looked_at(limits: Limits, root: int, mark: str) -> str | None:
+def _excess_of_processes(limits: Limits, root: int, mark: str) -> str | None:
     members = _members(list(_table()), root, mark)
     if len(members) > limits.processes:
         return _too_many(len(members), limits)
     used = sum(process.memory for process in members)
     # Memory shared with forks was counted for each; the fair share is slower to read.
-    if used > limits.memory and (used := sum(map(_fair, members))) > limits.memory:
+    if used > limits.memory and (used := sum(map(_fair_share, members))) > limits.memory:
         return _too_much(used, limits)
     return None
 
@@ -321,10 +325,10 @@ def _is_marked(process: Process, mark: str) -> bool:
 
 
 def _table() -> Iterator[Process]:
-    return _proc() if sys.platform == "linux" else _listed()
+    return _from_proc() if sys.platform == "linux" else _from_ps()
 
 
-def _proc() -> Iterator[Process]:
+def _from_proc() -> Iterator[Process]:
     page = os.sysconf("SC_PAGE_SIZE")
     for name in os.listdir("/proc"):  # noqa: PTH208 (a Path each would double the cost)
         if name.isdigit():
@@ -336,7 +340,7 @@ def _proc() -> Iterator[Process]:
                 yield Process(int(name), int(stat[1]), int(stat[2]), own)
 
 
-def _fair(process: Process) -> int:
+def _fair_share(process: Process) -> int:
     """The process's memory, with shared memory divided among those who share it."""
     try:
         lines = _read(f"/proc/{process.pid}/smaps_rollup").splitlines()
@@ -352,7 +356,7 @@ def _read(path: str) -> str:
         return file.read()
 
 
-def _listed() -> Iterator[Process]:
+def _from_ps() -> Iterator[Process]:
     asked = ("ps", "-axo", "pid=,ppid=,pgid=,rss=")
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     yield from _parsed(done.stdout.splitlines())

@@ -204,5 +204,5 @@ def why_not(
         return str(error)
     if done.returncode == 0:
         return None
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    return said[-1] if said else f"it ended with {done.returncode}"
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"it ended with {done.returncode}"

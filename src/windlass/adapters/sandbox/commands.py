@@ -71,23 +71,23 @@ async def run(
     output_limit: int = OUTPUT_LIMIT,
     log: Path | None = None,
     redactor: Redactor | None = None,
-    heard: Callable[[bytes], None] | None = None,
+    on_output: Callable[[bytes], None] | None = None,
 ) -> Finished:
     """Run the command in the box; return its exit code and the last `tail` characters of output.
 
-    All output goes to `heard`, without secrets.
+    All output goes to `on_output`, without secrets.
     """
     begin = time.monotonic()
     bounds = sandbox.writable(box)
     output = _Output(tail=tail, limit=output_limit, redactor=redactor or Redactor({}))
-    output.heard = heard
+    output.on_output = on_output
     async with AsyncExitStack() as held:
         walled = sandbox.level == "bwrap"
         status = held.enter_context(_Status(wanted=walled, launched=bool(bounds)))
         try:
             if log is not None:
                 output.log = held.enter_context(open_to_append(log))
-            inner = confined(command, bounds, tell=status.told)
+            inner = confined(command, bounds, tell=status.failures)
             entry = held.enter_context(sandbox.entered(box, inner))
             environment = entry.env | (QUIET if bounds else {})
             argv = status.reported(entry.argv)
@@ -136,17 +136,17 @@ async def run(
         )
         output.finish()
         code = process.returncode
-        if over.said:
-            output.keep(f"\n[windlass: ended: {over.said}]\n".encode())
+        if over.excess:
+            output.keep(f"\n[windlass: ended: {over.excess}]\n".encode())
         elif not timed_out and code is not None and code >= 0 and not status.ran():
             return _not_started(output.end(), begin)
     return Finished(
-        exit_code=None if timed_out else ENDED if over.said and not code else _shell_code(code),
+        exit_code=None if timed_out else ENDED if over.excess and not code else _shell_code(code),
         timed_out=timed_out,
         output=output.end(),
         seconds=time.monotonic() - begin,
         started=True,
-        overran=over.said,
+        overran=over.excess,
     )
 
 
@@ -206,9 +206,9 @@ def _end_group(
 ) -> int:
     """End what is left, and the group; check memory and disk a last time."""
     if group is not None:
-        over.said = over.said or excess_of_group(limits, group) or ""
+        over.excess = over.excess or excess_of_group(limits, group) or ""
     ended = end()
-    over.said = over.said or disk.excess(last=True) or ""
+    over.excess = over.excess or disk.excess(last=True) or ""
     if group is not None:
         group.end()
     return ended
@@ -267,7 +267,7 @@ class _Overrun:
     """Ends a box that exceeds its limits, and records which."""
 
     def __init__(self, excess: Callable[[], Awaitable[str]], end: Callable[..., int]) -> None:
-        self.said = ""
+        self.excess = ""
         self._excess = excess
         self._end = end
         self._scope = anyio.CancelScope()
@@ -275,7 +275,7 @@ class _Overrun:
     async def watch(self) -> None:
         """Wait for an excess, and end the box."""
         with self._scope:
-            self.said = await self._excess()
+            self.excess = await self._excess()
             await anyio.to_thread.run_sync(self._end)
 
     def stop(self) -> None:
@@ -292,7 +292,7 @@ class _Output:
     def __init__(self, *, tail: int, limit: int, redactor: Redactor) -> None:
         self._clean = redactor.stream()
         self.log: BinaryIO | None = None
-        self.heard: Callable[[bytes], None] | None = None
+        self.on_output: Callable[[bytes], None] | None = None
         self._characters = tail
         self._bytes = 4 * tail + 4  # a character has at most four bytes, and the first may be cut
         self._kept = bytearray()
@@ -308,8 +308,8 @@ class _Output:
 
     def keep(self, chunk: bytes) -> None:
         """Keep redacted output; beyond the limit the log only says that there was more."""
-        if self.heard is not None:
-            self.heard(chunk)
+        if self.on_output is not None:
+            self.on_output(chunk)
         self._kept += chunk
         del self._kept[: -self._bytes]
         if self._left >= 0:
@@ -341,7 +341,7 @@ class _Status:
         self._wanted = wanted
         self._launched = launched
         self._ends: list[int] = []
-        self._heard = b""
+        self._received = b""
         self._over = False
         """Whether bubblewrap has closed its end: it will report nothing more."""
 
@@ -366,7 +366,7 @@ class _Status:
         return tuple(self._ends[1:])
 
     @property
-    def told(self) -> int:
+    def failures(self) -> int:
         """The descriptor by which the launcher reports that it could not start the command."""
         return self._ends[2] if self._wanted and self._launched else -1
 
@@ -385,12 +385,12 @@ class _Status:
         """Whether the command was reached: only then its exit is reported."""
         if not self._wanted:
             return True
-        said = self._said()
-        return b'"exit-code"' in said and b'"not-started"' not in said
+        report = self._report()
+        return b'"exit-code"' in report and b'"not-started"' not in report
 
     def first_process(self) -> int | None:
         """The pid of the first process of the box's pid namespace, if there is one."""
-        found = re.search(rb'"child-pid": ?(\d+)\D', self._said()) if self._wanted else None
+        found = re.search(rb'"child-pid": ?(\d+)\D', self._report()) if self._wanted else None
         return int(found[1]) if found else None
 
     async def awaited_process(self) -> int | None:
@@ -399,13 +399,13 @@ class _Status:
             await anyio.wait_readable(self._ends[0])
         return first
 
-    def _said(self) -> bytes:
+    def _report(self) -> bytes:
         """Everything bubblewrap has reported so far."""
         with suppress(BlockingIOError):
             more = os.read(self._ends[0], 65_536)
             self._over = not more
-            self._heard += more
-        return self._heard
+            self._received += more
+        return self._received
 
 
 class _Latch:

@@ -242,8 +242,8 @@ def _host(target: Target) -> tuple[bytes, bytes]:
 def _login(proxy: SplitResult) -> list[tuple[bytes, bytes]]:
     if proxy.username is None:
         return []
-    said = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return [(b"proxy-authorization", b"Basic " + base64.b64encode(said.encode()))]
+    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return [(b"proxy-authorization", b"Basic " + base64.b64encode(login.encode()))]
 
 
 def _answer(status: int, words: str) -> bytes:

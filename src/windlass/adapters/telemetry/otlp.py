@@ -150,7 +150,7 @@ class _Trouble(logging.Handler):
 
     def __init__(self, say: Callable[[str], None], redact: Callable[[str], str]) -> None:
         super().__init__(logging.WARNING)
-        self._say, self._redact, self._said = say, redact, False
+        self._say, self._redact, self._reported = say, redact, False
         logger = logging.getLogger(_LOG)
         logger.addHandler(self)
         logger.propagate = False
@@ -160,14 +160,14 @@ class _Trouble(logging.Handler):
 
     def tell(self, why: str) -> None:
         """Report one line for everything that goes wrong."""
-        if not self._said:
-            self._said = True
+        if not self._reported:
+            self._reported = True
             what = " ".join(self._redact(why).split())[:_LONG]
             self._say(f"telemetry does not get through; the run goes on without it: {what}")
 
     def close(self) -> None:
         """Keep receiving, and report nothing more."""
-        self._said = True
+        self._reported = True
 
 
 class _Variables:

@@ -153,7 +153,7 @@ class Reader:
         self._watch = watch
         self._settings = settings
         self._retries = retries
-        self._said = ""
+        self._last_text = ""
         self._error = ""
         self._retried = 0
         self._limited = False
@@ -234,7 +234,7 @@ class Reader:
                     self._show("tool", describe(name, cleaned), whole(name, cleaned))
                 case TextBlock(text=str(text)):
                     if message.parent_tool_use_id is None:
-                        self._said = self._kept(text)
+                        self._last_text = self._kept(text)
                     self._show("text", text)
                 case _:
                     pass
@@ -271,17 +271,17 @@ class Reader:
         if result is None:
             message = f"the agent ended without an answer ({ended or 'no reason given'})"
             return Report(failure=Failure.CRASHED, message=message, usage=usage)
-        said = self._kept(result.result or self._said)
+        summary = self._kept(result.result or self._last_text)
         if self._answered is not None:
-            said = self._kept(self._answered.result or said)
-            return Report(summary=said, answer=None if ended else self._answer, usage=usage)
+            summary = self._kept(self._answered.result or summary)
+            return Report(summary=summary, answer=None if ended else self._answer, usage=usage)
         if not result.is_error:
-            return Report(summary=said, usage=usage)
+            return Report(summary=summary, usage=usage)
         if result.terminal_reason == "structured_output_retry_exhausted":
-            return Report(summary=said, usage=usage)  # it worked, but found no answer that fits
+            return Report(summary=summary, usage=usage)  # it worked, but found no answer that fits
         if result.terminal_reason == "max_turns":
             note = f"[ended by its limit of {self._settings.max_steps} steps]"
-            return Report(summary=f"{self._said}\n{note}".strip(), usage=usage)
+            return Report(summary=f"{self._last_text}\n{note}".strip(), usage=usage)
         failure, message = self._judge(result)
         retry_at = self._until if failure is Failure.USAGE_LIMIT else None
         return Report(failure=failure, message=message, usage=usage, retry_at=retry_at)

@@ -42,7 +42,14 @@ PATIENCE = 1.0
 TAIL = 4096
 """Bytes of the program's standard error that are kept."""
 
-_SAID = ("assistant", "control_response", "rate_limit_event", "result", "stream_event", "system")
+_PASSED_ON = (
+    "assistant",
+    "control_response",
+    "rate_limit_event",
+    "result",
+    "stream_event",
+    "system",
+)
 """The message types that are passed on. The SDK would take `end` and `error` for its own signal
 that the program is gone, and would answer a `control_request`, which a program that asks for no
 permission never sends."""
@@ -60,7 +67,7 @@ logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 async def converse(process: Process, prompt: str, reader: Reader, redactor: Redactor) -> Report:
     """Send the prompt to the program and read until it is done, overdue or dead."""
     aside, conversation = _Aside(), _Conversation(process, reader)
-    report, said = None, ""
+    report, reason = None, ""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(aside.listen, process.stderr)
         try:
@@ -69,9 +76,9 @@ async def converse(process: Process, prompt: str, reader: Reader, redactor: Reda
             with anyio.CancelScope(shield=True):
                 await conversation.client.disconnect()
         if report is None:
-            said = redactor.text(await aside.last_line() or conversation.exit)
+            reason = redactor.text(await aside.last_line() or conversation.exit)
         tasks.cancel_scope.cancel()
-    message = f"the agent could not be started: {said}"
+    message = f"the agent could not be started: {reason}"
     return report or Report(failure=Failure.ENVIRONMENT, message=message)
 
 
@@ -104,7 +111,7 @@ class _Conversation:
             self.exit = f"exit code {error.exit_code}"
         except ClaudeSDKError as error:
             cause = error.__cause__ or error
-            self.exit = f"it said what cannot be read, {type(cause).__name__}"
+            self.exit = f"its output cannot be parsed, {type(cause).__name__}"
         return reader.report(self.exit)
 
     async def _started(self, prompt: str) -> bool:
@@ -162,9 +169,9 @@ class _Pipe(Transport):
                 # Any other line is no message.
                 if line.startswith(b"{"):
                     self._heard = True
-                    said = _decoded(line)
-                    if said.get("type") in _SAID:
-                        yield said
+                    message = _decoded(line)
+                    if message.get("type") in _PASSED_ON:
+                        yield message
         code = await self._process.wait()
         if code != 0 or not self._heard:
             message = "the program ended"

@@ -1,7 +1,7 @@
-"""What the meter asks of a wire protocol: all that a provider's requests and answers mean.
+"""What the meter needs from a wire protocol: the meaning of requests and answers.
 
-The meter (`proxy`, `web`) moves bytes, books money and knows no protocol. Adding a protocol is one
-module beside this one that provides a `Wire`.
+The meter (`proxy`, `web`) forwards bytes, books money and knows no protocol. To add a protocol, add
+one module here that provides a `Wire`.
 """
 
 import enum
@@ -33,43 +33,41 @@ class Problem(enum.Enum):
 
 
 class Reading(Protocol):
-    """What one answer has used, as far as it was read."""
+    """The usage of one answer, as read so far."""
 
     @property
     def whole(self) -> bool:
-        """Whether the answer has come to its end, so that its own numbers are final."""
+        """Whether the answer is complete, so that its own numbers are final."""
         ...
 
     @property
     def nonsense(self) -> str:
-        """Why the provider's own numbers cannot be taken, if so."""
+        """Why the provider's own numbers are impossible, if so."""
         ...
 
     @property
     def is_cut(self) -> bool:
-        """Whether the answer ended because it reached the bound on its length."""
+        """Whether the answer ended because it reached its length limit."""
         ...
 
     def read_stream(self, chunk: bytes) -> None:
-        """Take in the next bytes of a stream, wherever they are cut."""
+        """Read the next bytes of a stream, cut anywhere."""
         ...
 
     def read_document(self, body: bytes) -> None:
-        """Take in an answer that came in one piece."""
+        """Read an answer that came in one piece."""
         ...
 
     def usage(self) -> Usage:
-        """What it has come to: its own numbers at its end, an estimate before."""
+        """The usage: the answer's own numbers at its end, an estimate before."""
         ...
 
 
 class Call(Protocol):
-    """A request that was understood: all of it has a price."""
+    """A parsed request: all of it has a price."""
 
     @property
-    def model(self) -> str:
-        """The model that is asked."""
-        ...
+    def model(self) -> str: ...
 
     @property
     def is_free(self) -> bool:
@@ -78,32 +76,28 @@ class Call(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers to send, credentials included."""
+        """The headers to send, including credentials."""
         ...
 
     @property
-    def content(self) -> bytes:
-        """The body to send."""
-        ...
+    def content(self) -> bytes: ...
 
     @property
     def most(self) -> Amount:
-        """The most it can come to."""
+        """The most it can cost."""
         ...
 
     @property
     def least(self) -> Amount:
-        """The most it can come to once its answer is bounded as tightly as the protocol allows."""
+        """The most it can cost once its answer is limited as tightly as the protocol allows."""
         ...
 
     def within(self, granted: Amount) -> "Call":
-        """The request, bounded so that it cannot come to more than this; at least `least`."""
+        """The request, limited so that it cannot cost more than this, which is at least `least`."""
         ...
 
     @property
-    def reading(self) -> Reading:
-        """What reads its answer, once."""
-        ...
+    def reading(self) -> Reading: ...
 
 
 class Wire(Protocol):
@@ -114,11 +108,11 @@ class Wire(Protocol):
         ...
 
     def token(self, headers: Mapping[str, str]) -> str:
-        """The token that a request shows."""
+        """The token in a request's headers."""
         ...
 
     def is_served(self, method: str, path: bytes) -> bool:
-        """Whether there is anything at that path; the path is as it was sent."""
+        """Whether the meter serves that path; the path is as it was sent."""
         ...
 
     def read(
@@ -129,7 +123,7 @@ class Wire(Protocol):
         body: bytes,
         secrets: Mapping[str, str],
     ) -> Call:
-        """Understand a request; one that has no price raises `UnpricedError`."""
+        """Parse a request; one without a price raises `UnpricedError`."""
         ...
 
     def answered_headers(self, given: Mapping[str, str]) -> Mapping[str, str]:
@@ -137,11 +131,11 @@ class Wire(Protocol):
         ...
 
     def problem(self, problem: Problem, message: str) -> tuple[int, bytes]:
-        """Status and JSON body of an error, so that the agent's program understands it."""
+        """Status and JSON body of an error, in the form the agent's program understands."""
         ...
 
     def broken_stream(self, message: str) -> bytes:
-        """What ends a stream with an error."""
+        """The bytes that end a stream with an error."""
         ...
 
     def refusal(
@@ -151,11 +145,11 @@ class Wire(Protocol):
         now: datetime,
         counted: Callable[[datetime], datetime],
     ) -> Refusal | None:
-        """What the provider says where an answer means: not now."""
+        """The refusal, if the answer is one."""
         ...
 
 
 def wire_of(name: str) -> Wire:
-    """The protocol of that name: a module beside this one."""
+    """The protocol of that name: a module in this package."""
     module = importlib.import_module(f"{__name__}.{name}")
     return module.WIRE

@@ -1,8 +1,9 @@
-"""The Anthropic Messages protocol, and all that is particular to its provider.
+"""The Anthropic Messages protocol, and everything specific to its provider.
 
 Two paths are served: messages, which are metered, and the count of their tokens, which is free. A
-request is written anew from what has a price (`requests`, `headers`); what has none is refused, and
-its agent is told why. What an answer used is in `usage` and `tally`, what that costs in `prices`.
+request is rewritten from the fields that have a price (`requests`, `headers`); one with other
+fields is refused, with the reason. `usage` and `tally` read what an answer used; `prices` has the
+costs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,17 +15,18 @@ from msgspec import Struct, structs
 from windlass.adapters.meter.rate_limits import Refusal
 from windlass.adapters.meter.wire import Problem, UnpricedError, Wire
 from windlass.adapters.meter.wire.anthropic.headers import (
+    REFUSED,
     answered_headers,
     asked_headers,
+    read_refusal,
     secret_headers,
 )
-from windlass.adapters.meter.wire.anthropic.limits import REFUSED, read_refusal
 from windlass.adapters.meter.wire.anthropic.requests import Asked, read_request, write_request
 from windlass.adapters.meter.wire.anthropic.tally import Tally
 from windlass.core.events.values import Amount
 
 SHORTEST = 4096
-"""`max_tokens` is never lowered below this: less is no answer to work with."""
+"""`max_tokens` is never lowered below this: a shorter answer is useless."""
 
 _MESSAGES, _COUNT = b"/v1/messages", b"/v1/messages/count_tokens"
 _PATHS = frozenset({_MESSAGES, _COUNT})
@@ -49,21 +51,18 @@ class AnthropicCall(Struct, frozen=True, kw_only=True):
     content: bytes
     is_free: bool
     reading: Tally
-    """What reads its answer."""
     least: Amount
 
     @property
     def most(self) -> Amount:
-        """The most it can come to."""
         return self.reading.most
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
         return self.asked.model
 
     def within(self, granted: Amount) -> "AnthropicCall":
-        """The request with as high a `max_tokens` as cannot come to more than this."""
+        """The request with the highest `max_tokens` that cannot cost more than this."""
         if self.most.usd <= granted.usd and self.most.tokens <= granted.tokens:
             return self
         longest = max(self.reading.longest(granted), _shortest(self.asked))
@@ -73,24 +72,21 @@ class AnthropicCall(Struct, frozen=True, kw_only=True):
 
 
 def _shortest(asked: Asked) -> int:
-    """The lowest `max_tokens` that the request may be given: an answer must follow its thoughts."""
+    """The lowest `max_tokens` for the request: an answer must have room after its thinking."""
     thinking = asked.thinking.budget_tokens if asked.thinking is not None else None
     return min(asked.max_tokens or 0, max(SHORTEST, (thinking or 0) + 1))
 
 
 class AnthropicWire:
-    """The protocol, as the meter asks for it."""
-
     def secret_headers(self, credentials: Mapping[str, str]) -> Mapping[str, str]:
-        """The credentials as headers: those the program itself would choose."""
+        """The credentials as headers, as the program itself would send them."""
         return secret_headers(credentials)
 
     def token(self, headers: Mapping[str, str]) -> str:
-        """The token that a request shows, in either of two headers."""
+        """The token in a request, in either of two headers."""
         return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
 
     def is_served(self, method: str, path: bytes) -> bool:
-        """Whether there is anything at that path."""
         return method == "POST" and path in _PATHS
 
     def read(
@@ -101,7 +97,6 @@ class AnthropicWire:
         body: bytes,
         secrets: Mapping[str, str],
     ) -> AnthropicCall:
-        """Understand a request; one that has no price is an error."""
         if query not in _QUERIES:
             raise UnpricedError("only `?beta=true` may follow the path; take the rest out")
         sent = asked_headers(headers, secrets)
@@ -117,17 +112,15 @@ class AnthropicWire:
         )
 
     def answered_headers(self, given: Mapping[str, str]) -> Mapping[str, str]:
-        """The headers of an answer that are passed back."""
         return answered_headers(given)
 
     def problem(self, problem: Problem, message: str) -> tuple[int, bytes]:
-        """An error as the provider words it."""
+        """An error in the provider's form."""
         status, kind = _PROBLEMS[problem]
         body = {"type": "error", "error": {"type": kind, "message": message}}
         return status, msgspec.json.encode(body)
 
     def broken_stream(self, message: str) -> bytes:
-        """What ends a stream with an error."""
         return b"event: error\ndata: %s\n\n" % self.problem(Problem.NONSENSE, message)[1]
 
     def refusal(
@@ -137,10 +130,8 @@ class AnthropicWire:
         now: datetime,
         counted: Callable[[datetime], datetime],
     ) -> Refusal | None:
-        """What the provider says where an answer means: not now."""
         return read_refusal(status, headers, now, counted) if status in REFUSED else None
 
 
 ANTHROPIC: Wire = AnthropicWire()
 WIRE = ANTHROPIC
-"""What `wire_of` finds."""

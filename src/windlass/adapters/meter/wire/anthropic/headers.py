@@ -1,22 +1,24 @@
-"""Which headers pass the meter, in either direction, and which features they may ask for. Pure.
+"""The headers that pass the meter, in either direction, and what a refusal's headers mean. Pure.
 
-Rule 1: a header passes by its name; every other one is left out, so that none can lead a request
-elsewhere (`x-original-url`, `x-forwarded-host`), change its method or speak for another client.
-Rule 2: a feature (`anthropic-beta`) that has no price here is left out. That is safe, for the
-provider then does without it, and any field of the body that needs it is refused already; and an
-agent's program that learns a new feature goes on working.
+Rule 1: only known headers pass, so that none can lead a request elsewhere (`x-original-url`,
+`x-forwarded-host`), change its method or speak for another client.
+Rule 2: a feature (`anthropic-beta`) without a price here is left out. That is safe: the provider
+then does without it, any field of the body that needs it is refused already, and an agent's program
+with a new feature keeps working.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
+from windlass.adapters.meter.rate_limits import Refusal, read_moment, retry_after
 from windlass.adapters.meter.wire import UnpricedError
 
 VERSION = "2023-06-01"
-"""Of the provider's interface: the one whose prices are known."""
+"""The version of the provider's API whose prices are known."""
 OAUTH_BETA = "oauth-2025-04-20"
-"""What a login's token must be sent with; an agent that believes it has a key leaves it out."""
+"""Required with a login's token; an agent that believes it has a key leaves it out."""
 
 BETAS: Final[Mapping[str, str]] = {
     "advanced-tool-use-2025-11-20": "tools that are named and shown later; they are in the request",
@@ -33,7 +35,7 @@ BETAS: Final[Mapping[str, str]] = {
     "thinking-display-updates-2026-08-18": "how thinking is shown",
     "thinking-token-count-2026-05-13": "how much of the output was thinking",
 }
-"""Features, and why what they cost is counted."""
+"""Features, and why their cost is counted."""
 
 _ASKED: Final = frozenset(
     {
@@ -58,13 +60,13 @@ _ANSWERED: Final = frozenset(
     {"content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry"}
 )
 _LENGTHS: Final = frozenset({"content-length", "transfer-encoding"})
-"""Two ways to say how long a body is, which two readers may take in two ways."""
+"""Two ways to give a body's length, which two readers may resolve differently."""
 _LIMITS = "anthropic-ratelimit-"
 _BETA = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 def asked_headers(given: Sequence[tuple[str, str]], secrets: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a request as it is sent on; what was given has its names in lower case."""
+    """The headers to send; the given names are in lower case."""
     named = {name: value for name, value in reversed(given) if name in _ASKED}
     if any(not value.isascii() for value in named.values()):
         raise UnpricedError("a header has a value that is not plain ASCII; take it out")
@@ -98,15 +100,53 @@ def _priced(betas: Iterable[str]) -> Iterable[str]:
 
 
 def answered_headers(given: Mapping[str, str]) -> dict[str, str]:
-    """The headers of an answer as they are passed back."""
+    """The headers of an answer that are passed back."""
     return {name: given[name] for name in given if name in _ANSWERED or name.startswith(_LIMITS)}
 
 
 def secret_headers(credentials: Mapping[str, str]) -> dict[str, str]:
-    """The credentials as headers: those the program itself would choose."""
+    """The credentials as headers, as the program itself would send them."""
     key, bearer = (credentials.get(f"ANTHROPIC_{name}") for name in ("API_KEY", "AUTH_TOKEN"))
     login = None if key or bearer else credentials.get("CLAUDE_CODE_OAUTH_TOKEN")
     if login:
         return {"authorization": f"Bearer {login}", "anthropic-beta": OAUTH_BETA}
     headers = {"x-api-key": key, "authorization": bearer and f"Bearer {bearer}"}
     return {name: value for name, value in headers.items() if value}
+
+
+REFUSED = frozenset({429, 503, 529})
+"""The status codes of a refusal."""
+TOO_MANY = 429
+_ACCOUNT = f"{_LIMITS}unified-status"
+_EXTRA = f"{_LIMITS}unified-overage-reset"
+"""When more can be bought beyond the limit; the limit itself ends sooner."""
+
+
+def read_refusal(
+    status: int,
+    headers: Mapping[str, str],
+    now: datetime,
+    counted: Callable[[datetime], datetime] = lambda moment: moment,
+) -> Refusal:
+    """Parse a refusal; header names are in lower case.
+
+    Of several times the latest counts: until then one limit still refuses. `counted` converts a
+    time of the provider's calendar to the clock of `now`.
+    """
+    moments = [counted(end) for end in _resets(headers)]
+    if (after := retry_after(headers.get("retry-after", ""), now, counted)) is not None:
+        moments.append(after)
+    return Refusal(
+        until=max(moments, default=None),
+        is_limit=status == TOO_MANY and headers.get(_ACCOUNT) == "rejected",
+    )
+
+
+def _resets(headers: Mapping[str, str]) -> Iterator[datetime]:
+    """The ends of the limits that are reached; the others do not matter."""
+    for name, value in headers.items():
+        if not (name.startswith(_LIMITS) and name.endswith("-reset")) or name == _EXTRA:
+            continue
+        reached = headers.get(f"{name.removesuffix('reset')}status") == "rejected"
+        if reached and (end := read_moment(value)) is not None:
+            yield end

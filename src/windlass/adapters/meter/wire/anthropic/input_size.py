@@ -1,10 +1,9 @@
-"""How much a request can have a model read, which may be more than the request itself holds. Pure.
+"""How much a request can make a model read, which may be more than the request itself. Pure.
 
-Rule 1: whatever is not known to be all there counts as a whole context window: what lies at an
-address or was sent before, and tools that the provider runs. Rule 2: a tool that the provider runs
-has the model read all of it once more for each use, and each time counts. Rule 3: a look costs
-little. Text is passed over unread, and where there are too many objects to look at, the worst is
-assumed.
+Rule 1: content that is not known to be in the request counts as a whole context window: references
+to addresses or earlier uploads, and tools that the provider runs. Rule 2: each use of a tool that
+the provider runs makes the model read everything again, and each time counts. Rule 3: this is
+cheap. Text is skipped unread, and with too many objects to examine, the worst is assumed.
 """
 
 import math
@@ -18,32 +17,32 @@ from windlass.adapters.meter.wire.anthropic.requests import MOST_SEARCHES
 CONTEXT = 1_000_000
 """The most tokens that any model reads for one request."""
 REQUEST_BYTES = 2.5
-"""Bytes of a request to the token: text has more, so this counts high."""
+"""Bytes of a request per token: text has more, so this overestimates."""
 IMAGE = 5_000
-"""The most tokens of an image, however few bytes it has."""
+"""The most tokens of an image of any size."""
 MOST_OBJECTS = 100_000
-"""That are looked at; a conversation may have no more messages than that."""
+"""Objects that are examined; a conversation may have no more messages than that."""
 
 _TEXTS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_reference"})
-"""Blocks that are all there, and hold no others."""
+"""Blocks that are complete, and contain no others."""
 _HOLDERS = frozenset({"tool_result", "search_result"})
-"""Blocks that hold others."""
+"""Blocks that contain others."""
 _CLIENT = frozenset({None, "custom"})
 """Tools that the agent runs itself."""
 _ABSENT = frozenset({b"", b"null", b"[]"})
 
 
 class Reach(Struct, frozen=True, kw_only=True):
-    """What a request can come to, as far as it says so itself."""
+    """The most that a request can use."""
 
     tokens: int
-    """The most that is read for it."""
+    """The most tokens that are read for it."""
     for_an_hour: bool
-    """Whether any of that is to stay in the cache for an hour, which is dearer."""
+    """Whether any of them is to stay in the cache for an hour, which costs more."""
     streams: bool
-    """Whether the answer comes while it is written."""
+    """Whether the answer is streamed."""
     rounds: int = 1
-    """How often all that can be read, and answered."""
+    """How often all of it can be read and answered."""
 
 
 WORST = Reach(tokens=CONTEXT, for_an_hour=True, streams=False, rounds=1 + MOST_SEARCHES)
@@ -96,18 +95,18 @@ _SOURCE = msgspec.json.Decoder(_Source)
 
 
 def reach(content: bytes) -> Reach:
-    """What this request, as it is sent, can come to."""
+    """The most that this request, as it is sent, can use."""
     try:
         rounds = 1 + sum(_uses(tool) for tool in _TOOLS.decode(content).tools or [])
         if content.count(b"{") > MOST_OBJECTS:
             return structs.replace(WORST, rounds=rounds)
         return structs.replace(_reach(content, _REQUEST.decode(content)), rounds=rounds)
     except (msgspec.MsgspecError, RecursionError):
-        return WORST  # a provider that understands it all the same may read anything into it
+        return WORST  # the provider might still understand it, and read anything
 
 
 def _uses(tool: _Tool) -> int:
-    """How often the provider may use it, and read everything anew."""
+    """How often the provider may use it, and read everything again."""
     if tool.type in _CLIENT:
         return 0
     return MOST_SEARCHES if tool.max_uses is None else max(tool.max_uses, 0)
@@ -134,7 +133,7 @@ def _reach(content: bytes, asked: _Request) -> Reach:
 
 
 def _blocks(content: Raw) -> Iterator[_Block]:
-    """All blocks, also those inside others; none where the content is mere text."""
+    """All blocks, also nested ones; none if the content is plain text."""
     if bytes(memoryview(content)[:1]) in {b"", b'"', b"n"}:
         return
     for block in _BLOCKS.decode(content):
@@ -150,7 +149,7 @@ def _is_here(block: _Block) -> bool:
         case "image":
             return _source(block).type == "base64"
         case "document":
-            # A few bytes of a file that is printed can be a great many pages.
+            # A few bytes of a document can be very many pages.
             return _source(block).type in {"text", "content"}
         case kind:
             return kind in _TEXTS or kind in _HOLDERS

@@ -1,7 +1,7 @@
 """What tokens cost, by model: the price list. Pure.
 
-Rule: never less than true. A model that is not known costs what the dearest does, and a name that
-leaves something open is paid at the dearest it can mean.
+Rule: never too low. An unknown model costs as much as the most expensive, and an ambiguous name as
+much as the most expensive that it can mean.
 """
 
 import re
@@ -12,17 +12,17 @@ from windlass.core.events.model import Usage
 
 MILLION = 1_000_000
 CACHE_WRITE = 1.25
-"""What a token written to the cache costs, in tokens of input."""
+"""The price of a token written to the cache, in tokens of input."""
 HOUR_WRITE = 2.0
-"""And one that is to stay there for an hour."""
+"""The same, for one that stays there for an hour."""
 CACHE_READ = 0.1
-"""And one read from it."""
+"""The same, for one read from it."""
 SEARCH = 0.01
 """US dollars for a search of the web."""
 LONG = 200_000
-"""Tokens of input beyond which a request is dearer, for the models where it is."""
+"""Tokens of input beyond which a request costs more, for some models."""
 LONG_INPUT, LONG_OUTPUT = 2.0, 1.5
-"""By how much; all of it, not only what is beyond."""
+"""The factor for all of it, not only the part beyond."""
 
 
 class Price(Struct, frozen=True):
@@ -31,7 +31,7 @@ class Price(Struct, frozen=True):
     input: float
     output: float
     grows: bool = False
-    """Whether a request with a long input is dearer."""
+    """Whether a request with a long input costs more."""
 
 
 class _Row(Struct, frozen=True):
@@ -48,13 +48,13 @@ _LIST = (
     _Row("haiku", (4, 5), Price(1, 5)),
     _Row("haiku", (), Price(0.8, 4)),
 )
-"""Of each family the newest first."""
+"""The newest of each family first."""
 
 
 def price(model: str) -> Price:
-    """The price of a model by its name, wherever in it the family and the version stand."""
+    """The price of a model, by the family and version in its name."""
     words = re.split(r"[^a-z0-9]+", model.lower())
-    # What has more digits is a date.
+    # More digits are a date.
     version = tuple(int(word) for word in words if re.fullmatch(r"[0-9]{1,2}", word))[:2]
     family = [row for row in _LIST if row.family in words]
     if not family or not version:
@@ -64,18 +64,18 @@ def price(model: str) -> Price:
 
 
 def dearer(asked: str, answered: str) -> str:
-    """The model to pay for: the one that answered, where it is known and costs more."""
+    """The model to pay for: the one that answered, if it is known and costs more."""
     words = re.split(r"[^a-z0-9]+", answered.lower())
     is_known = any(row.family in words for row in _LIST)
     return answered if is_known and price(answered).output > price(asked).output else asked
 
 
 DEAREST = max(row.price.output for row in _LIST)
-"""US dollars for a million tokens of the dearest kind."""
+"""US dollars for a million tokens of the most expensive kind."""
 
 
 def cost(model: str, usage: Usage, *, hour_tokens: int = 0) -> float:
-    """What these tokens cost, in US dollars; so many of them stay in the cache for an hour."""
+    """The cost of these tokens in US dollars; `hour_tokens` of them stay cached for an hour."""
     each = price(model)
     if each.grows and _input(usage) > LONG:
         each = Price(each.input * LONG_INPUT, each.output * LONG_OUTPUT)

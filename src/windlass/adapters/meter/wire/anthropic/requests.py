@@ -1,11 +1,11 @@
-"""What a request may say: the fields that have a price, and no others. Pure.
+"""The fields of a request that have a price, and no others. Pure.
 
-Rule 1: a request is read into these types and written anew from them, so that what is sent is what
-was priced: a key that stands there twice, a field that was not known and white space do not pass.
-Rule 2: a field or a kind of block that has no price is refused, with its name and the cure. Only
-inside a block of a message are unknown fields left out instead: programs send back what the
-provider gave them, and a block can cost no more than the model can read. Rule 3: what is not
-looked at (a tool's input, a schema) stays as it stands, for a small text may be many objects.
+Rule 1: a request is parsed into these types and written again from them, so that what is sent is
+what was priced: duplicate keys, unknown fields and white space do not pass. Rule 2: a field or a
+kind of block without a price is refused, with its name and the cure. Only inside a block of a
+message are unknown fields dropped instead: programs send back what the provider gave them, and a
+block can cost no more than the model can read. Rule 3: values that need no pricing (a tool's input,
+a schema) stay raw, because a small text may hold many objects.
 """
 
 import re
@@ -17,13 +17,13 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, structs
 from windlass.adapters.meter.wire import UnpricedError
 
 MOST_SEARCHES = 8
-"""How often one request may have the provider search the web; each search reads all of it anew."""
+"""Web searches that one request may make; each reads all of it again."""
 SEARCH_TOOL = "web_search_20250305"
 MOST_MESSAGES = 100_000
 """The provider takes no more in one request."""
 
 MOST_TOOLS = 10_000
-"""Each takes more room than its text, so there may not be too many of them."""
+"""Each takes more memory than its text, so their number is bounded."""
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
@@ -41,11 +41,11 @@ _UNPRICED: Final[dict[str, str]] = {
     "betas": "features belong in the header `anthropic-beta`",
     "anthropic_beta": "features belong in the header `anthropic-beta`",
 }
-"""Why the best known of these have no price here."""
+"""Why the best known fields without a price have none."""
 
 
 class Strict(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """What the agent's program writes itself: an unknown field is refused."""
+    """Written by the agent's program: an unknown field is refused."""
 
 
 class Kept(Strict, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class Url(Struct, frozen=True, tag_field="type", tag="url"):
 
 
 class Plain(Struct, frozen=True, tag_field="type", tag="text"):
-    """A document of mere words."""
+    """A document of plain text."""
 
     data: str
     media_type: str = "text/plain"
@@ -110,7 +110,7 @@ class Document(Block, frozen=True, tag="document"):
 
 
 class SearchResult(Block, frozen=True, tag="search_result"):
-    """Something that the agent's own tool found."""
+    """A result of the agent's own search tool."""
 
     source: str
     title: str
@@ -119,14 +119,14 @@ class SearchResult(Block, frozen=True, tag="search_result"):
 
 
 class Thinking(Block, frozen=True, tag="thinking"):
-    """What the model thought."""
+    """The model's thinking."""
 
     thinking: str
     signature: str | None = None
 
 
 class Redacted(Block, frozen=True, tag="redacted_thinking"):
-    """What the model thought, for its own eyes."""
+    """The model's thinking, encrypted."""
 
     data: str
 
@@ -141,13 +141,13 @@ class ToolUse(Block, frozen=True, tag="tool_use"):
 
 
 class ToolReference(Block, frozen=True, tag="tool_reference"):
-    """A tool that is to be shown to the model; its definition is among the tools."""
+    """A tool to show to the model; its definition is among the tools."""
 
     tool_name: str
 
 
 class ToolResult(Block, frozen=True, tag="tool_result"):
-    """What a tool answered."""
+    """A tool's result."""
 
     tool_use_id: str
     content: "str | list[Text | Image | Document | SearchResult | ToolReference] | None" = None
@@ -164,7 +164,7 @@ class ServerToolUse(Block, frozen=True, tag="server_tool_use"):
 
 
 class Searched(Block, frozen=True, tag="web_search_tool_result"):
-    """And what it found, which only the provider can read."""
+    """The result of that search, which only the provider can read."""
 
     tool_use_id: str
     content: Raw
@@ -184,7 +184,7 @@ class ToolAddition(Block, frozen=True, tag="tool_addition"):
 
 
 class ToolRemoval(Block, frozen=True, tag="tool_removal"):
-    """And from here on no more."""
+    """From here on the model no longer knows this tool."""
 
     tool: Named
 
@@ -207,7 +207,7 @@ AnyBlock: TypeAlias = (
 
 
 class Output(Strict, frozen=True):
-    """How the answer is to be; all of it is counted in tokens."""
+    """The form of the answer; all of it is counted in tokens."""
 
     effort: str | None = None
     format: Raw | UnsetType = UNSET
@@ -256,7 +256,7 @@ class Think(Strict, frozen=True):
 
 
 class Edit(Strict, frozen=True):
-    """What the model is not to read again; compaction is none of these."""
+    """Edits that leave something out; compaction is not included."""
 
     type: Literal["clear_thinking_20251015", "clear_tool_uses_20250919"]
     keep: Raw | UnsetType = UNSET
@@ -282,9 +282,9 @@ class Asked(Strict, frozen=True, kw_only=True):
     """A request, for a message or for the count of its tokens."""
 
     model: Annotated[str, Meta(max_length=200)]
-    """Bounded, for it is written down with each request."""
+    """Bounded, because it is recorded with each request."""
     max_tokens: Count | None = None
-    """How much may be written; a request for a message must say so."""
+    """The output limit; required in a request for a message."""
     messages: Annotated[list[Turn], Meta(max_length=MOST_MESSAGES)]
     system: str | list[Text] | None = None
     tools: list[Tool] | None = None
@@ -309,11 +309,11 @@ class _Glance(Struct):
 
 
 _FREE: Final = frozenset({"speed", "inference_geo"})
-"""Fields whose only value that passes is what the provider does without them: not sent on."""
+"""Fields that are accepted only with the provider's default value, and are not sent on."""
 
 
 def read_request(text: bytes, *, writes: bool = True) -> Asked:
-    """Understand a request, for one that writes or only counts; what has no price is an error."""
+    """Parse a request that writes, or only counts; a field without a price raises."""
     try:
         if len(msgspec.json.decode(text, type=_Glance).tools or []) > MOST_TOOLS:
             raise UnpricedError(f"{_NONE}: it has more than {MOST_TOOLS} tools")
@@ -321,7 +321,7 @@ def read_request(text: bytes, *, writes: bool = True) -> Asked:
     except msgspec.ValidationError as error:
         raise UnpricedError(_refusal(str(error))) from None
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        raise UnpricedError(f"{_NONE}: its body is no JSON object") from None
+        raise UnpricedError(f"{_NONE}: its body is not a JSON object") from None
     if writes and asked.max_tokens is None:
         raise UnpricedError(f"{_NONE}: `max_tokens` is missing")
     tools = asked.tools and [_bounded(tool) for tool in asked.tools]
@@ -330,7 +330,6 @@ def read_request(text: bytes, *, writes: bool = True) -> Asked:
 
 
 def write_request(asked: Asked) -> bytes:
-    """The request as it is sent on."""
     return msgspec.json.encode(asked)
 
 
@@ -340,23 +339,23 @@ def _bounded(tool: Tool) -> Tool:
     return structs.replace(tool, max_uses=min(tool.max_uses or MOST_SEARCHES, MOST_SEARCHES))
 
 
-_NONE = "this is no request for a message"
+_NONE = "this is not a request for a message"
 _UNKNOWN = re.compile(
     r"Object contains unknown field `(?P<field>.*?)`(?: - at `(?P<at>.*)`)?", re.DOTALL
 )
 _PLACE = re.compile(r"(?P<what>.*) - at `\$\.(?P<at>[^`]*)`", re.DOTALL)
 
 
-def _refusal(said: str) -> str:
-    """What is wrong, where, and the cure, in words that no terminal stumbles over."""
-    if unknown := _UNKNOWN.fullmatch(said):
+def _refusal(message: str) -> str:
+    """What is wrong, where, and the cure, without control characters."""
+    if unknown := _UNKNOWN.fullmatch(message):
         place = (unknown["at"] or "").removeprefix("$").removeprefix(".")
         where = f"{place}.{unknown['field']}" if place else unknown["field"]
         what = "has no price that Windlass knows"
-    elif placed := _PLACE.fullmatch(said):
+    elif placed := _PLACE.fullmatch(message):
         where, what = placed["at"], f"cannot be priced: {placed['what']}"
     else:
-        return f"{_NONE}: {_shown(said)}"
+        return f"{_NONE}: {_shown(message)}"
     first = re.split(r"[.\[]", where)[0]
     why = f" ({_UNPRICED[first]})" if first in _UNPRICED else ""
     cure = "take it out, or use the Claude program that came with this Windlass"

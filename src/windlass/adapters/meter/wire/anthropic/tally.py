@@ -1,11 +1,10 @@
 """What one request costs: at most before it is sent, so far while it runs, and in the end. Pure.
 
-Rule 1: never less than true. An input is counted from its length, high, or as all that a model can
-read, as often as it can be read (`input_size.py`), and an answer that breaks off counts for every
-byte of it that was seen, or whole where none could be seen before its end. Rule 2: an estimate is
-never more than was reserved for it, unless more was told already, and says that it is one
-(`known`). Rule 3: an answer whose numbers cannot be is the provider's mistake, and costs what was
-reserved.
+Rule 1: never too low. Input is overestimated from its length, or counts as all that a model can
+read, as often as it can be read (`input_size.py`). An answer that breaks off counts every byte that
+was seen, or in full if none could be seen before its end. Rule 2: an estimate is marked as one
+(`known`) and never exceeds the reservation, unless more was reported already. Rule 3: an answer
+with impossible numbers is the provider's mistake, and costs what was reserved.
 """
 
 import contextlib
@@ -19,18 +18,18 @@ from msgspec import Raw, Struct, structs
 from windlass.adapters.meter.wire.anthropic.input_size import reach
 from windlass.adapters.meter.wire.anthropic.prices import SEARCH, cost, dearer
 from windlass.adapters.meter.wire.anthropic.requests import Asked
-from windlass.adapters.meter.wire.anthropic.usage import NonsenseError, Told, read_usage
+from windlass.adapters.meter.wire.anthropic.usage import NonsenseError, ReportedUsage, read_usage
 from windlass.core.events.model import Usage
 from windlass.core.events.values import Amount
 
 MOST_OUTPUT = 128_000
-"""The most tokens that any model writes in one go, whatever it is allowed."""
+"""The most tokens that any model writes in one answer, whatever its limit."""
 ANSWER_BYTES = 3
-"""Bytes of a stream to the token: with all that surrounds the words it has many more."""
+"""Bytes of a stream per token: with its framing it has many more, so this overestimates."""
 LONGEST_LINE = 64 * 2**20
-"""Bytes of one line of a stream; no answer is as long."""
+"""Bytes of one line of a stream; no answer is that long."""
 _NOTHING = frozenset({b"", b"null", b"{}"})
-_TOLD = b'"usage"'
+_USAGE = b'"usage"'
 
 
 def bound(model: str, body: Mapping[str, Any]) -> float:
@@ -60,10 +59,9 @@ class _Ends(Struct):
 
 
 class Tally:
-    """What one answer has used, as far as it has been read."""
+    """The usage of one answer, as read so far."""
 
     def __init__(self, model: str, body: Mapping[str, Any] | Asked) -> None:
-        """Take the request as it is sent."""
         self._model = self._payee = model
         content = msgspec.json.encode(body)
         can = reach(content)
@@ -74,40 +72,40 @@ class Tally:
         self._hour = self._most.cache_write_tokens if can.for_an_hour else 0
         self._searches = can.rounds - 1
         self._streams = can.streams
-        self._told: Told | None = None
+        self._reported: ReportedUsage | None = None
         self._bytes = 0
         self._line = b""
         self._ended = False
         self.nonsense = ""
-        """Why the provider's own numbers cannot be taken, if so."""
+        """Why the provider's own numbers are impossible, if so."""
         self.whole = False
-        """Whether the answer has come to its end, so that its own numbers are final."""
+        """Whether the answer is complete, so that its own numbers are final."""
         self.is_cut = False
-        """Whether it ended because it had written all it was allowed to."""
+        """Whether it ended because it reached its length limit."""
 
     @property
     def bound(self) -> float:
-        """The most it can come to."""
+        """The most it can cost, in US dollars."""
         return self._usd(self._most)
 
     @property
     def most(self) -> Amount:
-        """The most it can come to, in money and tokens."""
+        """The most it can cost, in money and tokens."""
         return Amount(usd=self.bound, tokens=self._most.tokens)
 
     def most_of(self, max_tokens: int) -> Amount:
-        """The most it could come to if it might write so many tokens."""
+        """The most it could cost with this limit on its output."""
         used = self._writing(max_tokens)
         return Amount(usd=self._usd(used), tokens=used.tokens)
 
     def longest(self, granted: Amount) -> int:
-        """The largest `max_tokens` with which it cannot come to more than this."""
+        """The largest `max_tokens` with which it cannot cost more than this."""
         none, one = self.most_of(0), self.most_of(1)
         by_tokens = (granted.tokens - none.tokens) // (one.tokens - none.tokens)
         by_usd = math.floor((granted.usd - none.usd) / (one.usd - none.usd))
         found = max(0, min(by_tokens, by_usd, MOST_OUTPUT))
         while found and self.most_of(found).usd > granted.usd:
-            found -= 1  # what a division of fractions was wrong by
+            found -= 1  # rounding of the division
         return found
 
     def _writing(self, max_tokens: int) -> Usage:
@@ -119,14 +117,14 @@ class Tally:
         return tokens + self._searches * SEARCH
 
     def read_stream(self, chunk: bytes) -> None:
-        """Take in the next bytes of a stream, wherever they are cut."""
+        """Read the next bytes of a stream, cut anywhere."""
         self._bytes += len(chunk)
         for event in self._events(chunk):
             if event.type == "message_start" and event.message is not None:
                 self._answered_by(event.message.model)
                 self._count(event.message.usage)
             elif event.type == "message_delta":
-                # Only here is told what was written; before it, whatever was told is a beginning.
+                # Only this event has the final output; earlier numbers are a beginning.
                 self._ended = self._count(event.usage) or self._ended
                 with contextlib.suppress(msgspec.MsgspecError):
                     self._stopped(msgspec.json.decode(event.delta, type=_Delta).stop_reason)
@@ -134,76 +132,78 @@ class Tally:
                 self.whole = self._ended and not self.nonsense
 
     def read_document(self, body: bytes) -> None:
-        """Take in an answer that came in one piece."""
+        """Read an answer that came in one piece."""
         self._bytes += len(body)
         try:
             message = msgspec.json.decode(body, type=_Message)
         except (msgspec.MsgspecError, RecursionError):
             self._suspect(body)
-            return  # it is estimated, like one that broke off
+            return  # estimated, like one that broke off
         self._answered_by(message.model)
         self._stopped(message.stop_reason)
         self.whole = self._count(message.usage) and not self.nonsense
 
     def usage(self) -> Usage:
-        """What it has come to: its own numbers at its end, an estimate before."""
+        """The usage: the answer's own numbers at its end, an estimate before."""
         if self.nonsense:
             return structs.replace(self._most, cost_usd=self.bound, known=False)
-        told = self._told or Told()
-        spent = told.usd(self._payee)
-        if self.whole and told.known:
-            return structs.replace(told.tokens, cost_usd=spent)
+        reported = self._reported or ReportedUsage()
+        spent = reported.usd(self._payee)
+        if self.whole and reported.known:
+            return structs.replace(reported.tokens, cost_usd=spent)
         if self.whole:
-            guessed = min(told.most_usd(self._payee), self.bound)
-            return structs.replace(told.tokens, cost_usd=max(spent, guessed), known=False)
-        return self._estimate(told)
+            guessed = min(reported.most_usd(self._payee), self.bound)
+            return structs.replace(reported.tokens, cost_usd=max(spent, guessed), known=False)
+        return self._estimate(reported)
 
-    def _estimate(self, told: Told) -> Usage:
-        begun, hour = told.tokens, told.hour
+    def _estimate(self, reported: ReportedUsage) -> Usage:
+        begun, hour = reported.tokens, reported.hour
         if not begun.tokens:
-            # What comes in one piece may be written to its end before any of it is seen.
+            # An answer in one piece may be complete before any of it is seen.
             unseen = 0 if self._streams else self._most.output_tokens
             begun, hour = structs.replace(self._most, output_tokens=unseen), self._hour
         passed = min(self._bytes // ANSWER_BYTES, self._most.output_tokens)
         so_far = structs.replace(begun, output_tokens=max(begun.output_tokens, passed))
-        tokens = cost(self._payee, so_far, hour_tokens=hour) * told.factor
+        tokens = cost(self._payee, so_far, hour_tokens=hour) * reported.factor
         guessed = min(tokens + self._searches * SEARCH, self.bound)
-        spent = max(guessed, min(told.most_usd(self._payee), self.bound), told.usd(self._payee))
+        spent = max(
+            guessed, min(reported.most_usd(self._payee), self.bound), reported.usd(self._payee)
+        )
         return structs.replace(so_far, cost_usd=spent, known=False)
 
     def _stopped(self, reason: Raw) -> None:
         self.is_cut = self.is_cut or bytes(reason) == b'"max_tokens"'
 
     def _answered_by(self, model: Raw) -> None:
-        with contextlib.suppress(msgspec.MsgspecError):  # whatever else stands there is no model
+        with contextlib.suppress(msgspec.MsgspecError):  # anything else is no model
             self._payee = dearer(self._model, msgspec.json.decode(model, type=str))
 
     def _count(self, given: Raw) -> bool:
-        """Take in a usage; whether there was any."""
+        """Read a usage; whether there was any."""
         if bytes(given) in _NOTHING or self.nonsense:
             return False
         try:
-            told = read_usage(self._payee, msgspec.json.decode(given))
+            reported = read_usage(self._payee, msgspec.json.decode(given))
         except (NonsenseError, msgspec.MsgspecError, RecursionError) as error:
-            said = str(error) if isinstance(error, NonsenseError) else "its usage cannot be read"
-            self.nonsense = said
+            known = isinstance(error, NonsenseError)
+            self.nonsense = str(error) if known else "its usage cannot be read"
             return False
-        self._told = told if self._told is None else self._told.joined(told)
-        return not self._told.is_empty
+        self._reported = reported if self._reported is None else self._reported.joined(reported)
+        return not self._reported.is_empty
 
     def _suspect(self, text: bytes) -> None:
-        """Take no answer for free that seems to tell of its usage, in words that cannot be read."""
-        if _TOLD in text:
+        """Treat an unreadable answer that mentions its usage as nonsense: it must not be free."""
+        if _USAGE in text:
             self.nonsense = "its usage cannot be read"
 
     def _events(self, chunk: bytes) -> Iterator[_Event]:
         *lines, self._line = (self._line + chunk).split(b"\n")
         if len(self._line) > LONGEST_LINE:
-            self._line, self.nonsense = b"", "its stream has a line without end"
+            self._line, self.nonsense = b"", "a line of its stream is too long"
         for line in lines:
             if line.startswith(b"data:"):
-                said = line.removeprefix(b"data:")
+                data = line.removeprefix(b"data:")
                 try:
-                    yield msgspec.json.decode(said, type=_Event)
+                    yield msgspec.json.decode(data, type=_Event)
                 except (msgspec.MsgspecError, RecursionError):
-                    self._suspect(said)  # what else cannot be read is passed on all the same
+                    self._suspect(data)  # anything else unreadable is passed on

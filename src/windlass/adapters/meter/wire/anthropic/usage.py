@@ -1,9 +1,9 @@
-"""What an answer says it used, all of it, in money and tokens. Pure.
+"""What an answer reports as its usage, in money and tokens. Pure.
 
-Rule 1: every number has a price. One with a name that is not known counts as so many tokens of the
-dearest kind, and is said to be unknown; a word that is not known has no number, and is said so too.
-Rule 2: what is no count (below nothing, beyond all reason, a fraction, a word) is an error of the
-provider. Rule 3: the numbers of a stream are running totals, so of two the larger counts.
+Rule 1: every number has a price. One with an unknown name counts as tokens of the most expensive
+kind; it, and an unknown word, make the usage uncertain (`known`). Rule 2: an invalid count
+(negative, absurdly large, a fraction, a word) is an error of the provider. Rule 3: the numbers of a
+stream are running totals, so of two the larger counts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,11 +15,11 @@ from windlass.adapters.meter.wire.anthropic.prices import DEAREST, MILLION, SEAR
 from windlass.core.events.model import Usage
 
 MOST_COUNTED = 1_000_000_000
-"""Tokens, or anything else, that one answer can have used; more is a mistake."""
+"""The most of anything that one answer can have used; more is a mistake."""
 FAST = 6.0
-"""By how much fast mode is dearer, where it is dearest."""
+"""The highest price factor of fast mode."""
 US = 1.1
-"""By how much it is dearer to be answered in the United States."""
+"""The price factor of an answer from the United States."""
 WORST = FAST * US
 
 _SPEED = {"standard": 1.0, "fast": FAST}
@@ -29,53 +29,51 @@ _FACTORS = {"speed": (_SPEED, FAST), "inference_geo": (_GEO, US), "service_tier"
 
 
 class NonsenseError(ValueError):
-    """Numbers that cannot be: the provider's mistake."""
+    """Impossible numbers: the provider's mistake."""
 
 
-class Told(Struct, frozen=True, kw_only=True):
-    """What an answer has told of its usage so far."""
+class ReportedUsage(Struct, frozen=True, kw_only=True):
+    """What an answer has reported so far."""
 
     own: Usage = Usage()
     """The request's own tokens."""
     hour: int = 0
-    """Of those written to the cache, the ones that stay there for an hour."""
+    """Tokens written to the cache that stay there for an hour."""
     searches: int = 0
     rounds: Usage = Usage()
-    """The same tokens, told round by round."""
+    """The same tokens, reported round by round."""
     rounds_usd: float = 0.0
     beside: Usage = Usage()
-    """What was read and written beside it: compaction, another model."""
+    """Additional tokens: compaction, another model."""
     beside_usd: float = 0.0
     factor: float = 1.0
-    """By how much this way of answering is dearer."""
+    """The price factor of this kind of answer."""
     guessed: float = 1.0
-    """And by how much it may be, where a word is not known."""
+    """The highest factor that an unknown word can mean."""
     unknown_usd: float = 0.0
-    """What the numbers come to whose names are not known."""
+    """The cost of numbers with unknown names."""
     known: bool = True
 
     @property
     def is_empty(self) -> bool:
-        """Whether it told of nothing at all."""
         return not (self.own.tokens + self.rounds.tokens + self.beside.tokens + self.unknown_usd)
 
     @property
     def tokens(self) -> Usage:
-        """All tokens."""
         return _larger(self.own, self.rounds) + self.beside
 
     def usd(self, model: str) -> float:
-        """What all that is known comes to."""
+        """The cost of everything known."""
         own = cost(model, self.own, hour_tokens=self.hour)
         return (max(own, self.rounds_usd) + self.beside_usd) * self.factor + self.searches * SEARCH
 
     def most_usd(self, model: str) -> float:
-        """The same with what is not known, at its worst."""
+        """The same, with the unknown at its worst."""
         return self.usd(model) * self.guessed + self.unknown_usd
 
-    def joined(self, other: "Told") -> "Told":
+    def joined(self, other: "ReportedUsage") -> "ReportedUsage":
         """Both, as running totals."""
-        return Told(
+        return ReportedUsage(
             own=_larger(self.own, other.own),
             hour=max(self.hour, other.hour),
             searches=max(self.searches, other.searches),
@@ -90,32 +88,32 @@ class Told(Struct, frozen=True, kw_only=True):
         )
 
 
-def read_usage(model: str, given: object) -> Told:
-    """What this usage of an answer tells; numbers that cannot be are an error."""
+def read_usage(model: str, given: object) -> ReportedUsage:
+    """Parse the usage of an answer; impossible numbers raise."""
     if given is None:
-        return Told()
+        return ReportedUsage()
     fields = dict(_object(given))
     rounds = fields.pop("iterations", None)
-    told, unknown = _level(fields)
+    reported, unknown = _level(fields)
     for each in _list(rounds):
         one, more = _level(dict(_object(each)))
         unknown += more
-        told = _with_round(told, one, _object(each), model)
+        reported = _with_round(reported, one, _object(each), model)
     priced, worded = _unknown(unknown)
-    known = told.known and not priced and not worded
-    return structs.replace(told, unknown_usd=priced * DEAREST / MILLION, known=known)
+    known = reported.known and not priced and not worded
+    return structs.replace(reported, unknown_usd=priced * DEAREST / MILLION, known=known)
 
 
-def _level(fields: dict[str, Any]) -> tuple[Told, list[Any]]:
-    """The tokens that are told in one place, and all that is not known there."""
+def _level(fields: dict[str, Any]) -> tuple[ReportedUsage, list[Any]]:
+    """The tokens of one level, and its unknown values."""
     written, served = (dict(_object(fields.pop(name, None))) for name in _NESTED)
     details = dict(_object(fields.pop("output_tokens_details", None)))
-    _count(details.pop("thinking_tokens", 0))  # they are among those written
-    _count(served.pop("web_fetch_requests", 0))  # what is fetched is counted as input
+    _count(details.pop("thinking_tokens", 0))  # included in the output
+    _count(served.pop("web_fetch_requests", 0))  # fetched content counts as input
     hour = _count(written.pop("ephemeral_1h_input_tokens", 0))
     short = _count(written.pop("ephemeral_5m_input_tokens", 0))
     factor, guessed, known = _factor(fields)
-    told = Told(
+    reported = ReportedUsage(
         own=Usage(
             input_tokens=_count(fields.pop("input_tokens", 0)),
             output_tokens=_count(fields.pop("output_tokens", 0)),
@@ -130,28 +128,30 @@ def _level(fields: dict[str, Any]) -> tuple[Told, list[Any]]:
         guessed=guessed,
         known=known,
     )
-    for name in ("type", "model"):  # of a round; its reader looks at them
+    for name in ("type", "model"):  # of a round; read elsewhere
         fields.pop(name, None)
-    return told, [*fields.values(), *written.values(), *served.values(), *details.values()]
+    return reported, [*fields.values(), *written.values(), *served.values(), *details.values()]
 
 
 _NESTED = ("cache_creation", "server_tool_use")
 
 
-def _with_round(told: Told, one: Told, given: Mapping[str, Any], model: str) -> Told:
+def _with_round(
+    reported: ReportedUsage, one: ReportedUsage, given: Mapping[str, Any], model: str
+) -> ReportedUsage:
     asked = given.get("model")
     whose = asked if isinstance(asked, str) else model
     usd = cost(whose, one.own, hour_tokens=one.hour) * one.factor
     changed: dict[str, Any] = {
-        "searches": max(told.searches, one.searches),
-        "guessed": max(told.guessed, one.guessed),
-        "known": told.known and one.known,
+        "searches": max(reported.searches, one.searches),
+        "guessed": max(reported.guessed, one.guessed),
+        "known": reported.known and one.known,
     }
     if given.get("type") == "message":
-        changed |= {"rounds": told.rounds + one.own, "rounds_usd": told.rounds_usd + usd}
+        changed |= {"rounds": reported.rounds + one.own, "rounds_usd": reported.rounds_usd + usd}
     else:
-        changed |= {"beside": told.beside + one.own, "beside_usd": told.beside_usd + usd}
-    return structs.replace(told, **changed)
+        changed |= {"beside": reported.beside + one.own, "beside_usd": reported.beside_usd + usd}
+    return structs.replace(reported, **changed)
 
 
 def _factor(fields: dict[str, Any]) -> tuple[float, float, bool]:
@@ -188,7 +188,7 @@ def _count(value: object) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_COUNTED:
-        raise NonsenseError("the provider's answer tells of a usage that cannot be")
+        raise NonsenseError("its answer reports an impossible usage")
     return value
 
 
@@ -196,7 +196,7 @@ def _object(value: object) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise NonsenseError("the provider's answer tells of its usage in words that cannot be read")
+        raise NonsenseError("its answer reports its usage in an unknown form")
     return cast("dict[str, Any]", value)
 
 
@@ -204,7 +204,7 @@ def _list(value: object) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise NonsenseError("the provider's answer tells of its usage in words that cannot be read")
+        raise NonsenseError("its answer reports its usage in an unknown form")
     return cast("list[Any]", value)
 
 
