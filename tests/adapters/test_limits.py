@@ -154,7 +154,7 @@ def test_whoever_left_home_is_counted_too(tmp_path: Path):  # B5
 def test_where_there_is_no_proc_the_list_of_processes_tells_as_much():
     """As on a Mac; the same words are understood here."""
     told = {process.pid: process for process in limits._from_ps()}
-    known = {process.pid: process for process in limits._proc()}
+    known = {process.pid: process for process in limits._from_proc()}
     me = os.getpid()
     assert (told[me].parent, told[me].group) == (known[me].parent, known[me].group)
     assert told[me].memory > 1_000_000
