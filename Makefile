@@ -21,11 +21,11 @@ demo: setup ## Run a small plan offline, with the real agent and a scripted mode
 	@$(BIN)/windlass demo
 
 test: setup core ## Run all tests but the long sweeps
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not sweep" --ignore=tests/core --ignore=tests/simulation --ignore=tests/runner
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not sweep" --ignore=tests/core --ignore=tests/simulation --ignore=tests/runner --durations=50
 
 core: setup ## Test the pure core; every branch of it must be reached
 	@rm -f .coverage .coverage.*
-	$(BIN)/python -m coverage run -m pytest -n auto --dist worksteal -m "not sweep" tests/core tests/simulation tests/runner -q
+	$(BIN)/python -m coverage run -m pytest -n auto --dist worksteal -m "not sweep" tests/core tests/simulation tests/runner -q --durations=20
 	@$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --include='$(CORE)' --fail-under=100 --skip-covered
 

@@ -25,10 +25,10 @@ from windlass.testing.faults.shim import Mode
 from windlass.testing.faults.story import COST, PLAN_ID, STATE_FILE
 
 SAMPLE = {
-    "killed": 60,
-    "killed twice": 20,
-    "power lost": 24,
-    "disk full, failing or read-only": 18,
+    "killed": 24,
+    "killed twice": 8,
+    "power lost": 12,
+    "disk full, failing or read-only": 12,
 }
 PARTS = 4
 """So that workers of pytest share them."""

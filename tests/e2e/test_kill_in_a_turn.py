@@ -40,8 +40,12 @@ FACTS = " ".join(STEPS).split()
 ENDS = list(itertools.accumulate(len(step.split()) for step in STEPS))
 """How many facts the journal has after each step: it can have no other number of them."""
 _COACH = STEPS.index("ChecksFinished CoachStarted")
-SAMPLE = {ENDS[STEPS.index(step)] for step in STEPS} | {ENDS[_COACH + 1], ENDS[_COACH + 2]}
-"""One step of each kind, and of money the Coach's as well as the Player's."""
+SAMPLE = {
+    ENDS[at]
+    for at, step in enumerate(STEPS)
+    if at == STEPS.index(step) and ("Started" in step or "Merged" in step) and at != 0
+} | {ENDS[_COACH + 1]}
+"""One step of each kind that begins an effect, and money of the Coach's; a sweep has them all."""
 
 PLAYER, COACH = "Role: Player|Task: a\n|Turn: {}\n", "Role: Coach|Task: a\n|Turn: {}\n"
 AGENTS = [role.format(turn) for turn in (1, 2) for role in (PLAYER, COACH)]

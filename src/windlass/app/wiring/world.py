@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from threading import Thread
 
 import anyio
-import anyio.to_thread
 from msgspec.structs import replace
 
 from windlass.adapters.agents.settled import SettledAgent
@@ -125,6 +125,9 @@ class World:
 
         What goes on beside it ends with it.
         """
+        if self._agent is None:
+            # What the agent imports takes a second; the base is checked meanwhile.
+            Thread(target=vendor_of(self._settings.agent).load, daemon=True).start()
         with guarded(f"{self._mark}/{self.refs.run}"):
             return await self._run(first, observe, watch, beside)
 
@@ -173,7 +176,6 @@ class World:
                 runner = Runner(self._ports(agent, watcher), self._session)
                 books.runner = runner
                 self._open_network(runner, before)
-                group.start_soon(self._load_agent)
                 group.start_soon(told.keep)
                 group.start_soon(self._mirror.keep)
                 if beside is not None:
@@ -194,12 +196,6 @@ class World:
                 await self._repository.close()
             self._store.close()
         raise AssertionError("a block that is left without an error has returned")
-
-    async def _load_agent(self) -> None:
-        """Import what the agent needs while the base is checked, not before its first word."""
-        if self._agent is None:
-            load = vendor_of(self._settings.agent).load
-            await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
 
     def _open_network(self, runner: Runner, before: RunState | None) -> None:
         """Let agents reach what setup has reached, and record what boxes ask for."""
