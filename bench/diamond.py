@@ -178,7 +178,10 @@ def main() -> None:
         ):
             stage = Stage(Path(folder), url)
             stage.build(FILES)
-            floors, ours, ends, spent = [], [], [], []
+            floors: list[float] = []
+            ours: list[float] = []
+            ends: list[float] = []
+            spent: list[dict[str, float]] = []
             for number in range(ROUNDS):
                 floors.append(floor(stage, found.path))
                 took, after, where = windlass(stage, number)

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from windlass import errors
 from windlass.core.events import fact, landing, merging, people, review, run, turn, values
-from windlass.views.outcome import EXIT_CODES
+from windlass.views.outcome import EXIT_CODES, error_code
 
 FACTS = (
     ("A run", run),
@@ -75,24 +75,24 @@ def exit_codes_page(made: str) -> str:
     ]
     for code, meaning in CODES.items():
         ends = ", ".join(f"`{end}`" for end, its in EXIT_CODES.items() if its == code)
-        raised = ", ".join(f"`{name}`" for name, kind in _errors() if kind.exit_code == code)
+        raised = ", ".join(f"`{name}`" for name, kind in _errors() if error_code(kind) == code)
         lines.append(f"| {code} | {meaning} | {ends} | {raised} |")
     lines += [
         "",
         "## Errors",
         "",
-        "Every error says what, where, and the cure, in one line on the standard error; bad usage",
-        "of the command line is told in a few, with the command's usage.",
+        "Every error says what, where, and the cure, in one line on standard error. Bad usage of",
+        "the command line also prints the command's usage.",
         "",
         "| error | code | what it is |",
         "|---|---|---|",
         *(
-            f"| `{name}` | {kind.exit_code} | {_one_line(kind.__doc__ or '')} |"
+            f"| `{name}` | {error_code(kind)} | {_one_line(kind.__doc__ or '')} |"
             for name, kind in _errors()
         ),
         "",
-        "`windlass doctor` ends with 2 where something must be mended before a run can start, and",
-        "`windlass selftest` with 1 where a promise did not hold.",
+        "`windlass doctor` exits with 2 if something must be fixed before a run can start, and",
+        "`windlass selftest` with 1 if a promise did not hold.",
         "",
     ]
     return "\n".join(lines)

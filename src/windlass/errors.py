@@ -1,37 +1,35 @@
 """Every error Windlass raises on purpose; each says what, where, and the cure.
 
 WindlassError
-├── BadInput                the caller can mend it: exit 2
-│   ├── PlanError           a plan that cannot be understood, with file:line
-│   ├── ConfigError         a setting nobody knows, or out of its bounds
-│   └── RepositoryError     a repository Windlass cannot work in
-│       └── UnsafePath      a link or a special file where Windlass is to write or read
-├── Unanswered              a question that nobody is there to answer: exit 3
-│   └── NoWalls             no sandbox with walls works here, and going without was not said
-├── Busy                    another run of this plan holds the lock: exit 5
-├── Interrupted             a run that could not go on, and can be resumed: exit 4
+├── BadInput
+│   ├── PlanError
+│   ├── ConfigError
+│   └── RepositoryError
+│       └── UnsafePath
+├── Unanswered
+│   └── NoWalls
+├── Busy
+├── Interrupted
 ├── JournalError
-│   ├── JournalUnwritable   the disk takes no more of it: exit 4
-│   │   └── JournalGone     its file was deleted or replaced while a run wrote to it
-│   ├── JournalConflict     a second writer was there first
-│   ├── JournalDamaged      the record does not agree with itself, or with git: exit 3
-│   └── JournalTooNew       written by a newer Windlass
-├── SetupFailed             the commands that prepare a checkout did not do so
-├── GitFailed               git answered what it should not have
-├── Trespass                something outside a workspace was changed
-└── IllegalEvent            an event that the state's table does not allow: a defect of Windlass
+│   ├── JournalUnwritable
+│   │   └── JournalGone
+│   ├── JournalConflict
+│   ├── JournalDamaged
+│   └── JournalTooNew
+├── SetupFailed
+├── GitFailed
+├── Trespass
+└── IllegalEvent
+
+The exit code of each is in `views/outcome.py`.
 """
 
-from typing import ClassVar
-
 _HEAD, _TAIL = 300, 150
-"""Of a message that quotes more than anyone reads; its cure must stay in sight."""
+"""Characters kept of a long message, so that the cure after it stays visible."""
 
 
 class WindlassError(Exception):
-    """Something Windlass cannot go on from; `hint` is the cure."""
-
-    exit_code: ClassVar[int] = 1
+    """Windlass cannot continue; `hint` is the cure."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -43,13 +41,11 @@ class WindlassError(Exception):
 
 
 class BadInput(WindlassError):
-    """What the caller gave cannot be used; nothing was changed."""
-
-    exit_code = 2
+    """The input cannot be used; nothing was changed."""
 
 
 class PlanError(BadInput):
-    """A plan that cannot be understood."""
+    """A plan cannot be parsed; names the file and line."""
 
     def __init__(self, message: str, *, path: str = "", line: int = 0, hint: str = "") -> None:
         where = f"{path}:{line}: " if path and line else f"{path}: " if path else ""
@@ -61,15 +57,15 @@ class PlanError(BadInput):
 
 
 class ConfigError(BadInput):
-    """A setting nobody reads, or a value out of its bounds."""
+    """An unknown setting, or a value out of bounds."""
 
 
 class RepositoryError(BadInput):
-    """A repository that Windlass cannot work in."""
+    """Windlass cannot work in this repository."""
 
 
 class UnsafePath(RepositoryError, OSError):
-    """A link or a special file where Windlass is to write or read; an OSError to who writes."""
+    """A link or a special file is where Windlass must read or write; also an OSError."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -77,25 +73,19 @@ class UnsafePath(RepositoryError, OSError):
 
 
 class Unanswered(WindlassError):
-    """A question that nobody is there to answer."""
-
-    exit_code = 3
+    """A question needs an answer, and there is no terminal to ask at."""
 
 
 class NoWalls(Unanswered):
-    """No sandbox with walls works here, and no one has said to go without."""
+    """No sandbox with walls works here, and running without one was not allowed."""
 
 
 class Busy(WindlassError):
     """Another run of this plan holds the lock."""
 
-    exit_code = 5
-
 
 class Interrupted(WindlassError):
-    """A run that could not go on; nothing recorded is lost, and it can be resumed."""
-
-    exit_code = 4
+    """A run was cut short; nothing recorded is lost, and it can be resumed."""
 
 
 class JournalError(WindlassError):
@@ -103,35 +93,25 @@ class JournalError(WindlassError):
 
 
 class JournalUnwritable(JournalError):
-    """The journal is whole, and the disk takes no more of it."""
-
-    exit_code = 4
+    """The journal is intact, but the disk accepts no more writes."""
 
 
 class JournalGone(JournalUnwritable):
-    """The journal's file is not there any more, or another is in its place."""
+    """The journal's file was deleted or replaced while a run wrote to it."""
 
 
 class JournalConflict(JournalError):
-    """Somebody else appended first; this writer must not go on."""
-
-    exit_code = 5
+    """Another process appended first; this one must stop writing."""
 
 
 RECOVER = (
-    "put a good copy back, or let `windlass recover` rebuild it from what git holds: commits stay"
-    " pinned"
+    "put a good copy back, or run `windlass recover` to rebuild it from git; commits stay pinned"
 )
-"""What to do about a journal that cannot be trusted."""
+"""The cure for a damaged journal."""
 
 
 class JournalDamaged(JournalError):
-    """The journal does not agree with itself, or with git, from `position` on.
-
-    Nobody but a person can say which of them is right.
-    """
-
-    exit_code = 3
+    """The journal contradicts itself or git from `position` on; a person must decide."""
 
     def __init__(self, message: str, *, position: int, why: str = "") -> None:
         super().__init__(message, hint=f"{why}; {RECOVER}" if why else RECOVER)
@@ -141,35 +121,29 @@ class JournalDamaged(JournalError):
 class JournalTooNew(JournalError):
     """The journal was written by a newer Windlass."""
 
-    exit_code = 2
-
 
 class SetupFailed(WindlassError):
-    """The project's setup commands did not prepare a checkout."""
+    """The project's setup commands failed in a checkout."""
 
 
 class GitFailed(WindlassError):
-    """A git command answered what it should not have."""
+    """A git command failed."""
 
     def __init__(self, argv: tuple[str, ...], code: int, stderr: str) -> None:
-        said = stderr.strip().splitlines()
+        lines = stderr.strip().splitlines()
+        silent = f"killed by signal {-code}" if code < 0 else "no message"
         super().__init__(
-            f"`git {' '.join(argv)}` failed with {code}: {said[-1] if said else _silent(code)}",
-            hint="`windlass doctor` looks at the repository",
+            f"`git {' '.join(argv)}` failed with {code}: {lines[-1] if lines else silent}",
+            hint="`windlass doctor` checks the repository",
         )
         self.argv = argv
         self.code = code
         self.stderr = stderr
 
 
-def _silent(code: int) -> str:
-    """What is known of a git that said nothing."""
-    return f"it was ended by signal {-code}" if code < 0 else "no message"
-
-
 class Trespass(WindlassError):
-    """Something outside a task's workspace was changed while agents ran."""
+    """Files outside a task's workspace changed while agents ran."""
 
 
 class IllegalEvent(WindlassError):
-    """An event that cannot follow from the state it met; always a defect of Windlass."""
+    """An event is not allowed in this state; always a bug in Windlass."""

@@ -8,6 +8,7 @@ from windlass.adapters.sandbox.box import Sandbox, choose
 from windlass.adapters.sandbox.plain import Plain
 from windlass.core.settings import Level
 from windlass.errors import ConfigError, NoWalls
+from windlass.views.outcome import error_code
 
 
 class Walls(Plain):
@@ -45,7 +46,7 @@ def test_auto_settles_for_nothing_without_walls():  # B5
         NoWalls, match=r"bwrap: missing; seatbelt: no Mac.*--sandbox checkout"
     ) as no:
         chosen("auto", bwrap="missing", seatbelt="no Mac")
-    assert no.value.exit_code == 3
+    assert error_code(type(no.value)) == 3
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ async def test_not_when_it_holds_somebodys_work(user: User):
     theirs = user.git("commit-tree", "-p", INTEGRATION, "-m", "theirs", tree)
     user.git("update-ref", INTEGRATION, theirs)
     _, said = await run.land("1.2", 2, two.commit, first)
-    assert said == "windlass/p/integration was moved by somebody else and stays where it is"
+    assert said == "windlass/p/integration was moved by someone else and stays where it is"
     assert user.refs(INTEGRATION) == {INTEGRATION: theirs}
 
 
@@ -123,7 +123,7 @@ async def test_it_is_made_anew_when_somebody_deleted_it_and_that_is_said(user: U
     name = "windlass/p/integration"
     _, second, said = await merge_twice(user, "branch", "-q", "-D", name)
     assert user.refs(INTEGRATION) == {INTEGRATION: second}
-    assert said == "windlass/p/integration was gone; it was made anew"
+    assert said == "windlass/p/integration was gone; it was created again"
 
 
 async def test_one_deleted_between_two_processes_is_said_too(user: User):
@@ -133,7 +133,7 @@ async def test_one_deleted_between_two_processes_is_said_too(user: User):
     first, _ = await run.land("1.1", 1, one.commit, run.base)
     user.git("branch", "-q", "-D", "windlass/p/integration")
     second, said = await (await Run(user).open()).land("1.2", 2, two.commit, first)
-    assert said == "windlass/p/integration was gone; it was made anew"
+    assert said == "windlass/p/integration was gone; it was created again"
     assert user.refs(INTEGRATION) == {INTEGRATION: second}
 
 

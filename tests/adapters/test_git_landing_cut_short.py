@@ -10,7 +10,7 @@ import pytest
 
 from repositories import Run, User
 from windlass.adapters.git.landing import Move
-from windlass.adapters.git.landing_record import Intent, LandingFolder, is_part
+from windlass.adapters.git.landing_record import Intent, LandingFolder, LandingTarget, is_part
 from windlass.errors import RepositoryError
 
 BASE: dict[str, str | bytes | None] = {
@@ -70,7 +70,11 @@ def die(run: Run, tip: str, *, after: str) -> LandingFolder:
     home = LandingFolder(run.origin.git_dir, run.origin.git_dir)
 
     async def go() -> None:
-        move = Move(run.store, run.user.environment, home, run.user.repo, os.open("/dev/null", 0))
+        move = Move(
+            LandingTarget(
+                run.store, run.user.environment, home, run.user.repo, os.open("/dev/null", 0)
+            )
+        )
         line = f"{run.base} {tip} Ann User <ann@example.org> 1700000000 +0000\twindlass land"
         intent = Intent(
             ref="refs/heads/main", old=run.base, new=tip, line=line, logged=True, files=True
@@ -251,7 +255,9 @@ def test_a_linked_worktree_is_settled_too(user: User, tmp_path: Path) -> None:
     home = LandingFolder(own, run.origin.git_dir)
 
     async def go() -> None:
-        move = Move(run.store, user.environment, home, linked, os.open("/dev/null", 0))
+        move = Move(
+            LandingTarget(run.store, user.environment, home, linked, os.open("/dev/null", 0))
+        )
         await move.prepare(
             Intent(ref="refs/heads/main", old=run.base, new=tip, line="", logged=True, files=True)
         )

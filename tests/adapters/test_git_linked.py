@@ -102,7 +102,7 @@ async def test_a_worktree_that_a_person_removed_is_made_anew_and_said(user: User
     assert held(workspace)["new"] == "n\n"
     (said,) = run.notices
     assert said.startswith(
-        f"the workspace of 1.1 was gone; it is made anew from {made.commit[:10]}"
+        f"the workspace of 1.1 was gone; it is made again from {made.commit[:10]}"
     )
     assert list(worktrees(user)) == [str(workspace)]
 

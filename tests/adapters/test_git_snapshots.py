@@ -398,7 +398,7 @@ class TestRefusals:
         workspace = await run.repository.prepare("1.1", 1, run.base, None)
         (workspace / name).parent.mkdir(exist_ok=True)
         os.mkfifo(workspace / name)
-        assert await refused(run) == f"{name} is no file that git could read; remove it"
+        assert await refused(run) == f"{name} is not a file that git can read; remove it"
         await run.repository.prepare("1.1", 2, run.base, theirs.commit)
         made = await run.save("1.1", n=2, parents=(run.base, theirs.commit))
         assert user.files(made.commit)["README"] == "theirs\n"
@@ -415,7 +415,7 @@ class TestRefusals:
         assert user.files(made.commit) == {**BASE, ".gitignore": "out\n"}
         write(workspace, {".gitignore": "out\n!node_modules\n!.venv\n!.windlass\n"})
         said = await refused(run)
-        assert said == f"{folder}/.gitignore is no file that git could read; remove it"
+        assert said == f"{folder}/.gitignore is not a file that git can read; remove it"
 
     @pytest.mark.parametrize("through", ["folder", "file", "link"])
     async def test_a_repository_that_git_would_wait_for(self, user: User, through: str):

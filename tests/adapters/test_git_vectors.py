@@ -20,7 +20,7 @@ from repositories import Run, User
 from windlass.adapters.git import inspect
 from windlass.adapters.git.cleaning import Cleaning
 from windlass.adapters.git.landing import Branches, Move
-from windlass.adapters.git.landing_record import Intent, LandingFolder
+from windlass.adapters.git.landing_record import Intent, LandingFolder, LandingTarget
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.pull_requests import Publisher
 from windlass.adapters.git.remains import remains_of
@@ -228,7 +228,7 @@ class Story:
         home = LandingFolder(run.origin.git_dir, run.origin.git_dir)
         environment = {**self.user.environment, "PATH": self.path}
         with open(os.devnull) as held:  # noqa: ASYNC230, PTH123  (a descriptor that git inherits)
-            move = Move(run.store, environment, home, self.user.repo, held.fileno())
+            move = Move(LandingTarget(run.store, environment, home, self.user.repo, held.fileno()))
             line = f"{run.base} {tip} Ann User <ann@example.org> 1700000000 +0000\twindlass land"
             intent = Intent(
                 ref="refs/heads/main", old=run.base, new=tip, line=line, logged=True, files=True
@@ -240,7 +240,7 @@ class Story:
         """Somebody has moved the integration branch, or keeps refs in another form."""
         theirs = self.git("commit-tree", "-p", run.base, "-m", "theirs", f"{tip}^{{tree}}")
         self.git("update-ref", run.refs.integration, theirs)
-        assert "moved by somebody else" in await run.repository.move_tip(run.base, tip)
+        assert "moved by someone else" in await run.repository.move_tip(run.base, tip)
         other_form = self.user.repo / ".git/reftable"
         other_form.mkdir()
         await run.store.in_use(run.refs.integration)

@@ -59,7 +59,8 @@ class TestFile:
     def test_a_file_that_is_too_long_is_not_read(self, root: Path):
         put(root, **{"plan.md": ""})
         os.truncate(root / "plan.md", 2_000_000_000)
-        assert refused(root, "plan.md") == ("plan.md: more than 10 MB; split the plan into a folder of files")
+        cure = "split the plan into a folder of files"
+        assert refused(root, "plan.md") == f"plan.md: more than 10 MB; {cure}"
 
     def test_a_file_that_is_longer_than_it_says_is_not_read_to_its_end(
         self, root: Path, monkeypatch: pytest.MonkeyPatch

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.adapters.checks.summaries import MOST_BYTES, MOST_SUITES, Tally, suites_in
+from windlass.adapters.checks.summaries import MOST_BYTES, MOST_SUITES, Tally
 from windlass.adapters.checks.test_output import SHAPES, literal
+from windlass.core.events.values import Suite
 
 UNITTEST = "..\n----------------------------------------------------------------------\n"
 NODE = "ok 1 - a\n1..1\n# tests 4\n# suites 0\n# pass 3\n# fail 1\n# cancelled 0\n# skipped 0\n"
@@ -260,6 +261,13 @@ OUTPUTS = {
     "compose": ("test-1  | 4 passed in 0.10s\n", 4, 0),
     "Windows": ("4 passed in 0.01s\r\n", 4, 0),
 }
+
+
+def suites_in(output: str) -> tuple[Suite, ...]:
+    """The summaries in a complete output."""
+    tally = Tally()
+    tally.feed(output.encode(errors="replace"))
+    return tally.suites()
 
 
 @pytest.mark.parametrize(

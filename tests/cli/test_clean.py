@@ -92,10 +92,10 @@ def test_it_shows_first_and_changes_nothing_unasked(desk: Desk):
     answer = desk.call("clean", "plan")
     assert answer.code == 3
     assert (
-        "goes   .windlass/plans/plan/workspaces/b · pinned first, as refs/windlass/plan/r1/kept/b/"
+        "delete  .windlass/plans/plan/workspaces/b · pinned first, as refs/windlass/plan/r1/kept/b/"
         in (answer.out)
     )
-    assert "goes   .windlass/plans/plan/workspaces/c · all of it is pinned" in answer.out
+    assert "delete  .windlass/plans/plan/workspaces/c · all of it is pinned" in answer.out
     assert "--yes" in answer.err
     assert desk.git("for-each-ref") == refs
     assert (desk.repo / HOME / "workspaces/b/new.txt").exists()
@@ -109,7 +109,7 @@ def test_what_an_unfinished_run_still_needs_stays(desk: Desk):  # X5
     work(desk, "furnished/abc.exclude", "/venv\n")
     answer = desk.call("clean", "--yes")
     assert answer.code == 0, answer
-    assert "stays  .windlass/plans/plan/workspaces/b · b is abandoned, and the run is failed" in (
+    assert "keep    .windlass/plans/plan/workspaces/b · b is abandoned, and the run is failed" in (
         answer.out
     )
     assert (desk.repo / HOME / "workspaces/b/broken").exists()
@@ -162,7 +162,7 @@ def test_what_cannot_be_committed_stays(desk: Desk, hostile: str):
         desk.git("-C", str(desk.repo / HOME / "workspaces/b/nested"), "add", ".")
         desk.git("-C", str(desk.repo / HOME / "workspaces/b/nested"), "commit", "-qm", "x")
     answer = desk.call("clean", "--yes")
-    assert "stays  .windlass/plans/plan/workspaces/b · it cannot be pinned" in answer.out
+    assert "keep    .windlass/plans/plan/workspaces/b · it cannot be pinned" in answer.out
     assert (desk.repo / HOME / "workspaces/b").exists()
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from windlass.app.wiring.configuration import Configuration, configure, variable
 from windlass.core.settings import AgentSettings, Settings
 from windlass.errors import ConfigError
+from windlass.views.outcome import error_code
 
 DEFAULTS = Settings(agent=AgentSettings(name="claude"), model="claude-sonnet-4-5")
 """Without anything set; the agent and its model by name."""
@@ -34,7 +35,7 @@ def source(configuration: Configuration, key: str) -> tuple[Any, str]:
 def refusal(root: Path, toml: str | None = None, **more: Any) -> str:
     with pytest.raises(ConfigError) as caught:
         told(root, toml, **more)
-    assert caught.value.exit_code == 2
+    assert error_code(type(caught.value)) == 2
     return caught.value.message
 
 

@@ -71,7 +71,7 @@ def test_status_says_what_is_stale_and_the_command_for_it(desk, done):  # B7
 
 def test_without_an_edit_there_is_nothing_to_show(desk, done):
     code, out, _ = desk.call("plan", "plan.md", "--diff")
-    assert (code, out) == (0, "The plan is as the last run knows it.\n")
+    assert (code, out) == (0, "The plan has not changed since the last run.\n")
 
 
 def test_a_plan_that_was_never_run_has_nothing_to_compare_with(desk):

@@ -342,15 +342,15 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("args", "said"),
         [
-            (["--resume", "--restart"], "--resume goes on with the run, and --restart leaves it"),
+            (["--resume", "--restart"], "--resume and --restart exclude each other"),
             (
                 ["--quiet", "--verbose"],
-                "--quiet shows the end only, --verbose also what agents say",
+                "--quiet and --verbose exclude each other",
             ),
         ],
     )
     def test_options_against_each_other(self, desk: Desk, args: list[str], said: str):
-        assert refused(desk, "run", "plan.md", *args) == f"{said}; take one"
+        assert refused(desk, "run", "plan.md", *args) == f"{said}; use one"
 
 
 class TestUsage:
@@ -457,7 +457,8 @@ class TestRuns:
         assert (answer.code, answer.out) == (3, "")
         assert answer.err == (
             "windlass: Run r1 of p is in_progress: 0 of 1 task merged;"
-            " go on with `windlass resume p.md`; `windlass run p.md --restart` begins anew\n"
+            " continue with `windlass resume p.md`;"
+            " `windlass run p.md --restart` starts a new run\n"
         )
 
     def test_a_run_whose_budget_is_used_up_needs_more_of_it(self, desk: Desk):
@@ -469,7 +470,7 @@ class TestRuns:
         desk.record("p", spent.events)
         answer = desk.call("run", "p.md")
         assert answer.code == 3
-        assert "go on with `windlass resume p.md --max-cost 0.01`; " in answer.err
+        assert "continue with `windlass resume p.md --max-cost 0.01`; " in answer.err
 
     def test_several_unfinished_runs_are_listed(self, desk: Desk):
         for name in ("p", "q"):

@@ -95,5 +95,5 @@ def test_a_run_of_a_folder_is_found_by_its_path_and_says_nothing_is_edited(desk)
     run(desk, "specs/001-albums/tasks.md", files, "T001", "T002")
     code, out, err = desk.call("plan", "specs/001-albums/tasks.md", "--diff")
     assert (code, err) == (0, "")
-    assert out == "The plan is as the last run knows it.\n", "our own ticks are no edit"
+    assert out == "The plan has not changed since the last run.\n", "our own ticks are no edit"
     assert desk.call("status", "specs/001-albums/tasks.md")[0] == 0

@@ -113,8 +113,7 @@ class TestCommand:
         assert answer.code == 3
         assert answer.out == TOML
         assert answer.err == (
-            "windlass: windlass.toml was not written, for nobody was asked;"
-            " run `windlass init --yes`\n"
+            "windlass: windlass.toml was not written without asking; run `windlass init --yes`\n"
         )
         assert tested.everything() == before
 
@@ -172,7 +171,7 @@ class TestCommand:
     def test_nothing_found_is_said(self, desk: Desk):
         answer = desk.call("init", "--yes")
         assert answer.code == 0
-        assert answer.out.startswith("Nothing was found that proves this project")
+        assert answer.out.startswith("No checks found")
         assert tomllib.loads((desk.repo / "windlass.toml").read_text()) == {"checks": []}
 
     def test_a_missing_tool_is_said(self, desk: Desk, tmp_path: Path):
@@ -198,9 +197,9 @@ class TestCommand:
         assert answer.code == 0
         assert (
             "sandbox  no walls work here (bubblewrap (`bwrap`) is not installed): a run asks before"
-            " it goes on\n"
+            " it starts\n"
             "         install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, …\n"
-            "         or say it in words: `windlass run PLAN --sandbox checkout`\n"
+            "         or run without walls: `windlass run PLAN --sandbox checkout`\n"
         ) in answer.out
         assert not (tested.repo / ".windlass").exists()
 

@@ -128,7 +128,7 @@ class TestLog:
     def test_since(self, desk: Desk, world: World):
         everything = desk.call("log", "p").out
         nothing = desk.call("log", "p", "--since", "1s")
-        assert nothing == (0, "", "windlass: the log of p has nothing of that\n")
+        assert nothing == (0, "", "windlass: no matching lines in the log of p\n")
         assert desk.call("log", "p", "--since", "900000w").out == everything
         assert desk.call("log", "p", "--since", "2026-01-01").out == everything
         assert desk.call("log", "p", "--since", "99999999999d").out == everything

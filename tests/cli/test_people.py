@@ -65,7 +65,7 @@ class TestLand:
         answer = merged.call("land")
         tip = merged.git("rev-parse", "windlass/plan/integration").strip()
         assert answer.code == 0, answer.err
-        assert answer.out == f"main stands at {tip[:10]}.\n"
+        assert answer.out == f"main is now at {tip[:10]}.\n"
         assert "LANDED" in answer.err
         assert merged.git("rev-parse", "main").strip() == tip
         assert (merged.repo / "1.3.txt").read_text() == "3"
@@ -77,7 +77,7 @@ class TestLand:
         merged.call("land")
         answer = merged.call("land", "plan.md")
         assert answer.code == 0
-        assert "main holds all of it already" in answer.out
+        assert "main already has all of it" in answer.out
         assert merged.call("land").code == 2, "and there is no other"
 
     def test_a_refusal_is_for_a_person_and_says_the_cure(self, merged: Desk):
@@ -100,7 +100,7 @@ class TestLand:
         merged.git(*cure.split()[1:], "--quiet", "--strategy-option=theirs")
         answer = merged.call("land", "plan")
         assert answer.code == 0, answer.err
-        assert "main holds all of it already" in answer.out
+        assert "main already has all of it" in answer.out
 
     def test_a_branch_that_is_gone_names_the_cure_and_the_cure_works(self, merged: Desk):  # G7
         merged.git("switch", "--quiet", "--create", "other")

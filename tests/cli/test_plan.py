@@ -45,7 +45,7 @@ Health check
   2 tasks · 3 criteria
 
   1.1  Add the endpoint
-       waits for none · 2 criteria · complexity 3 · line 3
+       needs nothing · 2 criteria · complexity 3 · line 3
        files   src/health.py
        checks  python3 -m pytest -q
 
@@ -76,7 +76,7 @@ Orders
 Stage 1 · 1 task
 
   2.1  Store orders
-       waits for none · 1 criterion · line 5
+       needs nothing · 1 criterion · line 5
        files   src/store.py, tests/test_store.py
 
 Stage 2 · 1 task
@@ -98,7 +98,7 @@ Critical path: 2 of 2 tasks, one after the other
 Every task must pass
   make test
 
-It has an E2E scenario, which is tried with --e2e.
+It has an E2E scenario; --e2e runs it.
 
 Passed over
   docs/orders.md:19: only a bold label is a field: write '**Depends on:**'

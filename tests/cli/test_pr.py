@@ -306,7 +306,7 @@ class TestRefusing:
         assert "is failed, with 1 of 2 tasks merged" in answer.err
         assert half.call("pr", "--draft", **forge.environment).code == 0
         assert "--draft" in forge.calls("create")[0]["argv"]
-        assert "## Not in here\n\n- 1\\.2 Document it: abandoned" in forge.prs[0]["body"]
+        assert "## Not included\n\n- 1\\.2 Document it: abandoned" in forge.prs[0]["body"]
 
     def test_what_was_never_run(self, desk: Desk):
         assert desk.call("pr").code == 2

@@ -251,9 +251,8 @@ class TestAsking:
         paused(sequence, "plan.md", "plan", "1.1", SEQUENCE)
         answer = sequence.call("run", "plan.md")
         assert answer.code == 3
-        assert (
-            "is paused: 1 of 3 tasks merged; go on with `windlass resume plan.md`; " in answer.err
-        )
+        assert "is paused: 1 of 3 tasks merged; " in answer.err
+        assert "; continue with `windlass resume plan.md`; " in answer.err
 
     def test_run_shows_the_tree_and_abort_ends_the_run(self, spec: Desk):  # S3 S4
         paused(spec, SPEC_PATH, "SPEC-001", "G2", PARTS)
@@ -301,7 +300,7 @@ class TestAsking:
         assert answer.code == 3, answer.err
         for way in ("--retry`", "--retry-stage`"):
             assert f"`windlass resume {args[1]} {way}" in answer.err
-        assert "--yes goes on without G3" in answer.err
+        assert "--yes continues without G3" in answer.err
         assert facts(folder) == before
         assert spec.call(*args, "--yes").code == 1, "which is what was asked for"
         assert isinstance(facts(folder)[-1], e.RunEnded)

@@ -18,7 +18,7 @@ from windlass.testing.agents import ScriptedAgent
 TASKS = {"1.1": (), "1.2": ("1.1",)}
 CHECK = "grep -q ONE 1.1.txt"
 AGENT = ScriptedAgent({"1.1": {"1.1.txt": "one\n"}, "1.2": {"1.2.txt": "two\n"}})
-CURES = ("windlass retry plan:1.1", "windlass approve plan:1.1", "put the old text back")
+CURES = ("windlass retry plan:1.1", "windlass approve plan:1.1", "restore the old text")
 
 
 @pytest.fixture

@@ -49,8 +49,7 @@ class TestFull:
         done = shell(desk, '"$@" plan plan.md >/dev/full')
         assert done.returncode == 4
         assert done.stderr == (
-            "windlass: No space left on device;"
-            " mend that, and call it again; nothing recorded is lost\n"
+            "windlass: No space left on device; fix that and try again; nothing recorded is lost\n"
         )
 
     @pytest.mark.parametrize("args", ["plan nope.md", "nonsense"])

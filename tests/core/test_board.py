@@ -80,7 +80,7 @@ class TestBoard:
  ⇡ T-02 Part 2 of the wh…  1/5 merging  12m04s   $0.00  checks on the merged t…
  ⇡ T-03 Part 3 of the wh…  1/5 approved 12m04s   $0.00  queued behind T-02
    5 waiting for the limit · 1 done (T-01)
- Ctrl-C stops it, and `windlass resume` goes on
+ Ctrl-C stops it; `windlass resume` continues it
 """)
 
     def test_a_busy_run_in_140_columns(self):
@@ -95,7 +95,7 @@ class TestBoard:
  ⇡ T-02 Part 2 of the whole   1/5 merging  12m04s     1.2k   $0.00  checks on the merged tree
  ⇡ T-03 Part 3 of the whole   1/5 approved 12m04s     1.2k   $0.00  queued behind T-02
    5 waiting for the limit · 1 done (T-01)
- Ctrl-C stops it, and `windlass resume` goes on
+ Ctrl-C stops it; `windlass resume` continues it
 """)  # noqa: E501
 
     def test_a_busy_run_in_ascii(self):
@@ -112,7 +112,7 @@ class TestBoard:
  ^ T-02 Part 2 of the wh~  1/5 merging  12m04s   $0.00  checks on the merged t~
  ^ T-03 Part 3 of the wh~  1/5 approved 12m04s   $0.00  queued behind T-02
    5 waiting for the limit - 1 done (T-01)
- Ctrl-C stops it, and `windlass resume` goes on
+ Ctrl-C stops it; `windlass resume` continues it
 """)
 
     def test_what_does_not_fit_is_counted(self):
@@ -124,7 +124,7 @@ class TestBoard:
  ● T-08 Part 8 of the wh…  1/5 Coach    12m04s   $0.37  starting
    +4 more
    5 waiting for the limit · 1 done (T-01)
- Ctrl-C stops it, and `windlass resume` goes on
+ Ctrl-C stops it; `windlass resume` continues it
 """)
         assert busy().shown(80, 7) == snapshot("""\
 ─ p ─ 7f3a ─ 1/14 done ─ 12m04s ─ $1.29+ spent of $20.00 ─ 8.4k tokens ────────
@@ -147,7 +147,7 @@ class TestBoard:
  ⇡ T-02 Part…   1/5 merging  12m04s  checks on t…
  ⇡ T-03 Part…   1/5 approved 12m04s  queued behi…
    5 waiting for the limit · 1 done (T-01)
- Ctrl-C stops it, and `windlass resume` goes on
+ Ctrl-C stops it; `windlass resume` continues it
 """)
         assert busy().shown(30) == snapshot("""\
 ─ p ─ 1/14 done ─ 12m04s ────
@@ -160,7 +160,7 @@ class TestBoard:
  ⇡ T-02 Pa…  1/5 merging   c…
  ⇡ T-03 Pa…  1/5 approved  q…
    5 waiting for the limit ·…
- Ctrl-C stops it, and `windl…
+ Ctrl-C stops it; `windlass…
 """)
 
     def test_stages_and_how_far_they_are(self):
@@ -381,7 +381,7 @@ class TestIdle:
  ◷ T-02 Part 2 of the wh…  2/5 limit     0m00s   $0.00  until 14:20Z · The tes…
  ◷ T-04 Part 4 of the wh…  1/5 limit     0m00s  $0.00+  until 14:20Z, in 2h20m…
    1 waiting for the limit
- Ctrl-C stops it, and `windlass resume` goes on
+ Ctrl-C stops it; `windlass resume` continues it
 """)
 
     def test_where_nobody_says_until_when(self):
@@ -402,7 +402,7 @@ class TestIdle:
  ◷ T-02 Part 2 of the whole  1/5 limit     0m00s        0  $0.00+  until 14:20Z, in 2h20m (usage limit)
  ◷ T-03 Part 3 of the whole  1/5 limit     0m00s        0  $0.00+  until 14:19Z, in 2h19m (usage limit)
  ◷ T-04 Part 4 of the whole  1/5 waits     0m00s     1.2k   $0.00  for an agent
- Ctrl-C stops it, and `windlass resume` goes on
+ Ctrl-C stops it; `windlass resume` continues it
 """)  # noqa: E501
 
     def test_whoever_waits_for_an_agent_or_a_test_slot_comes_after_those_at_work(self):
@@ -419,7 +419,7 @@ class TestIdle:
  ◷ T-01 Part 1 of the whole  1/5 waits     0m00s   $0.00  for an agent
  ◷ T-02 Part 2 of the whole  1/5 waits     0m00s   $0.00  for a test slot
  ◷ T-04 Part 4 of the whole  2/5 waits     0m00s   $0.00  for an agent · The tests are red.
- Ctrl-C stops it, and `windlass resume` goes on
+ Ctrl-C stops it; `windlass resume` continues it
 """)
 
     def test_a_check_that_is_to_be_run_once_more_waits_for_a_slot_again(self):

@@ -190,4 +190,4 @@ def test_the_amounts_are_shown_apart():
     assert told.startswith("$0.01 of it is an estimate: an agent was killed")
     unknown = total([cost_of(e.Usage(cost_usd=0.5)), cost_of(e.Usage(known=False))])
     assert (amounts(unknown), column(unknown)) == ("$0.50+ spent", "$0.50+")
-    assert doubts(unknown)[0].startswith("+ some of it is not known")
+    assert doubts(unknown)[0].startswith("+ part of it is unknown")

@@ -99,4 +99,4 @@ def test_errors_say_what_and_the_cure():
     failed = GitFailed(("status",), 128, "first\nfatal: no\n")
     assert "`git status` failed with 128: fatal: no" in str(failed)
     assert "no message" in str(GitFailed(("x",), 1, ""))
-    assert "ended by signal 9" in str(GitFailed(("x",), -9, ""))
+    assert "killed by signal 9" in str(GitFailed(("x",), -9, ""))

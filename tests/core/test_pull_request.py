@@ -119,8 +119,8 @@ def test_a_whole_run_is_told_with_criteria_evidence_checks_and_cost():
 def test_what_is_not_merged_is_said():
     body = body_of(ended(ONE, TWO, b="bad"))
     assert "1 of 2 tasks done" in body
-    assert "## Not in here\n\n- b Second: abandoned" in body
-    assert "They have not run on the whole yet." not in body
+    assert "## Not included\n\n- b Second: abandoned" in body
+    assert "They have not run on the merged work yet." not in body
 
 
 def changed(state: RunState, task: str, **changes: object) -> RunState:
@@ -159,7 +159,7 @@ def test_evidence_issues_and_who_did_it():
     assert "\nAnn: did\n" in body
     assert "- not met: it works\n  - @\u200byou saw \\#\u200b1\n- no evidence: it lasts" in body
     assert "- nice to have: long (`a|b.py`)\n- should fix: short\n" in body
-    assert "- `x` timed out, 3 tests, and said otherwise of the same files before" in body
+    assert "- `x` timed out, 3 tests, with a different result for the same files before" in body
     silent = changed(state, "a", coachings=(), summary="", by=None)
     assert "- no evidence: it works" in body_of(silent)
 
@@ -168,9 +168,9 @@ def test_what_nobody_here_did_and_what_is_not_known():
     state = ended(ONE)
     taken = replace(state.tasks["a"], attempts=())
     adopted = replace(state, tasks={"a": taken})
-    assert "Taken over from another tool" in body_of(adopted)
+    assert "Imported from another tool" in body_of(adopted)
     spent = replace(state.tasks["a"], spent=e.Usage(known=False))
-    assert "is not known" in body_of(replace(state, tasks={"a": spent}))
+    assert "is unknown" in body_of(replace(state, tasks={"a": spent}))
 
 
 def test_checks_on_the_whole():
@@ -179,7 +179,7 @@ def test_checks_on_the_whole():
     seen = e.CheckResult(command="whole", outcome=e.Outcome.FAIL)
     assert "- `whole` fail" in body_of(replace(state, verification=(seen,)))
     nothing = replace(state, verification=None, evidence={}, tip_tree=None)
-    assert "They have not run on the whole yet." in body_of(nothing)
+    assert "They have not run on the merged work yet." in body_of(nothing)
     unchecked = ended(ONE, settings=Settings())
     body = body_of(unchecked)
     assert "There are none." in body
@@ -220,7 +220,7 @@ def test_what_has_no_room_is_cut_between_sections_and_said():
     state = ended(*many, settings=Settings(checks=("test",), agents=8))
     body = body_of(state)
     assert LIMIT // 2 < len(body) <= LIMIT
-    assert "more sections, for which a pull request has no room: `windlass log p`" in body
+    assert "more sections did not fit: `windlass log p`" in body
     assert body.endswith(END)
     theirs = "x" * 60_000
     both = fitted_into(f"{theirs}\n{BEGIN}{END}", state)

@@ -623,7 +623,7 @@ def test_what_could_not_be_committed_is_told():
     assert report is not None
     text = page(report)
     assert "a repository inside" in text
-    assert "unchecked: no checks anywhere" in text
+    assert "unchecked: there are no checks" in text
     assert "returned: refused" in markdown(report)
 
 

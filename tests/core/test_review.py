@@ -59,7 +59,7 @@ def test_what_a_coach_changed_is_told():
     world = World(plan_of(Task(id="a", title="A")), {"a": writes("a", "1")}, coach=coach)
     world.go()
     [line] = told(world, e.CoachAnswered)
-    assert "it changed README in its own checkout; nothing of that counts" in line
+    assert "it changed README in its own checkout; that does not count" in line
 
 
 def test_what_people_say_is_told_and_how_to_say_it():
@@ -72,7 +72,7 @@ def test_what_people_say_is_told_and_how_to_say_it():
     passed = line_of(e.CheckpointPassed(at=NOON, task="c", by="a person"), state)
     answered = line_of(e.Answered(at=NOON, task="c", text="yes", by="a person"), state)
     assert passed is not None
-    assert passed.text == "c C · let through by a person"
+    assert passed.text == "c C · approved by a person"
     assert answered is not None
     assert answered.text == "c C · yes"
 

@@ -238,14 +238,14 @@ Progress:
 
     def test_whoever_cannot_be_asked_is_told_the_commands(self):  # S3 X6
         assert how_to_go_on(_paused(ran()), "p.md") == snapshot(
-            "go on with `windlass resume p.md`; `windlass run p.md --restart` begins anew"
+            "continue with `windlass resume p.md`; `windlass run p.md --restart` starts a new run"
         )
         failed = how_to_go_on(ran(G3=nothing).state, "p.md")
         assert failed.split("; ") == snapshot(
             [
-                "say how: `windlass resume p.md --retry` or `windlass resume p.md --retry-stage`",
-                "--yes goes on without G3",
-                "`windlass run p.md --restart` begins anew",
+                "choose: `windlass resume p.md --retry` or `windlass resume p.md --retry-stage`",
+                "--yes continues without G3",
+                "`windlass run p.md --restart` starts a new run",
             ]
         )
 
@@ -285,31 +285,31 @@ class TestClosing:
         told = self.end(_paused(ran()))
         assert "PAUSED Execution paused at Wave " in told
         assert "Progress saved to here\nCommits: " in told
-        assert "Next windlass resume p.md  go on where it was" in told
+        assert "Next windlass resume p.md  continue the run" in told
         assert "\npaused by a test\n" in told
 
     def test_of_an_abort(self):  # S3
         state = apply(_paused(ran()), e.RunEnded(at=NOON, status=e.RunEnd.ABORTED, reason="x"))
         told = self.end(state)
-        assert "Next windlass run p.md    begin a new run\nwindlass land p.md " in told
+        assert "Next windlass run p.md    start a new run\nwindlass land p.md " in told
         assert "windlass clean p.md" in told
 
     def test_of_a_stage_that_failed(self):  # S3
         told = self.end(ran(G3=nothing).state)
-        assert "Next windlass resume p.md --retry        reopen G3, and go on\n" in told
-        assert "windlass resume p.md --retry-stage  do the stage once more\n" in told
+        assert "Next windlass resume p.md --retry        retry G3 and continue\n" in told
+        assert "windlass resume p.md --retry-stage  redo the stage\n" in told
 
     def test_of_a_stage_that_did_not_verify(self):  # S6
         told = self.end(ran(spec(*_promising())).state)
         assert "STAGE Wave 1 did not verify\n" in told
         assert "windlass approve p:1\nwindlass retry p:1" in told
-        assert "Next windlass resume p.md --retry-stage  do the stage once more\n" in told
-        assert "windlass resume p.md --go-on        go on all the same\n" in told
+        assert "Next windlass resume p.md --retry-stage  redo the stage\n" in told
+        assert "windlass resume p.md --go-on        continue anyway\n" in told
 
     def test_of_a_branch_that_holds_it_all(self):
         state = ran().state
         told = self.end(state, ground=Ground(commit=state.tip, holds_tip=True))
-        assert "which holds all of it" in told
+        assert "which has all of it" in told
         assert "windlass land" not in told
 
     def test_of_a_branch_that_is_gone_and_of_one_nobody_looked_at(self):
@@ -319,7 +319,7 @@ class TestClosing:
         assert "windlass land" not in told
         assert "main.." not in told
         assert f"Next git log --graph {state.base[:10]}.." in told
-        assert "git branch main windlass/p/integration  make it again\n" in told
+        assert "git branch main windlass/p/integration  create it again\n" in told
         assert "moved" not in self.end(state)
 
     def test_of_a_run_that_landed(self):
@@ -333,7 +333,7 @@ class TestClosing:
         assert landed.landing is not None
         refused = replace(landed.landing, landed=None, refused="a file in the way is dirty")
         state = replace(landed, landing=refused, ended=e.RunEnd.NEEDS_HUMAN, reason="dirty")
-        assert self.end(state).endswith("Next windlass land p.md  try once more")
+        assert self.end(state).endswith("Next windlass land p.md  try again")
         assert "\ndirty\n" in self.end(state)
 
     def test_flaky_checks_are_named(self):
@@ -344,7 +344,7 @@ class TestClosing:
             for command, result in said.items()
         }
         told = self.end(replace(state, evidence={**state.evidence, tree_: wavers}))
-        assert "flaky: `test` said two things of the same files" in told
+        assert "flaky: `test` gave different results for the same files" in told
 
     def test_merges_are_counted_by_what_was_merged(self):
         adopted = e.TaskAdopted(at=NOON, task="G1", source="s", commit="c" * 40)

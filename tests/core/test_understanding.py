@@ -228,7 +228,7 @@ All there is
 Stage setup · 1 task
 
   T-1  Begin
-       waits for none · 2 criteria · complexity 7
+       needs nothing · 2 criteria · complexity 7
        in      plans/full/1.md:3
        files   src/module_0.py, src/module_1.py, src/module_2.py,
                src/module_3.py, src/module_4.py, src/module_5.py,
@@ -260,10 +260,10 @@ Critical path: 2 of 2 tasks, one after the other
 Every task must pass
   make test
 
-It has an E2E scenario, which is tried with --e2e.
+It has an E2E scenario; --e2e runs it.
 
 1 of 2 tasks marked as done by another tool.
-A run begins with none; `windlass adopt` takes them over.
+A run ignores these marks; `windlass adopt` imports them.
 
 Passed over
   plans/full/1.md:4: not understood
@@ -278,7 +278,7 @@ Passed over
         shown = told[told.index("  T-1  Begin") : told.index("Stage core · 1 task") - 1]
         assert "\n".join(shown) == snapshot("""\
   T-1  Begin
-       waits for none · 2 criteria · complexity 7
+       needs nothing · 2 criteria · complexity 7
        in      plans/full/1.md:3
        files   src/module_0.py, src/module_1.py, src/module_2.py,
                src/module_3.py, src/module_4.py, src/module_5.py,
@@ -304,7 +304,7 @@ P
   1 task · no criteria
 
   a  Do a
-     waits for none · no criteria\
+     needs nothing · no criteria\
 """)
 
     def test_much_is_counted_instead(self):

@@ -357,7 +357,7 @@ BASE 1 fail
     def test_of_a_run_without_checks(self):
         assert story(ran(A, settings=Settings())) == snapshot("""\
 START P · 1 task · run r1 · from # · sandbox none
-  unchecked: no checks anywhere, so nothing but the agents' word says the work is right
+  unchecked: there are no checks, so only agents have judged the work
 PLAYER a First · turn 1/5
 COACH a First · reviews #
 COACH a First · approve · evidence for 1 of 1
@@ -388,7 +388,7 @@ DONE a First · 1 turn · 0 tokens · $0.01
         world.go()
         told = story(world)
         assert told[told.index("E2E ") :] == snapshot("""\
-E2E e2e E2E scenario · all is merged: to be tried on #
+E2E e2e E2E scenario · everything is merged: tried on #
 COACH e2e E2E scenario · tries #
 COACH e2e E2E scenario · approve · evidence for 1 of 1
 DONE e2e E2E scenario · 0 turns · 0 tokens · $0.0050
@@ -484,7 +484,7 @@ Branch windlass/p/integration: 2 merges on main@#
   main itself has not moved
 Next windlass land p.md           move main to these 2 merges
   git log --graph main..windlass/p/integration  look at them
-  windlass report p.md --open  read how it went
+  windlass report p.md --open  read the report
 """)
 
     def test_of_a_run_that_failed(self):
@@ -496,7 +496,7 @@ Next windlass land p.md           move main to these 2 merges
 ABANDONED a First · 1/1 turns · $0.01
   `test` fail
   kept: .windlass/ws/a · windlass log p:a
-  reopen it: windlass retry p:a
+  retry it: windlass retry p:a
 BLOCKED b Second · needs a
 Summary 2 tasks: 1 abandoned, 1 blocked
   a abandoned
@@ -504,10 +504,10 @@ Summary 2 tasks: 1 abandoned, 1 blocked
   $0.01 spent of $20.00 · tokens 0 in, 0 out
 Branch nothing was merged onto main@#
   main itself has not moved
-Next windlass resume p.md --retry  reopen a, and go on
+Next windlass resume p.md --retry  retry a and continue
   windlass log p.md             see what happened
-  windlass run p.md --restart   begin anew
-  windlass report p.md --open   read how it went
+  windlass run p.md --restart   start again
+  windlass report p.md --open   read the report
 """)
         )
 
@@ -523,7 +523,7 @@ Summary 2 tasks: 1 completed, 1 needs_human
   $0.01 spent of $20.00 · tokens 0 in, 0 out
 Branch windlass/p/integration: 1 merge on main@#
   main itself has not moved
-Next windlass resume p.md  go on where it was
+Next windlass resume p.md  continue the run
 """)
 
     def test_of_a_run_that_waits_for_a_word(self):
@@ -532,7 +532,7 @@ Next windlass resume p.md  go on where it was
         assert "kept:" not in told, "there is no workspace yet"
         assert told.endswith("""\
 Next windlass approve p:a  let it start
-  windlass resume p.md  go on where it was
+  windlass resume p.md  continue the run
 """)
 
     def test_of_a_red_base(self):
@@ -542,15 +542,15 @@ Next windlass approve p:a  let it start
         assert told.endswith("""\
 Branch nothing was merged onto main@#
   main itself has not moved
-Next windlass resume p.md --red-base go  go on all the same
-  windlass run p.md --restart         once the base is mended
+Next windlass resume p.md --red-base go  continue anyway
+  windlass run p.md --restart         after fixing the base
 """)
 
     def test_of_a_red_base_that_is_not_to_be_touched(self):
         settings = with_policy(Settings(checks=("test",)), red_base="stop")
         world = ran(A, rule=lambda _, files: len(files) > 5, settings=settings)
         assert "Next windlass log p.md            see what happened\n" in end(world)
-        assert "  windlass run p.md --restart  begin anew\n" in end(world)
+        assert "  windlass run p.md --restart  start again\n" in end(world)
 
     def test_of_a_base_that_moved_meanwhile(self):
         moved = Ground(commit="0123456789abcdef")
@@ -561,13 +561,13 @@ Next windlass resume p.md --red-base go  go on all the same
     def test_of_a_limit(self):
         world = ran(A, plays={"a": failing(e.Failure.AUTH, "401")})
         assert end(world).startswith("Summary 1 task: 1 failed\n  auth: 401\n")
-        assert end(world).endswith("Next windlass resume p.md  go on where it was\n")
+        assert end(world).endswith("Next windlass resume p.md  continue the run\n")
 
     def test_of_a_stop(self):
         world = ran(A, inbox=MemoryInbox("stop"))
         first, reason, *_, last = end(world).splitlines()
         assert (first, reason) == ("Summary 1 task: 1 pending", "  stopped by windlass stop")
-        assert last == "Next windlass resume p.md  go on where it was"
+        assert last == "Next windlass resume p.md  continue the run"
 
     def test_of_a_run_without_checks_on_no_branch_resumed_and_partly_unknown(self):
         world = ran(A, settings=Settings())
@@ -586,15 +586,15 @@ Next windlass resume p.md --red-base go  go on all the same
 Summary 1 task: 1 completed
   1 turn, 0 returned · checks none
   $0.0050+ spent of $20.00 · tokens 0 in, 0 out
-  + some of it is not known: an agent was killed before it could say what it had used
-  unchecked: no checks anywhere, so nothing but the agents' word says the work is right
+  + part of it is unknown: an agent was killed before it reported its usage
+  unchecked: there are no checks, so only agents have judged the work
   resumed 2 times
 Branch windlass/p/integration: 1 merge on commit@#
   the branch could not follow
-  the run began from a commit that no branch stood at
+  the run started from a commit without a branch
 Next git log --graph #..windlass/p/integration  look at them
   git merge windlass/p/integration  take this merge
-  windlass report p.md --open       read how it went
+  windlass report p.md --open       read the report
 """)
 
     def test_of_a_task_that_a_coach_would_not_let_pass(self):
@@ -628,20 +628,20 @@ Next git log --graph #..windlass/p/integration  look at them
         world = ran(A)
         state = msgspec.structs.replace(world.state, ended=e.RunEnd.ABANDONED)
         lines = closing(state, plan="p.md", workspaces="ws")
-        assert lines[-1] == Line("Next", "windlass run p.md  begin a new run")
+        assert lines[-1] == Line("Next", "windlass run p.md  start a new run")
 
     def test_of_a_run_that_has_not_ended(self):
         world = ran(A)
         state = msgspec.structs.replace(world.state, ended=None, reason="")
         lines = closing(state, plan="p.md", workspaces="ws")
-        assert lines[-1] == Line("Next", "windlass resume p.md  go on where it was")
+        assert lines[-1] == Line("Next", "windlass resume p.md  continue the run")
 
     def test_of_a_run_that_a_person_stopped(self):
         told = Told(*tasks(2)).opened().play("T-01").play("T-02")
         told.tell(e.StopRequested(at=NOON, by="SIGINT")).left("T-01", why="stopped")
         line = line_of(told.events[-3], told.now)
         assert line == Line(
-            "STOPPED", "T-01 Part 1 of the whole · what it did so far is kept · no turn used"
+            "STOPPED", "T-01 Part 1 of the whole · its work so far is kept · no turn used"
         )
         told.left("T-02", why="stopped")
         told.tell(e.RunEnded(at=NOON, status=e.RunEnd.STOPPED, reason="stopped by SIGINT"))
@@ -936,7 +936,7 @@ def test_what_a_box_asked_of_the_network_is_told_with_the_line_to_add():  # B20
 
 def test_a_run_whose_coach_runs_no_commands_says_so():  # B5
     state = replace(gone(), coach_commands=False)
-    assert warnings(state)[-1].startswith("the Coach runs no commands here")
+    assert warnings(state)[-1].startswith("the Coach runs no commands")
 
 
 def test_amounts_are_the_same_wherever_a_run_is_listed():  # B15

@@ -33,7 +33,7 @@ def test_the_branch_lands_in_a_checkout_that_is_dirty_elsewhere(stage):  # G7
     code, out, err = play.run("land")
     assert code == 2, "there is nothing left to land"
     code, out, err = play.run("land", "plan")
-    assert (code, out) == (0, f"main holds all of it already, at {tip[:10]}.\n"), err
+    assert (code, out) == (0, f"main already has all of it, at {tip[:10]}.\n"), err
 
 
 def test_a_dirty_file_in_the_way_is_refused_and_lands_once_it_is_gone(stage):  # G7
@@ -49,7 +49,7 @@ def test_a_dirty_file_in_the_way_is_refused_and_lands_once_it_is_gone(stage):  #
     (play.repo / "1.2.txt").unlink()
     code, out, err = play.run("land")
     assert code == 0, err
-    assert out.startswith("main stands at ")
+    assert out.startswith("main is now at ")
     assert (play.repo / "1.2.txt").read_text() == "by 1.2\n"
 
 

@@ -83,7 +83,7 @@ def test_a_workspace_that_is_deleted_is_made_anew_and_disturbs_nobody(stage):  #
         code, said = run.end()
     assert code == 0, said
     assert "its workspace was taken away while it worked" in said
-    assert "the workspace of a was gone; it is made anew from " in said
+    assert "the workspace of a was gone; it is made again from " in said
     assert sorted(play.merges()) == ["a", "b"]
     assert [play.conversations(task) for task in tasks] == [2, 1]
     told = json.loads(play.run("status", "plan", "--json")[1])["tasks"]

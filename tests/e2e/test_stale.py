@@ -57,7 +57,7 @@ def test_a_new_check_of_a_merged_task_is_never_passed_over(stage):  # B7
     for command in (("land", "plan"), ("land", "plan", "--yes"), ("pr", "plan")):
         code, _, said = play.run(*command)
         assert code == 3, said
-        cures = ("windlass retry plan:1.1", "windlass approve plan:1.1", "put the old text back")
+        cures = ("windlass retry plan:1.1", "windlass approve plan:1.1", "restore the old text")
         assert all(cure in said for cure in ("1.1 is stale", *cures))
     assert play.git("rev-parse", "main") == main
 

@@ -95,7 +95,7 @@ def test_a_deleted_workspace_is_made_again(stage):
     code, _, err = play.run("resume")
     assert code == 0, err
     assert play.git("show", "windlass/plan/integration:b.txt") == "by b\n"
-    assert "the workspace of b was gone; it is made anew from " in err
+    assert "the workspace of b was gone; it is made again from " in err
 
 
 def test_tasks_can_work_in_linked_worktrees(stage):  # G7

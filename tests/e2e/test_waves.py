@@ -86,7 +86,7 @@ def test_three_waves_one_group_fails_and_the_wave_is_restarted(stage):  # S1 S3 
     code, _, err = play.run("resume", "SPEC-7", "--max-turns", "1")
     assert code == 0, err
     assert set(statuses(play).values()) == {"completed"}
-    assert "G3 Make three · nothing was to change" in err, "what was merged stands"
+    assert "G3 Make three · nothing to change" in err, "what was merged stands"
     files = play.git("ls-tree", "--name-only", branch).split()
     assert set(files) >= {f"{group}.txt" for group in GROUPS}
     play.git("merge-base", "--is-ancestor", before, branch)
@@ -158,7 +158,7 @@ def test_the_user_is_busy_meanwhile_and_nothing_is_lost(stage):  # B7
         plan.write_text(plan.read_text() + "\n## Task d: Write d.txt\n\n**Depends on:** c\n")
         _, err = process.communicate(timeout=100)
         assert process.returncode == 0, err
-    assert f"{branch} was gone; it was made anew" in err
+    assert f"{branch} was gone; it was created again" in err
     assert "main has moved to" in err
     assert play.merges() == ["a", "b", "c"]
     files = play.git("ls-tree", "--name-only", branch).split()

@@ -138,7 +138,7 @@ def test_tokens_have_a_budget_too_where_one_is_set():
     told = "of the budget of 25 tokens 5 is left, and the next request needs at least 10"
     assert world.state.reason == told
     [*_, line] = closing(world.state, plan="p.md", workspaces="w")
-    assert line.text == "windlass resume p.md --max-tokens 50  go on with more"
+    assert line.text == "windlass resume p.md --max-tokens 50  continue with a higher limit"
     world.go(settings=Settings(checks=("test",)))
     assert world.state.ended is e.RunEnd.COMPLETED
 
@@ -147,7 +147,7 @@ def test_the_end_says_how_to_go_on_beyond_the_budget():
     world, _ = spending(requests=12)
     world.go()
     [*_, line] = closing(world.state, plan="p.md", workspaces="w")
-    assert line.text == "windlass resume p.md --max-cost 20  go on with more"
+    assert line.text == "windlass resume p.md --max-cost 20  continue with a higher limit"
 
 
 def test_too_little_for_the_next_request_ends_the_run_and_says_what_is_needed():
@@ -159,7 +159,7 @@ def test_too_little_for_the_next_request_ends_the_run_and_says_what_is_needed():
     assert world.state.reason == told
     assert run_cost(world.state).cost_usd == 2.0
     [*_, line] = closing(world.state, plan="p.md", workspaces="w")
-    assert line.text == "windlass resume p.md --max-cost 5  go on with more"
+    assert line.text == "windlass resume p.md --max-cost 5  continue with a higher limit"
     world.go(settings=Settings(checks=("test",), max_cost=50))
     assert world.state.ended is e.RunEnd.COMPLETED
 
@@ -186,7 +186,7 @@ def test_a_limit_that_no_request_fits_into_says_so(limit, told, step):
     assert spender.sent == 0
     assert world.state.reason.startswith(f"the budget of {told} with {step.split()[0]}")
     [*_, line] = closing(world.state, plan="p.md", workspaces="w")
-    assert line.text == f"windlass resume p.md {step}  go on with more"
+    assert line.text == f"windlass resume p.md {step}  continue with a higher limit"
 
 
 def test_two_requests_never_share_what_is_left_for_one():

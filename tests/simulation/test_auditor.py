@@ -156,7 +156,7 @@ SPOILT = {
     too_early: (Effects, "_merge", "the tip is where it was proven to be right"),
     unpinned: (MemoryRepository, "snapshot", "approved and unreachable"),
     users_too: (MemoryRepository, "move_tip", "nobody else moved the user's branch"),
-    costs_a_turn: (task_fold, "_player_failed", "only what is the code's fault costs a turn"),
+    costs_a_turn: (task_fold, "_agent_failed", "only what is the code's fault costs a turn"),
     interrupted_costs_a_turn: (
         sys.modules["windlass.core.state.fold"],  # the package has the function of that name
         "interrupted",

@@ -383,16 +383,16 @@ def test_whatever_cannot_be_said_is_refused_with_its_reason():  # B8 X8
         assert state is not None
         return state
 
-    playing, nothing = until(e.PlayerStarted), "only what is merged or abandoned is done once more"
+    playing, nothing = until(e.PlayerStarted), "only merged or abandoned tasks can be retried"
     for state, command, task, why in (
-        (playing, "take", "a", "it is worked on"),
+        (playing, "take", "a", "work on it is under way"),
         (playing, "take", "b", "it needs a, not merged yet"),
-        (playing, "take", "e2e", "it is the plan's scenario, which is tried on what was merged"),
+        (playing, "take", "e2e", "it is the plan's E2E scenario, which runs on the merged work"),
         (until(e.PlayerFinished), "take", "a", "its turn is not over, it is in_progress"),
         (world.state, "take", "a", "it is merged"),
-        (playing, "reset", "a", "it is worked on"),
-        (playing, "reset", "b", "nothing was done for it yet, it is pending"),
-        (world.state, "reset undo", "a", "it was not reset, or was begun since"),
+        (playing, "reset", "a", "work on it is under way"),
+        (playing, "reset", "b", "no work was done on it yet, it is pending"),
+        (world.state, "reset undo", "a", "it was not reset, or has started since"),
         (playing, "retry", "b", f"{nothing}, it is pending"),
         (until(e.SnapshotTaken), "retry", "a", f"{nothing}, it is verifying"),
         (playing, "give", "a", "it is not taken, it is in_progress"),
@@ -400,8 +400,8 @@ def test_whatever_cannot_be_said_is_refused_with_its_reason():  # B8 X8
         (playing, "give", "e2e", "it is not taken, it is pending"),
         (fold(events[:1]), "give", "a", "it is not taken, it is pending"),
         (world.state, "give", "a", "it is not taken, it is completed"),
-        (playing, "approve", "a", "it does not wait for approval, it is in_progress"),
-        (playing, "answer", "a", "it asks nothing, it is in_progress"),
+        (playing, "approve", "a", "it needs no approval, it is in_progress"),
+        (playing, "answer", "a", "it asks no question, it is in_progress"),
     ):
         name, _, text = command.partition(" ")
         assert state is not None

@@ -52,7 +52,7 @@ def test_what_is_added_removed_and_reordered_is_understood_by_id():
     assert edit_lines(made.state, edited) == [
         "+ d Fourth: new",
         "- b Second: withdrawn",
-        "· c Third: asks for the same, otherwise arranged",
+        "· c Third: asks for the same, arranged differently",
     ]
     go_on(made, edited)
     assert made.state.ended is e.RunEnd.COMPLETED
@@ -64,7 +64,7 @@ def test_what_is_added_removed_and_reordered_is_understood_by_id():
 def test_another_order_alone_is_said():
     made = world()
     swapped = plan_of(B, A, C)
-    assert edit_lines(made.state, swapped) == ["· the tasks stand in another order"]
+    assert edit_lines(made.state, swapped) == ["· the order of the tasks changed"]
     renamed = replace(PLAN, title="Q", checks=("more",))
     assert edit_lines(made.state, renamed) == [
         "· the plan's title changed",
@@ -89,7 +89,7 @@ def test_a_merged_task_that_changed_is_stale_until_a_person_asks_for_it_again():
     assert {"windlass retry p:a", "windlass approve p:a"} <= {*stale.details}
 
     [again] = spoken(Message(command="retry", task="a"), made.state, made.clock.now())
-    assert line_of(again, made.state) == Line("AGAIN", "a First · asked for by a person")
+    assert line_of(again, made.state) == Line("AGAIN", "a First · requested by a person")
     assert isinstance(again, e.TaskReopened)
     assert not again.may_stand, "what was merged was merged for another meaning"
     made.journal.append([again], expected=len(made.events))
@@ -121,7 +121,7 @@ def test_a_text_put_back_is_not_stale():
 def test_what_is_removed_and_merged_stays_for_its_work_is_in_the_tip():
     made = world()
     edited = plan_of(replace(B, depends_on=()), C)
-    assert edit_lines(made.state, edited) == ["· b Second: asks for the same, otherwise arranged"]
+    assert edit_lines(made.state, edited) == ["· b Second: asks for the same, arranged differently"]
     go_on(made, edited)
     assert made.state.done == ("a", "b", "c")
     assert edit_lines(made.state, edited) == []
@@ -150,7 +150,7 @@ def test_what_is_withdrawn_keeps_its_cost_and_comes_back_where_it_was():
     assert run_cost(made.state).cost_usd == pytest.approx(made.state.spent.cost_usd)
     assert list(made.state.withdrawn) == ["b"]
     assert edit_lines(made.state, PLAN)[0] == (
-        "+ b Second: back; it goes on where it was withdrawn"
+        "+ b Second: back; it continues where it was withdrawn"
     )
     reopened = e.TaskReopened(at=made.clock.now(), task="c", by="me")
     made.journal.append([reopened], expected=len(made.events))
@@ -175,7 +175,7 @@ def test_what_was_judged_for_another_meaning_is_judged_again():
     made.go(crash_at=names.index("merge:before") + 1)
     assert made.state.tasks["a"].phase in {Phase.MERGING, Phase.APPROVED}
     edited = plan_of(replace(A, text="do a with care", checks=("careful",)))
-    assert edit_lines(made.state, edited) == ["~ a First: changed; agents are told the new text"]
+    assert edit_lines(made.state, edited) == ["~ a First: changed; agents get the new text"]
     made.go(revised=edited)
     assert made.state.ended is e.RunEnd.COMPLETED
     assert len(made.agent.calls) == 1, "its work is kept"

@@ -111,7 +111,7 @@ def test_it_is_done_once_it_is_done_again():
 def test_a_person_accepts_it_for_one_text():
     made = edited(world(rule=lambda _command, _files: True))
     assert not say(made, "approve", "a", meaning=digest_of(A)), "they saw another text"
-    assert "not the one that you saw" in refusal("approve", made.state, "a").said
+    assert "has changed since you looked" in refusal("approve", made.state, "a").said
     assert say(made, "approve", "a", text="ada", meaning=digest_of(EDITED))
     assert made.state.ended is e.RunEnd.STOPPED
     assert not say(made, "approve", "a"), "it is not stale any more"
@@ -225,7 +225,7 @@ def test_nothing_lands_while_it_stands(anyway: bool):  # noqa: FBT001
     told = cure(made.state, "p").told
     assert "windlass retry p:a" in told
     assert "windlass approve p:a" in told
-    assert "put the old text back" in told
+    assert "restore the old text" in told
 
 
 def steps_of(state, made: World):

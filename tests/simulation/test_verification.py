@@ -115,7 +115,7 @@ def test_a_stage_once_more_tells_its_tasks_what_is_wrong():
     assert stands.task == "b"
     told = line_of(stands, state)
     assert told is not None
-    assert told.text == f"b b · nothing was to change; {(merge or '')[:10]} stands"
+    assert told.text == f"b b · nothing to change; {(merge or '')[:10]} stays"
     world.repository.mirror.copy()
     recover(world)
     assert world.state.done == state.done, "a journal that is lost takes nothing of it back"

@@ -16,6 +16,7 @@ from windlass.app.wiring.landings import settle_landings
 from windlass.core.engine import runs
 from windlass.errors import BadInput, Busy, WindlassError
 from windlass.views.cleaning import Item
+from windlass.views.outcome import Exit
 
 
 class CleanRequest(CleanupOptions, frozen=True, kw_only=True):
@@ -50,7 +51,9 @@ class Cleaned(Struct, frozen=True, kw_only=True):
     @property
     def exit_code(self) -> int:
         """The code that a script sees."""
-        return self.busy.exit_code if self.busy is not None else int(bool(self.failed))
+        if self.busy is not None:
+            return Exit.BUSY
+        return Exit.FAILED if self.failed else Exit.COMPLETED
 
 
 def clean(

@@ -8,11 +8,11 @@ from windlass.app.plans import last_run, to_land
 from windlass.app.screen import NoScreen, Screen
 from windlass.app.wiring import Project, World, now
 from windlass.app.wiring.facts import refuse_short_journal
-from windlass.core.events.model import LandRequested, RunEnd
+from windlass.core.events.model import LandRequested
 from windlass.core.state import RunState
 from windlass.errors import BadInput, GitFailed, Interrupted, JournalUnwritable
 from windlass.formats import continue_here_path, writes
-from windlass.views.outcome import EXIT_CODES
+from windlass.views.outcome import Exit
 from windlass.views.progress import integration_branch
 
 
@@ -26,9 +26,9 @@ class Landed(Struct, frozen=True, kw_only=True):
         """The landing's own, however the run itself had ended."""
         landing = self.state.landing
         if landing is not None and landing.landed is not None:
-            return 0
+            return Exit.COMPLETED
         refused = landing is not None and landing.refused
-        return EXIT_CODES[RunEnd.NEEDS_HUMAN if refused else RunEnd.STOPPED]
+        return Exit.NEEDS_HUMAN if refused else Exit.STOPPED
 
 
 def land(

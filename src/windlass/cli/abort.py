@@ -8,14 +8,14 @@ from windlass.app.rest import abort
 from windlass.cli.options import project_at, repo_option
 
 
-@click.command("abort", short_help="Give a run up for good")
+@click.command("abort")
 @click.argument("plan", required=False)
 @repo_option
 def command(plan: str | None, repo: Path) -> int:
-    """Give the run of PLAN up: it ends as failed and cannot be resumed.
+    """Abort the run of PLAN: it ends as failed and cannot be resumed.
 
-    What was merged stays on the integration branch, all other work stays pinned, and workspaces
-    stay until `windlass clean`. `windlass run PLAN` starts a new run.
+    Merged work stays on the integration branch, other work stays pinned, and workspaces stay until
+    `windlass clean`. `windlass run PLAN` starts a new run.
     """
     click.echo(abort(project_at(repo), plan))
     return 0

@@ -9,16 +9,17 @@ from windlass.cli.options import project_at, repo_option
 from windlass.errors import BadInput
 
 
-@click.command("answer", short_help="Answer what a task asks")
+@click.command("answer")
 @click.argument("task")
 @click.argument("text")
 @repo_option
 def command(task: str, text: str, repo: Path) -> int:
-    """Answer what TASK asks, or tell it how to go on; every later agent of the task is told.
+    """Answer the question of TASK, or tell it how to continue; its later agents see the answer.
 
-    A live run goes on at once, a stopped one with `windlass resume`. TASK may be written PLAN:TASK.
+    A live run continues at once, a stopped one with `windlass resume`. TASK may be written
+    PLAN:TASK.
     """
     if not text.strip():
-        raise BadInput("the answer is empty", hint='say it: windlass answer TASK "…"')
+        raise BadInput("the answer is empty", hint='run `windlass answer TASK "…"`')
     click.echo(answer(project_at(repo), task, text))
     return 0

@@ -9,23 +9,23 @@ from windlass.app.bundle import BundleRequest, bundle
 from windlass.cli.options import repo_option
 
 
-@click.command("bundle", short_help="Pack what a bug report needs, scrubbed")
+@click.command("bundle")
 @click.argument("plan", required=False)
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write it here  [default: .windlass/windlass-bundle.zip]",
+    help="Write to this file  [default: .windlass/windlass-bundle.zip]",
 )
-@click.option("--with-texts", is_flag=True, help="Keep what plans, agents and checks said")
+@click.option("--with-texts", is_flag=True, help="Keep the texts of plans, agents and checks")
 @repo_option
 def command(plan: str | None, output: Path | None, with_texts: bool, repo: Path) -> int:  # noqa: FBT001
-    """Pack journal, configuration, versions and doctor's findings for a bug report.
+    """Pack the journal, configuration, versions and doctor's findings for a bug report.
 
-    Without PLAN: of every plan that was run here. No file of your repository is in it and no value
-    of a variable; the words of plans, agents and checks are left out unless --with-texts keeps
-    them; secrets, your name and your folders are replaced. A journal that is damaged is packed as
-    far as it can be read. Only looks; what is inside is listed.
+    Without PLAN: of every plan that was run here. The bundle contains no file of your repository
+    and no value of an environment variable. The texts of plans, agents and checks are left out
+    unless you use --with-texts. Secrets, your name and your folders are replaced. A damaged journal
+    is packed as far as it can be read. Windlass lists what is inside and changes nothing.
     """
     request = BundleRequest(plan=plan, output=output, with_texts=with_texts)
     done = bundle(repo.resolve(), dict(os.environ), request)
@@ -33,5 +33,5 @@ def command(plan: str | None, output: Path | None, with_texts: bool, repo: Path)
         click.echo(f"{size:>9}  {name}")
     for note in done.notes:
         click.echo(f"Note: {note}", err=True)
-    click.echo(f"Wrote {done.path}. Look into it before you send it.", err=True)
+    click.echo(f"Wrote {done.path}. Check it before you send it.", err=True)
     return 0

@@ -8,17 +8,20 @@ import click
 
 from windlass.app.clean import CleanRequest, Found, clean
 from windlass.cli.options import project_at, repo_option
-from windlass.cli.person import is_attended
+from windlass.cli.person import confirm
 from windlass.core.plan.names import told
-from windlass.errors import Unanswered
 from windlass.views.words import plural
 
 
-@click.command("clean", short_help="Delete workspaces and refs that are merged or pinned")
+@click.command("clean")
 @click.argument("plan", required=False)
-@click.option("--ignored", is_flag=True, help="Also workspaces with files that git ignores")
-@click.option("--runs", "logs", is_flag=True, help="Also the logs of finished runs but the last")
-@click.option("--pins", is_flag=True, help="Also pins of finished runs that your branches hold")
+@click.option("--ignored", is_flag=True, help="Also delete workspaces with files that git ignores")
+@click.option(
+    "--runs", "logs", is_flag=True, help="Also delete the logs of finished runs, except the last"
+)
+@click.option(
+    "--pins", is_flag=True, help="Also delete pins of finished runs that your branches contain"
+)
 @click.option("--yes", is_flag=True, help="Do not ask")
 @repo_option
 def command(
@@ -29,12 +32,12 @@ def command(
     yes: bool,  # noqa: FBT001
     repo: Path,
 ) -> int:
-    """Show what of PLAN can go and why, and what stays and why; then delete what can go.
+    """Show what of PLAN can be deleted, what stays, and why; ask, then delete it.
 
-    Checkouts and caches go, and workspaces whose task is merged or whose run is finished. What a
-    workspace holds that no pin has is committed and pinned first; where that cannot be, it stays.
-    The journal, the integration branch, and whatever no branch of yours holds are never removed.
-    Without PLAN: every plan that was run here.
+    Windlass deletes checkouts, caches, and workspaces whose task is merged or whose run is
+    finished. It commits and pins unsaved work in a workspace first; where that fails, the workspace
+    stays. It never deletes the journal, the integration branch, or work that no branch of yours
+    contains. Without PLAN: every plan that was run here.
     """
     request = CleanRequest(plan=plan, ignored=ignored, runs=logs, pins=pins)
     done = clean(project_at(repo), request, confirm=partial(_confirm, yes=yes))
@@ -42,21 +45,18 @@ def command(
         if each.busy is not None:
             click.echo(f"windlass: {each.busy}", err=True)
         for item in each.failed:
-            click.echo(told(f"  stays  {item.name}: {item.why}"), err=True)
+            click.echo(told(f"  kept    {item.name}: {item.why}"), err=True)
     return max((each.exit_code for each in done), default=0)
 
 
 def _confirm(found: Found, *, yes: bool) -> bool:
-    """Show what goes and what stays, and ask."""
-    click.echo(f"{found.plan}: {plural(found.going, 'thing')} to let go")
+    click.echo(f"{found.plan}: {plural(found.going, 'item')} to delete")
     for item in sorted(found.items, key=lambda item: not item.goes):
-        word = "goes" if item.goes else "stays"
-        click.echo(told(f"  {word:<5}  {item.name} · {item.why}"))
+        word = "delete" if item.goes else "keep"
+        click.echo(told(f"  {word:<6}  {item.name} · {item.why}"))
     if not found.items:
-        click.echo("  the journal, branches and pins stay; --runs and --pins let more go")
-    if yes or not found.going:
-        return True
-    if not is_attended():
+        click.echo("  the journal, branches and pins stay; --runs and --pins delete more")
+    if found.going and not yes:
         again = " ".join(["windlass", *sys.argv[1:], "--yes"])
-        raise Unanswered(f"{found.plan}: nobody is there to confirm it", hint=f"`{again}`")
-    return click.confirm(f"Let {plural(found.going, 'thing')} go?", abort=True, err=True)
+        confirm(f"Delete {plural(found.going, 'item')}?", command=again, about=found.plan)
+    return True

@@ -16,16 +16,16 @@ from windlass.views.words import tokens
 _NAME = 40
 
 
-@click.command("costs", short_help="Show what was paid, and for what")
+@click.command("costs")
 @click.argument("plan", required=False)
 @click.option(
     "--by",
     "by",
     type=click.Choice(get_args(By)),
     multiple=True,
-    help="Sum up by this; repeatable  [default: all but run]",
+    help="Sum by this; repeatable  [default: all but run]",
 )
-@click.option("--run", "run", metavar="ID", help="Count this run only  [default: all of them]")
+@click.option("--run", "run", metavar="ID", help="Count only this run  [default: all runs]")
 @json_option
 @repo_option
 def command(
@@ -35,11 +35,11 @@ def command(
     as_json: bool,  # noqa: FBT001
     repo: Path,
 ) -> int:
-    """Show what agents have used up in PLAN, over all its runs; without PLAN, in every plan here.
+    """Show what agents have cost in all runs of PLAN; without PLAN, in every plan here.
 
-    Each sum is made from the journal: what answered requests came to, and estimates of those whose
-    answer was never seen. A ~ marks a sum with an estimate in it, a + one of which some is not
-    known. What is reserved for requests in flight is told below the sums.
+    The sums come from the journal. A ~ marks a sum that includes an estimate, for a request whose
+    answer was never seen. A + marks a sum with a part that is unknown. Amounts reserved for
+    requests in flight are listed below the sums.
     """
     found = costs(project_at(repo), plan, run=run)
     wanted: tuple[By, ...] = by or ("plan", "task", "role", "model")

@@ -10,33 +10,34 @@ from typing import TYPE_CHECKING
 
 import click
 
+from windlass.cli.options import LEVELS
 from windlass.errors import BadInput
 
 if TYPE_CHECKING:
     from windlass.testing.stage import Stage
 
 PAUSE = 0.4
-"""Seconds before each answer of the scripted model, so that a person can follow."""
+"""Seconds before each answer of the scripted model, so that you can follow."""
 
 
-@click.command("demo", short_help="Run a small plan offline, with a scripted model")
+@click.command("demo")
 @click.option(
     "--into",
     type=click.Path(path_type=Path),
-    help="Leave the sample repository in this folder  [default: a temporary one]",
+    help="Create the sample repository in this folder  [default: a temporary one]",
 )
 @click.option(
     "--sandbox",
-    type=click.Choice(["auto", "bwrap", "seatbelt", "checkout", "none"]),
+    type=LEVELS,
     default="auto",
-    help="Run the agents at this level  [default: the strongest with walls]",
+    help="Run agents in this sandbox  [default: the strongest with walls]",
 )
 def command(into: Path | None, sandbox: str) -> int:
     """Run a small plan offline: the real agent program, a scripted model, no key, no network.
 
-    A sample repository is made in a temporary folder. Two agents work at once; a check sends one
-    turn back and the Coach another; the run is killed with SIGKILL on the way and resumed; work
-    that conflicts is settled by its Player; and everything is merged.
+    Two agents work at once in a sample repository. A check returns one turn and the Coach another,
+    the run is killed with SIGKILL and resumed, a Player resolves a merge conflict, and everything
+    is merged.
     """
     from windlass.app.sandbox_level import settle_rehearsal
     from windlass.cli.person import person
@@ -58,7 +59,7 @@ def command(into: Path | None, sandbox: str) -> int:
         if code != 0:
             click.echo(f"The demo failed with exit code {code}; the repository is kept.", err=True)
             return code
-        _title("What happened, as git has it:")
+        _title("The history in git:")
         click.echo(stage.git("log", "--graph", "--format=%h %s", "main..windlass/plan/integration"))
         _farewell(stage)
     return 0
@@ -74,7 +75,7 @@ def _folder(into: Path | None) -> Path:
 
 
 def _play(stage: "Stage", *args: str, kill_at: str = "") -> int:
-    """Run Windlass and show what it says; kill it and all its group when a text appears."""
+    """Run Windlass and show its output; kill its process group when a text appears."""
     click.secho(f"$ windlass {' '.join(args)}", bold=True)
     with stage.windlass(*args, FORCE_COLOR="1" if _wants_colour() else "") as process:
         for line in process.stderr or ():
@@ -100,12 +101,12 @@ def _farewell(stage: "Stage") -> None:
     program = "windlass" if shutil.which("windlass") else str(beside)
     _title("Look around")
     click.echo(f"  cd {stage.repo}")
-    click.echo(f"  {program} status          how it stands, what it cost")
-    click.echo(f"  {program} log             what happened, from the journal")
+    click.echo(f"  {program} status          the state and cost of the run")
+    click.echo(f"  {program} log             what happened")
     click.echo(f"  {program} diff 1.3        what a task changed")
-    click.echo(f"  {program} land            move your branch to what was merged")
+    click.echo(f"  {program} land            move your branch to the merged work")
     _title("With a real key, in a repository of your own")
     click.echo(f"  export {vendor_of().keys[0]}=…")
     click.echo(f"  {program} init            find the project's checks, write windlass.toml")
-    click.echo(f"  {program} plan plan.md    see what is understood before anything is spent")
+    click.echo(f"  {program} plan plan.md    see what Windlass reads in it, at no cost")
     click.echo(f"  {program} run plan.md --max-cost 5")

@@ -16,29 +16,29 @@ _HEADS = ("diff ", "index ", "--- ", "+++ ", "new file ", "deleted file ")
 _COLOURS = {"@": "36", "+": "32", "-": "31"}
 
 
-@click.command("diff", short_help="Show what a task changed")
+@click.command("diff")
 @click.argument("task", required=False)
-@click.option("--stat", is_flag=True, help="Show only which files, and how much")
+@click.option("--stat", is_flag=True, help="Show only the changed files and line counts")
 @repo_option
 def command(task: str | None, stat: bool, repo: Path) -> int:  # noqa: FBT001
     """Show what TASK changed: its newest commit against the commit it started from.
 
-    TASK may be written PLAN:TASK where several plans were run here; inside its workspace it may be
-    left out. On a terminal, what would move its cursor or change its title is written out; in a
-    file or a pipe the patch is as git made it, byte for byte, for `git apply`.
+    TASK may be written PLAN:TASK if several plans were run here; inside its workspace you can
+    leave it out. On a terminal, control characters are escaped; in a file or a pipe the patch is
+    byte for byte as git made it, for `git apply`.
     """
     project = project_at(repo)
     patch = diff(project, task, stat=stat).text
     if sys.stdout.isatty():
         colour = wants_colour(project.environment, terminal=True)
-        click.echo("\n".join(_written_out(patch, colour=colour)), nl=False)
+        click.echo("\n".join(_escaped(patch, colour=colour)), nl=False)
     else:
         click.echo(patch.encode(errors="surrogateescape"), nl=False)
     return 0
 
 
-def _written_out(patch: str, *, colour: bool) -> Iterator[str]:
-    """The lines with nothing in them that a terminal would obey, but for colours of our own."""
+def _escaped(patch: str, *, colour: bool) -> Iterator[str]:
+    """The lines with control characters escaped, in our own colours."""
     for line in patch.split("\n"):
         shown = "\t".join(map(told, line.split("\t")))
         bold = shown.startswith(_HEADS)

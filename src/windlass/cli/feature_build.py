@@ -14,17 +14,17 @@ from windlass.errors import BadInput
 from windlass.formats.taskfile import TASKFILE, declared_id, is_meant
 
 
-@click.command("feature-build", short_help="Run one task file of tasks/ by its id")
+@click.command("feature-build")
 @click.argument("task_id", metavar="TASK-ID")
 @again_options
 @mend_options
 @run_options
 def command(task_id: str, resumes: bool, restarts: bool, repo: Path, **options: Any) -> int:  # noqa: FBT001
-    """Run the task of that id, a Markdown file below tasks/ whose frontmatter has the id.
+    """Run the task with that id: a Markdown file below tasks/ whose frontmatter has the id.
 
-    It is `windlass run` on that file. How far the task is stands in the file's frontmatter too:
-    `status` (in_progress, in_review, blocked) and `feature_build`, with every turn. Nothing else
-    in the file is changed.
+    The same as `windlass run` with that file. Windlass also records progress in the file's
+    frontmatter: `status` (in_progress, in_review, blocked) and `feature_build`, with every turn. It
+    changes nothing else in the file.
 
     \b
     windlass feature-build TASK-042
@@ -40,7 +40,7 @@ def command(task_id: str, resumes: bool, restarts: bool, repo: Path, **options: 
 def _plan(project: Project, task_id: str, *, resuming: bool) -> Plan:
     files = _files(project, task_id)
     if not files and resuming and task_id in project.journals.plans():
-        return plan_to_resume(project, task_id)  # the file is gone; the run has its text
+        return plan_to_resume(project, task_id)  # the file is gone; the journal has its text
     if not files:
         raise BadInput(
             f"no task {task_id!r}: there is no file tasks/**/{task_id}*.md",
@@ -48,17 +48,17 @@ def _plan(project: Project, task_id: str, *, resuming: bool) -> Plan:
         )
     if len(files) > 1:
         named = ", ".join(str(path.relative_to(project.root)) for path in files)
-        cure = "name one of them: windlass run FILE"
-        raise BadInput(f"several files may be task {task_id!r}: {named}", hint=cure)
-    # It was asked for by its id: its own steps may be called tasks too, and are no plan of theirs.
+        cure = "choose one: `windlass run FILE`"
+        raise BadInput(f"several files match task {task_id!r}: {named}", hint=cure)
+    # Its own steps may be called tasks too; that does not make the file a plan.
     own = is_meant(str(files[0]), _text(files[0]))
     return read_plan(project, str(files[0]), dialect=TASKFILE.name if own else None)
 
 
 def _files(project: Project, task_id: str) -> list[Path]:
-    """The files that may be meant: those with exactly that id, else all that begin with it.
+    """The files with exactly that id, else all whose name begins with it.
 
-    Reports about a task lie beside it under its name; they are none unless nothing else is.
+    A report about a task has the task's name too; it counts only if no other file does.
     """
     paths = sorted(project.root.glob("tasks/**/*.md"))
     named = [path for path in paths if path.name.startswith(task_id) and path.is_file()]
@@ -69,7 +69,7 @@ def _files(project: Project, task_id: str) -> list[Path]:
 
 def _id(path: Path) -> str | None:
     text = _text(path)
-    # A file whose frontmatter is broken still has its name.
+    # If the frontmatter is broken, the file name counts.
     return declared_id(str(path), text) or (path.stem if text.startswith("---") else None)
 
 

@@ -9,17 +9,16 @@ from windlass.app.say import give
 from windlass.cli.options import project_at, repo_option
 
 
-@click.command("give", short_help="Hand a task back that you had taken")
+@click.command("give")
 @click.argument("task", required=False)
 @click.option("--message", metavar="TEXT", default="", help="Tell the Coach what you did")
 @repo_option
 def command(task: str | None, message: str, repo: Path) -> int:
-    """Hand TASK back, which you had taken with `windlass take`.
+    """Hand back TASK, which you took with `windlass take`.
 
-    What its workspace holds is checked, reviewed and merged like a Player's work. Commits of yours
-    are kept as you made them; what you left uncommitted becomes one more. A live run goes on at
-    once, a stopped one with `windlass resume`. TASK may be written PLAN:TASK. Inside the task's
-    workspace it may be left out.
+    Windlass checks, reviews and merges your work like a Player's. Your commits stay as they are;
+    uncommitted changes become one more commit. A live run continues at once, a stopped one with
+    `windlass resume`. TASK may be written PLAN:TASK; inside its workspace you can leave it out.
     """
     project = project_at(repo)
     click.echo(give(project, task or task_here(project, "give"), message))

@@ -1,4 +1,4 @@
-"""The first word on a terminal, before anything heavy is loaded; gone again with the first line."""
+"""A line on the terminal while the plan is read, before anything heavy is imported."""
 
 import os
 import sys
@@ -9,15 +9,14 @@ from typing import Any
 
 @contextmanager
 def greeting(what: str, options: Mapping[str, Any]) -> Generator[None]:
-    """Say what is read for as long as it is, to a person at a terminal and to nobody else."""
+    """Show what is being read, on a terminal only; the line is erased afterwards."""
     asked = options.get("display")
     silent = options.get("quiet") or options.get("as_json") or asked in {"plain", "json", "none"}
     moves = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     if silent or not moves:
         yield
         return
-    shown = "".join(char if char.isprintable() else "?" for char in what)[:60]
-    sys.stderr.write(f"reading {shown} …")
+    sys.stderr.write(f"reading {what} …")
     sys.stderr.flush()
     try:
         yield

@@ -15,17 +15,17 @@ from windlass.views.progress import Past
 from windlass.views.words import duration, one_line, plural
 
 _LONGEST = 30
-"""Columns of a plan's name at most."""
+"""Columns for a plan's name."""
 
 
-@click.command("history", short_help="List past runs")
+@click.command("history")
 @click.argument("plan", required=False)
 @json_option
 @repo_option
 def command(plan: str | None, as_json: bool, repo: Path) -> int:  # noqa: FBT001
-    """List every run of PLAN, the newest first; without PLAN, those of every plan here.
+    """List every run of PLAN, newest first; without PLAN, those of every plan here.
 
-    Only looks: safe at any time, beside a live run too.
+    Changes nothing; safe during a live run.
     """
     project = project_at(repo)
     found = history(project, plan)
@@ -41,7 +41,7 @@ def command(plan: str | None, as_json: bool, repo: Path) -> int:  # noqa: FBT001
 
 
 def _lines(found: Sequence[Past], width: int | None) -> Iterator[str]:
-    """A line for each, its columns as wide as what is in them; its figures below where need be."""
+    """A line for each run, in aligned columns; the figures go below where the line is too wide."""
     names = [_name(each) for each in found]
     figures = [_figures(each) for each in found]
     broad = [max(map(columns, column)) for column in zip(*names, strict=True)]

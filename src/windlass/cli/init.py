@@ -15,7 +15,7 @@ from windlass.cli.person import is_attended
 from windlass.errors import Unanswered
 
 _HELP = f"""\
-Detect how the project is proven, show what was found and why, and write windlass.toml.
+Detect the project's checks, show them with the reason for each, and write windlass.toml.
 
 Nothing is run and nothing is installed. Without a terminal and without --yes, the file is
 printed and not written.
@@ -23,13 +23,12 @@ printed and not written.
 {skills.ABOUT}"""
 
 
-@click.command("init", help=_HELP, short_help="Detect the project's checks and write windlass.toml")
+@click.command("init", help=_HELP)
 @click.option("--yes", is_flag=True, help="Write without asking")
-@click.option("--force", is_flag=True, help="Replace what is there already")
+@click.option("--force", is_flag=True, help="Replace existing files")
 @click.option(skills.FLAG, "only_skills", is_flag=True, help=skills.HELP)
 @repo_option
 def command(yes: bool, force: bool, only_skills: bool, repo: Path) -> int:  # noqa: FBT001
-    """Write windlass.toml, or the skills."""
     project = project_at(repo)
     if only_skills:
         return _write_skills(project, force=force)
@@ -38,16 +37,16 @@ def command(yes: bool, force: bool, only_skills: bool, repo: Path) -> int:  # no
         click.echo("Nothing was written.")
         return 0
     click.echo(f"Wrote {done.path}")
-    click.echo("Next: windlass run PLAN, which tries all of this on the base before it spends")
+    click.echo("Next: windlass run PLAN, which tries these checks on the base first")
     return 0
 
 
 def _confirm(proposed: Proposed, *, yes: bool, force: bool) -> bool:
-    """Show what was found, and ask; without a terminal, print the file and refuse."""
+    """Show the findings and ask; without a terminal, print the file and refuse."""
     if not yes and not is_attended():
         click.echo(proposed.text, nl=False)
         cure = "windlass init --yes --force" if force else "windlass init --yes"
-        raise Unanswered(f"{FILE} was not written, for nobody was asked", hint=f"run `{cure}`")
+        raise Unanswered(f"{FILE} was not written without asking", hint=f"run `{cure}`")
     _show(proposed)
     return yes or click.confirm(f"Write {FILE}?", default=True, err=True)
 
@@ -57,8 +56,8 @@ def _write_skills(project: Project, *, force: bool) -> int:
     for each in done:
         click.echo(f"{each.how:>8}  {each.path}")
     if any(each.how == "kept" for each in done):
-        cure = f"`windlass init {skills.FLAG} --force` replaces files that are edited"
-        click.echo(f"What is kept is not as Windlass wrote it; {cure}", err=True)
+        cure = f"`windlass init {skills.FLAG} --force` replaces them"
+        click.echo(f"Kept files were edited; {cure}", err=True)
     click.echo(f"Next: {skills.NEXT}")
     return 0
 
@@ -66,7 +65,7 @@ def _write_skills(project: Project, *, force: bool) -> int:
 def _show(proposed: Proposed) -> None:
     proposal = proposed.proposal
     if not proposal.checks:
-        click.echo("Nothing was found that proves this project: no test runner that is known here.")
+        click.echo("No checks found: Windlass knows no test runner that this project uses.")
     for kind, commands in (("check", proposal.checks), ("setup", proposal.setup)):
         for each in commands:
             click.echo(f"{kind:>7}  {each.line}\n{'':>7}  {printable(each.because)}")
@@ -74,8 +73,8 @@ def _show(proposed: Proposed) -> None:
         click.echo(f"{'note':>7}  {printable(warning)}")
     reason = proposed.why_no_walls
     if reason is None:
-        click.echo(f"{'sandbox':>7}  {proposed.walls}: agents and checks are walled in")
+        click.echo(f"{'sandbox':>7}  {proposed.walls}: agents and checks run behind walls")
     else:
-        click.echo(f"{'sandbox':>7}  no walls work here ({reason}): a run asks before it goes on")
+        click.echo(f"{'sandbox':>7}  no walls work here ({reason}): a run asks before it starts")
         click.echo(f"{'':>7}  {INSTALL_WALLS}")
-        click.echo(f"{'':>7}  or say it in words: `windlass run PLAN --sandbox checkout`")
+        click.echo(f"{'':>7}  or run without walls: `windlass run PLAN --sandbox checkout`")

@@ -12,21 +12,23 @@ from windlass.views.steps import cure
 from windlass.views.words import one_line, plural
 
 
-@click.command("land", short_help="Move your branch to what was merged")
+@click.command("land")
 @click.argument("plan", required=False)
-@click.option("--yes", is_flag=True, help="Do not ask: land whatever you were asked about")
+@click.option(
+    "--yes", is_flag=True, help="Land although a stage did not verify, or the branch was moved back"
+)
 @click.option("--quiet", is_flag=True, help="Show only the end")
 @repo_option
 def command(plan: str | None, yes: bool, quiet: bool, repo: Path) -> int:  # noqa: FBT001
-    """Move the branch that the run of PLAN began from to all that was merged.
+    """Move the branch that the run of PLAN started from to the merged work.
 
-    Where it is checked out, your files follow as with `git merge --ff-only`: a file in the way
-    that you have changed stops it, all else you have changed stays as it is. A branch that has
-    moved meanwhile is merged with first, and what comes of that must pass every merged task's
-    checks. Where a stage did not verify, or the branch was put back behind the commit that the run
-    began from, nothing is moved without your word. While a task is stale, that is, merged for an
-    older text of the plan, nothing is moved at all. Without PLAN: the only run here with something
-    to land.
+    If the branch is checked out, your files follow as with `git merge --ff-only`: your uncommitted
+    changes stay, and Windlass refuses if a changed file is in the way. If the branch has moved,
+    Windlass merges with it first, and the result must pass the checks of every merged task.
+
+    Windlass refuses without --yes if a stage did not verify, or if the branch was moved back behind
+    the commit that the run started from. It always refuses while a task is stale, that is, merged
+    for an older text of the plan. Without PLAN: the only run here with something to land.
     """
     project = project_at(repo)
     options = {"quiet": quiet, "display": "plain"}
@@ -38,19 +40,18 @@ def command(plan: str | None, yes: bool, quiet: bool, repo: Path) -> int:  # noq
 
 
 def _print(landed: Landed) -> None:
-    """Say the last word."""
     state, landing = landed.state, landed.state.landing
     if landing is None:
         return
     if landing.landed is not None:
-        verb = "holds all of it already, at" if landing.relation == "holds" else "stands at"
+        verb = "already has all of it, at" if landing.relation == "holds" else "is now at"
         click.echo(f"{landing.branch} {verb} {landing.landed[:10]}.")
         left = len(state.tasks) - len(state.done)
         if left:
             rest = f"{plural(left, 'task')} of {state.plan.id} not merged yet"
             click.echo(f"{rest}: windlass status {state.plan.id}", err=True)
     elif landing.refused:
-        branch, told = landing.branch or "the base", cure(state, state.plan.id).told
+        branch, hint = landing.branch or "the base", cure(state, state.plan.id).told
         refused = one_line(landing.refused, 2000)
-        why = f"{refused}; {told}" if told else refused
+        why = f"{refused}; {hint}" if hint else refused
         click.echo(f"windlass: {branch} was not moved: {why}", err=True)

@@ -20,22 +20,26 @@ _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-@click.command("log", short_help="Show what happened in a run")
+@click.command("log")
 @click.argument("plan", required=False)
 @click.option(
-    "--task", "tasks", metavar="ID", multiple=True, help="Show this task only; repeatable"
+    "--task", "tasks", metavar="ID", multiple=True, help="Show only this task; repeatable"
 )
-@click.option("--turn", "turns", type=int, metavar="N", multiple=True, help="Show this turn only")
+@click.option(
+    "--turn", "turns", type=int, metavar="N", multiple=True, help="Show only this turn; repeatable"
+)
 @click.option(
     "--kind",
     "kinds",
     metavar="WORD",
     multiple=True,
-    help="Show only this: a word of the log (RETURNED) or a fact's name (TurnReturned)",
+    help="Show only this word of the log (RETURNED) or fact (TurnReturned); repeatable",
 )
-@click.option("--since", metavar="WHEN", help="Show from then on: 10m, 2h, or 2026-01-31T12:00")
-@click.option("--follow", "-f", "following", is_flag=True, help="Go on while the run does")
-@click.option("--all", "every", is_flag=True, help="Show every run of the plan, not only the last")
+@click.option(
+    "--since", metavar="WHEN", help="Start at this time: 10m ago, 2h ago, or 2026-01-31T12:00"
+)
+@click.option("--follow", "-f", "following", is_flag=True, help="Follow the run until it ends")
+@click.option("--all", "every", is_flag=True, help="Show all runs of the plan, not only the last")
 @json_option
 @repo_option
 def command(
@@ -51,8 +55,7 @@ def command(
 ) -> int:
     """Show what happened in the last run of PLAN, from its journal; PLAN may be PLAN:TASK.
 
-    Filters narrow it down together. With --json: every fact as recorded, one per line. Safe beside
-    a live run; --follow ends when the run does.
+    Filters combine. --json prints every fact as recorded, one per line. Safe during a live run.
 
     \b
     windlass log plan.md --task 1.2 --turn 2
@@ -74,7 +77,7 @@ def command(
     found = log(project, request)
     shown = [_print(each, as_json=as_json) for each in found.lines]
     if not any(shown):
-        click.echo(f"windlass: the log of {found.plan} has nothing of that", err=True)
+        click.echo(f"windlass: no matching lines in the log of {found.plan}", err=True)
     return 0
 
 
@@ -91,8 +94,8 @@ def _follow(project: Project, request: LogRequest, *, as_json: bool) -> None:
     plan_id = log_plan(project, request)
     state = project.journals.last_run(plan_id)
     if state is not None and state.ended is None:
-        told = f"the run's process is gone; go on with: windlass resume {plan_id}"
-        click.echo(told, err=True)
+        hint = f"go on with: windlass resume {plan_id}"
+        click.echo(f"the run's process has died; {hint}", err=True)
 
 
 def _moment(since: str | None) -> datetime | None:
@@ -108,13 +111,13 @@ def _moment(since: str | None) -> datetime | None:
         at = datetime.fromisoformat(since.strip())
     except ValueError:
         raise BadInput(
-            f"--since {since!r} is no time", hint="say 10m, 2h, 3d, or 2026-01-31T12:00 in UTC"
+            f"--since {since!r} is not a time", hint="use 10m, 2h, 3d, or 2026-01-31T12:00 in UTC"
         ) from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def _print(shown: LogLine, *, as_json: bool) -> bool:
-    """Whether there was something to show."""
+    """Print the line; False if there was nothing to show."""
     if as_json:
         click.echo(msgspec.json.encode(shown.entry))
         return True

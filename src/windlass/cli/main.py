@@ -1,47 +1,50 @@
-"""The entry: finds the command, runs it, and turns whatever goes wrong into one clear line."""
+"""The entry: finds the command, runs it, and prints every error as one clear line."""
 
 import importlib
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from windlass.views.outcome import Exit
 
 COMMANDS = {
     "init": "Detect the project's checks and write windlass.toml",
     "plan": "Show what Windlass reads in a plan",
     "run": "Run a plan to verified, merged commits",
-    "resume": "Go on with a run that was interrupted, stopped or needs you",
-    "feature-build": "Run one task file of tasks/ by its id",
-    "status": "Show how a run stands",
+    "resume": "Continue a run that was interrupted, stopped or needs you",
+    "feature-build": "Run one task file in tasks/ by its id",
+    "status": "Show the state of a run",
     "log": "Show what happened in a run",
     "history": "List past runs",
-    "costs": "Show what was paid, and for what",
+    "costs": "Show costs by plan, task, role and model",
     "report": "Write an HTML or Markdown report of a run",
     "diff": "Show what a task changed",
-    "approve": "Let a complex task start, or a stage pass",
-    "answer": "Answer what a task asks",
-    "retry": "Have a task or a stage done once more",
-    "reset": "Have a task begin anew from the tip",
+    "approve": "Let a task start, accept a stale one, or pass a stage",
+    "answer": "Answer a task's question",
+    "retry": "Retry an abandoned task, or redo one whose text has changed",
+    "reset": "Start a task again from the tip",
     "take": "Work on a task yourself, in its workspace",
-    "give": "Hand a task back that you had taken",
-    "recover": "Rebuild a lost or damaged journal from git",
-    "adopt": "Take over what another tool has done of a plan",
+    "give": "Hand back a task that you took",
+    "recover": "Restore a lost or damaged journal from git",
+    "adopt": "Import the progress that another tool made on a plan",
     "pause": "Pause a live run at the end of its turns",
     "stop": "Stop a live run; it can be resumed",
-    "abort": "Give a run up for good",
-    "land": "Move your branch to what was merged",
-    "pr": "Open or update a pull request of what was merged",
+    "abort": "Abort a run for good",
+    "land": "Move your branch to the merged work",
+    "pr": "Open or update a pull request with the merged work",
     "clean": "Delete workspaces and refs that are merged or pinned",
-    "doctor": "Look at the machine, the repository and every setting",
-    "mcp": "Serve how runs stand to other programs, by MCP",
-    "bundle": "Pack what a bug report needs, scrubbed",
+    "doctor": "Check the machine, the repository and every setting",
+    "mcp": "Serve the state of runs to other programs over MCP",
+    "bundle": "Pack a scrubbed bundle for a bug report",
     "selftest": "Prove on this machine that a crash loses nothing",
     "demo": "Run a small plan offline, with a scripted model",
 }
-"""Every command with its help line, so that --help need not import them."""
+"""Every command with its help line, so that --help imports none of them."""
 
 
 _OTHER_FACES = {"mcp": "windlass.mcp.command", "selftest": "windlass.selftest.command"}
@@ -54,24 +57,24 @@ def module_of(command: str) -> str:
 
 
 class _Unread(Exception):
-    """Whoever read our output has read enough."""
+    """The reader of our output has closed the pipe."""
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's form
-        """Every command, in the order a newcomer meets them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        return importlib.import_module(module_of(cmd_name)).command
+        command: click.Command = importlib.import_module(module_of(cmd_name)).command
+        command.short_help = COMMANDS[cmd_name]  # for shell completion
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; click would make a failed task of a reader who has gone."""
+        """Run the command; click would exit with 1 where the reader has closed the pipe."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as gone:
@@ -90,27 +93,28 @@ class LazyGroup(click.Group):
 )
 @click.version_option(package_name="windlass")
 def cli() -> None:
-    """Haul a plan of coding tasks to verified, merged commits with AI coding agents.
+    """Run a plan of coding tasks to verified, merged commits with AI coding agents.
 
-    State survives anything: interrupted at any moment, a run goes on with `windlass resume`.
+    A run survives interruption at any moment; `windlass resume` continues it.
 
     \b
     Exit codes: 0 completed, 1 a task failed, 2 bad usage or input,
-    3 a person is needed, 4 stopped or paused, and resumable,
+    3 a person is needed, 4 stopped or paused, can be resumed,
     5 another run holds the lock, 6 a limit stopped it.
     """  # noqa: D301  click's own mark for "leave these lines as they are"
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
     _open_closed_streams()
     code = call(sys.argv[1:])
     _flush_streams()
-    sys.exit(code)
+    # Every file and process is closed by now. Python would spend half a second on taking apart
+    # what the agent's SDK has imported.
+    os._exit(code)
 
 
 def _open_closed_streams() -> None:
-    """Somebody may have closed stdin, stdout or stderr: no file of ours is to get their number."""
+    """Reopen closed standard streams, so that no file of ours gets their number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -121,7 +125,7 @@ def _open_closed_streams() -> None:
 
 
 def _flush_streams() -> None:
-    """As Python would at exit, which adds a complaint and a code of its own where it cannot."""
+    """Flush as Python would at exit, but without its own error message and exit code."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -132,12 +136,11 @@ def _flush_streams() -> None:
 
 
 def call(args: list[str]) -> int:
-    """The exit code of a command line."""
     return code_of(lambda: cli.main(args=args, prog_name="windlass", standalone_mode=False))
 
 
 def code_of(command: Callable[[], Any]) -> int:
-    """The exit code of a command, whatever goes wrong in it said in one line."""
+    """Run the command and return its exit code; an error is printed in one line."""
     debugging = bool(os.environ.get("WINDLASS_DEBUG"))
     try:
         code: Any = command()
@@ -146,43 +149,53 @@ def code_of(command: Callable[[], Any]) -> int:
     except click.ClickException as wrong:
         with suppress(OSError):
             wrong.show()
-        return 2
+        return _exit().BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
-        return _said("interrupted", 4)
+        return _print_error("interrupted", _exit().STOPPED)
     except _Unread:
         return 0
     except OSError as error:
-        return _unwritable(error)
+        return _explain_os_error(error)
     except Exception as error:
         if debugging:
             raise
-        return _explained(error)
+        return _explain(error)
     return code if isinstance(code, int) else 0
 
 
-def _unwritable(error: OSError) -> int:
-    if hasattr(error, "exit_code"):  # one of Windlass's own, with a cure of its own
-        return _explained(error)
-    where = f": {error.filename}" if error.filename else ""
-    cure = "mend that, and call it again; nothing recorded is lost"
-    return _said(f"{error.strerror or error}{where}; {cure}", 4)
+def _exit() -> "type[Exit]":
+    """The exit codes, imported only when a command fails: --help must stay fast."""
+    from windlass.views.outcome import Exit
+
+    return Exit
 
 
-def _explained(error: Exception) -> int:
+def _explain_os_error(error: OSError) -> int:
     from windlass.errors import WindlassError
 
+    if isinstance(error, WindlassError):  # it has its own cure
+        return _explain(error)
+    where = f": {error.filename}" if error.filename else ""
+    cure = "fix that and try again; nothing recorded is lost"
+    return _print_error(f"{error.strerror or error}{where}; {cure}", _exit().STOPPED)
+
+
+def _explain(error: Exception) -> int:
+    from windlass.errors import WindlassError
+    from windlass.views.outcome import error_code
+
     if isinstance(error, WindlassError):
-        return _said(str(error), error.exit_code)
+        return _print_error(str(error), error_code(type(error)))
     name = type(error).__name__
-    cure = "nothing recorded is lost; WINDLASS_DEBUG=1 shows where it happened"
-    return _said(f"a defect of Windlass, {name}: {error}; {cure}", 1)
+    cure = "nothing recorded is lost; WINDLASS_DEBUG=1 shows the traceback"
+    return _print_error(f"a bug in Windlass, {name}: {error}; {cure}", _exit().FAILED)
 
 
-def _said(text: str, code: int) -> int:
+def _print_error(text: str, code: int) -> int:
     from windlass.views.words import one_line
 
-    # What is quoted in a message, a file's name or an answer of git, may be of any shape; and
-    # where nobody can be told, the code tells.
+    # A message may quote a file name or git's output, which can hold any character. If stderr
+    # cannot be written, the exit code still counts.
     with suppress(OSError):
         click.echo(f"windlass: {one_line(text, 2000)}", err=True)
     return code

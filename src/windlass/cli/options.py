@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def project_at(repo: Path) -> "Project":
-    """The project around that folder, with this process's environment."""
+    """The project around that folder, with the environment of this process."""
     from windlass.app.wiring import Project
 
     def notice(text: str) -> None:
@@ -25,108 +25,89 @@ def project_at(repo: Path) -> "Project":
     return Project(repo.resolve(), dict(os.environ), notice)
 
 
-def repo_option(command: F) -> F:
-    """`--repo DIR`."""
-    return click.option(
-        "--repo",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=".",
-        help="Work in the repository around this folder  [default: the current one]",
-    )(command)
-
-
-def json_option(command: F) -> F:
-    """`--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs")(command)
-
-
 def print_json(value: object) -> None:
-    """Print a value as indented JSON."""
     import msgspec
 
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
-def dialect_option(command: F) -> F:
-    """`--dialect NAME`."""
-    return click.option(
-        "--dialect", metavar="NAME", help="Read it as this format  [default: as recognised]"
-    )(command)
+def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in the order in which --help lists them."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def again_options(command: F) -> F:
-    """What to do about a run of the plan that is not finished, where that is not to be asked."""
-    options = [
-        click.option("--resume", "resumes", is_flag=True, help="Go on with an unfinished run"),
-        click.option("--restart", "restarts", is_flag=True, help="Leave it, and begin anew"),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+LEVELS = click.Choice(["auto", "bwrap", "seatbelt", "checkout", "none"])
+
+repo_option = click.option(
+    "--repo",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=".",
+    help="Use the repository around this folder  [default: the current one]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON")
+dialect_option = click.option(
+    "--dialect", metavar="NAME", help="Read the plan in this format  [default: detected]"
+)
+again_options = _together(
+    click.option("--resume", "resumes", is_flag=True, help="Continue the unfinished run"),
+    click.option(
+        "--restart", "restarts", is_flag=True, help="Leave the unfinished run and start a new one"
+    ),
+)
+"""Replaces the question what to do with an unfinished run of the plan."""
+mend_options = _together(
+    click.option(
+        "--retry", "mend", flag_value="retry", help="Continue; give abandoned tasks new turns"
+    ),
+    click.option(
+        "--retry-stage",
+        "mend",
+        flag_value="retry-stage",
+        help="Continue; redo the stage that failed or did not verify",
+    ),
+    click.option(
+        "--go-on", "mend", flag_value="go-on", help="Continue although a stage did not verify"
+    ),
+)
+"""Replaces the question how to continue a run that failed."""
+part_options = _together(
+    click.option(
+        "--task",
+        "only_tasks",
+        metavar="ID",
+        multiple=True,
+        help="Run only this task and what it needs; repeatable",
+    ),
+    click.option(
+        "--stage", "only_stage", metavar="S", help="Run only this stage and what it needs"
+    ),
+)
 
 
 def choice_of(*, resumes: bool, restarts: bool) -> Literal["resume", "restart"] | None:
-    """Which of them was asked for; both would be one against the other."""
     if resumes and restarts:
-        raise BadInput("--resume goes on with the run, and --restart leaves it", hint="take one")
+        raise BadInput("--resume and --restart exclude each other", hint="use one")
     return "resume" if resumes else "restart" if restarts else None
 
 
-def mend_options(command: F) -> F:
-    """What to do about trouble that an unfinished run is in, for scripts: else it is asked."""
-    options = [
-        click.option(
-            "--retry", "mend", flag_value="retry", help="Go on, abandoned tasks with new turns"
-        ),
-        click.option(
-            "--retry-stage",
-            "mend",
-            flag_value="retry-stage",
-            help="Go on, the stage that failed or did not verify done once more",
-        ),
-        click.option(
-            "--go-on",
-            "mend",
-            flag_value="go-on",
-            help="Go on although a stage did not verify",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def part_options(command: F) -> F:
-    """What of the plan is wanted, where not all of it is."""
-    options = [
-        click.option(
-            "--task",
-            "only_tasks",
-            metavar="ID",
-            multiple=True,
-            help="Begin only this task, and what it needs (can be repeated)",
-        ),
-        click.option(
-            "--stage", "only_stage", metavar="S", help="Begin only this stage, and what it needs"
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 def run_options(command: F) -> F:
-    """What `run` and `resume` have in common."""
+    """The options of `run`, `resume` and `feature-build`."""
     from windlass.app.wiring.agents import vendor_of
 
-    options = [
+    return _together(
         click.option(
-            "--agents", type=int, metavar="N", help="Let N agents work at once  [default: 3]"
+            "--agents", type=int, metavar="N", help="Run at most N agents at once  [default: 3]"
         ),
         click.option(
             "--barrier/--no-barrier",
             default=None,
-            help="Begin a stage only when the one before is settled  [default: as the plan asks]",
+            help="Start a stage only when the one before is done  [default: as the plan says]",
         ),
         click.option(
             "--max-turns", type=int, metavar="N", help="Abandon a task after N turns  [default: 5]"
@@ -134,55 +115,58 @@ def run_options(command: F) -> F:
         click.option(
             "--model",
             metavar="M",
-            help=f"Play with this model  [default: {vendor_of().model}]",
+            help=f"Use this model for Players  [default: {vendor_of().model}]",
         ),
         click.option(
             "--coach-model",
             metavar="M",
-            help="Review with this model  [default: the same]",
+            help="Use this model for Coaches  [default: the same]",
         ),
         click.option(
-            "--max-cost", type=float, metavar="USD", help="Stop at this cost  [default: 20]"
+            "--max-cost", type=float, metavar="USD", help="Stop the run at this cost  [default: 20]"
         ),
         click.option(
-            "--max-tokens", type=int, metavar="N", help="Stop after N tokens  [default: no limit]"
+            "--max-tokens",
+            type=int,
+            metavar="N",
+            help="Stop the run after N tokens  [default: no limit]",
         ),
         click.option(
             "--sandbox",
-            type=click.Choice(["auto", "bwrap", "seatbelt", "checkout", "none"]),
-            help="How strong the sandbox is  [default: auto]",
+            type=LEVELS,
+            help="Run agents and checks in this sandbox  [default: auto, the strongest]",
         ),
         click.option(
             "--red-base",
             type=click.Choice(["ask", "go", "stop"]),
-            help="What to do when the base itself fails its checks  [default: ask]",
+            help="Choose what to do when the base fails its checks  [default: ask]",
         ),
         click.option(
             "--e2e/--no-e2e",
             default=None,
-            help="Try the plan's E2E scenario on the merged work  [default: no]",
+            help="Run the plan's E2E scenario on the merged work  [default: no]",
         ),
         click.option(
             "--land/--no-land",
             default=None,
-            help="Move your branch to what was merged, once all is  [default: no]",
+            help="Move your branch to the merged work at the end  [default: no]",
         ),
         click.option(
             "--pr/--no-pr",
             default=None,
-            help="Open a pull request once all is merged  [default: ask on a terminal, else no]",
+            help="Open a pull request at the end  [default: ask on a terminal, else no]",
         ),
         click.option(
             "--reset-task",
             "reset_tasks",
             metavar="ID",
             multiple=True,
-            help="Go on, with this task begun anew (can be repeated)",
+            help="Continue; start this task again from the tip; repeatable",
         ),
         click.option(
             "--notify/--no-notify",
             default=None,
-            help="Tell the desktop when it is done or cannot go on; or nobody  [default: as set]",
+            help="Notify the desktop when the run ends or needs you  [default: as configured]",
         ),
         click.option(
             "--metrics-port",
@@ -193,7 +177,7 @@ def run_options(command: F) -> F:
         click.option(
             "--yes",
             is_flag=True,
-            help="Do not ask: resume, without what was abandoned, and pass checkpoints",
+            help="Do not ask: resume, leave abandoned tasks out, let complex tasks start",
         ),
         click.option(
             "--display",
@@ -206,32 +190,23 @@ def run_options(command: F) -> F:
         click.option("--quiet", is_flag=True, help="Show only the end"),
         json_option,
         repo_option,
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    )(command)
 
 
 def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are settings, by their dotted keys."""
-    port = options.get("metrics_port")
+    port, notify = options.get("metrics_port"), options.get("notify")
     return {
-        "agents": options.get("agents"),
-        "barrier": options.get("barrier"),
-        "max_turns": options.get("max_turns"),
-        "model": options.get("model"),
-        "coach_model": options.get("coach_model"),
-        "max_cost": options.get("max_cost"),
-        "max_tokens": options.get("max_tokens"),
-        "land": options.get("land"),
+        **{name: options.get(name) for name in _SAME_NAME},
         "sandbox.level": options.get("sandbox"),
         "e2e.run": options.get("e2e"),
         "policy.red_base": options.get("red_base"),
-        "notify.desktop": _desktop(options.get("notify")),
+        "notify.desktop": None if notify is None else "auto" if notify else "off",
         "telemetry.prometheus": None if port is None else f"127.0.0.1:{port}",
     }
 
 
-def _desktop(notify: bool | None) -> str | None:  # noqa: FBT001
-    """What `--notify` and `--no-notify` come to; silent where there is no desktop."""
-    return None if notify is None else "auto" if notify else "off"
+_SAME_NAME = (
+    *("agents", "barrier", "max_turns", "model", "coach_model"),
+    *("max_cost", "max_tokens", "land"),
+)

@@ -13,22 +13,22 @@ from windlass.core.plan import Plan
 from windlass.views.understanding import understanding
 
 MAX_WIDTH = 100
-"""Columns; longer lines are hard to read on any screen."""
+"""Columns; longer lines are hard to read."""
 
 
-@click.command("plan", short_help="Show what Windlass reads in a plan")
+@click.command("plan")
 @click.argument("plan", required=False)
 @dialect_option
-@click.option("--diff", is_flag=True, help="Show what was edited since the plan's last run")
-@click.option("--verbose", is_flag=True, help="Also show every criterion, file and note")
+@click.option("--diff", is_flag=True, help="Show what changed since the plan's last run")
+@click.option("--verbose", is_flag=True, help="Show every criterion, file and note")
 @json_option
 @repo_option
 def command(plan: str | None, dialect: str | None, repo: Path, **options: bool) -> int:
     """Show what Windlass reads in PLAN, a file or a folder with tasks.
 
-    Tasks by stage with their criteria, files and checks; their order as a picture; the critical
-    path; and what was passed over, where and why. Nothing is run and nothing is changed. Inside a
-    task's workspace PLAN may be left out.
+    Shows the tasks by stage with their criteria, files and checks, their order as a graph, the
+    critical path, and what was skipped, where and why. Runs nothing and changes nothing. Inside a
+    task's workspace you can leave PLAN out.
 
     \b
     windlass plan docs/plan.md
@@ -38,14 +38,13 @@ def command(plan: str | None, dialect: str | None, repo: Path, **options: bool) 
     project = project_at(repo)
     if options["diff"]:
         edits = plan_edits(project, plan, dialect=dialect)
-        click.echo("\n".join(edits) or "The plan is as the last run knows it.")
+        click.echo("\n".join(edits) or "The plan has not changed since the last run.")
         return 0
     found = read(project, plan, dialect=dialect)
     return show_plan(project, found, as_json=options["as_json"], verbose=options["verbose"])
 
 
 def show_plan(project: Project, plan: Plan, *, as_json: bool, verbose: bool) -> int:
-    """Print it."""
     if as_json:
         print_json(plan_summary(project, plan))
     else:

@@ -1,4 +1,4 @@
-"""`windlass pr [PLAN]`, and the same at the end of a run."""
+"""`windlass pr [PLAN]`, and the pull request at the end of a run."""
 
 from pathlib import Path
 
@@ -13,21 +13,23 @@ from windlass.cli.person import is_attended
 from windlass.core.events.model import RunEnd
 from windlass.core.state import RunState
 from windlass.errors import BadInput, WindlassError
-from windlass.views.outcome import EXIT_CODES
+from windlass.views.outcome import Exit
 from windlass.views.progress import integration_branch
 from windlass.views.pull_request import Draft, body_of
 from windlass.views.steps import landed_at
 from windlass.views.words import one_line
 
 
-@click.command("pr", short_help="Open or update a pull request of what was merged")
+@click.command("pr")
 @click.argument("plan", required=False)
-@click.option("--base", metavar="BRANCH", help="Merge into this one  [default: the run's base]")
-@click.option("--remote", metavar="NAME", help="Push to this remote  [default: as git push would]")
-@click.option("--title", metavar="TEXT", help="Give it this title  [default: the plan's]")
-@click.option("--draft", is_flag=True, help="Open a draft; also of a run that is not complete")
-@click.option("--by-agent", is_flag=True, help="Have an agent write title and summary; costs money")
-@click.option("--dry-run", is_flag=True, help="Show title and text, and reach nobody")
+@click.option("--base", metavar="BRANCH", help="Merge into this branch  [default: the run's base]")
+@click.option("--remote", metavar="NAME", help="Push to this remote  [default: as `git push` does]")
+@click.option("--title", metavar="TEXT", help="Use this title  [default: the plan's]")
+@click.option("--draft", is_flag=True, help="Open a draft; works for an incomplete run too")
+@click.option(
+    "--by-agent", is_flag=True, help="Let an agent write the title and summary; costs money"
+)
+@click.option("--dry-run", is_flag=True, help="Show the title and text, and push nothing")
 @repo_option
 def command(
     plan: str | None,
@@ -39,18 +41,20 @@ def command(
     dry_run: bool,  # noqa: FBT001
     repo: Path,
 ) -> int:
-    """Push what the run of PLAN merged, and open a pull request for it, or update the open one.
+    """Push the merged work of PLAN, and open a pull request for it or update the open one.
 
-    The text tells tasks, criteria with their evidence, checks and cost; with --by-agent an agent
-    puts a title and a summary before it, on the run's own budget. The push is your own git's,
-    with your login and your pre-push hook; the pull request is opened by `gh`. Only the branch
-    windlass/PLAN/integration is pushed, and never over commits that no run made. Without gh, or
-    where the remote is no GitHub, the branch is pushed and you are told what is left to do: exit
-    code 3. While a task is stale, that is, merged for an older text of the plan, only a --draft is
-    opened. Prints the address. Without PLAN: the only run here with something to land.
+    The text lists tasks, criteria with their evidence, checks and cost. With --by-agent, an agent
+    writes a title and a summary on the run's budget. Windlass pushes with your own git, login and
+    pre-push hook, and opens the pull request with `gh`. It pushes only the branch
+    windlass/PLAN/integration, and never overwrites commits that no run made.
+
+    Without gh, or if the remote is not GitHub, Windlass pushes the branch, prints the steps that
+    are left, and exits with 3. While a task is stale, that is, merged for an older text of the
+    plan, only --draft works. Prints the address. Without PLAN: the only run here with something to
+    land.
     """
     if title is not None and not title.strip():
-        raise BadInput("the title is empty", hint="leave --title out for the plan's own")
+        raise BadInput("the title is empty", hint="leave out --title to use the plan's")
     project = project_at(repo)
     state = last_run(project, to_land(project, plan))
     wanted = Wanted(base=base, remote=remote, title=title, draft=draft, attended=is_attended())
@@ -62,7 +66,7 @@ def command(
 
 
 def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
-    """At the end of a run: what `--pr` asks for, or what a person who sits there says."""
+    """At the end of a run: open a pull request if --pr was given, or if a person agrees."""
     if state.ended is not RunEnd.COMPLETED or not state.merges:
         return 0
     if wish is None and (not is_attended() or landed_at(state) is not None):
@@ -73,13 +77,13 @@ def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
             wish = project.git.has_remote() and click.confirm(question, default=True, err=True)
         if not wish:
             return 0
-        # What a run prints is its own: JSON lines, perhaps.
+        # stdout may hold the JSON lines of the run.
         return _published(project, state, Wanted(attended=is_attended()), aside=True)
     except WindlassError as error:
-        # The run itself is complete; what could not be shown of it needs a person.
-        told = one_line(str(error), 2000)
-        click.echo(f"windlass: {told}; try again: windlass pr {state.plan.id}", err=True)
-        return EXIT_CODES[RunEnd.NEEDS_HUMAN]
+        # The run itself is complete; only the pull request needs a person.
+        why = one_line(str(error), 2000)
+        click.echo(f"windlass: {why}; try again: windlass pr {state.plan.id}", err=True)
+        return Exit.NEEDS_HUMAN
 
 
 def _published(
@@ -97,15 +101,15 @@ def _published(
 
     done = publish(project, state, wanted, written if by_agent else lambda: None)
     where = f"{done.branch} ({done.tip[:10]})"
-    had = f"{done.remote} has {where} already."
+    had = f"{done.remote} already has {where}."
     click.echo(f"Pushed {where} to {done.remote}." if done.pushed else had, err=True)
     for note in done.notes:
         click.echo(f"Note: {note}", err=True)
     if done.by_hand:
-        click.echo("No program here opens the pull request, so that is left to you:", err=True)
+        click.echo("Open the pull request yourself:", err=True)
         for line in done.by_hand:
             click.echo(f"  {line}", err=True)
-        return EXIT_CODES[RunEnd.NEEDS_HUMAN]
+        return Exit.NEEDS_HUMAN
     click.echo("Updated the pull request:" if done.updated else "Opened a pull request:", err=True)
     click.echo(done.url, err=aside)
     return 0
@@ -113,7 +117,7 @@ def _published(
 
 def _shown(project: Project, state: RunState, wanted: Wanted) -> int:
     refuse_unready(state, draft=wanted.draft)
-    base = wanted.base or state.base_branch or "(say --base BRANCH)"
+    base = wanted.base or state.base_branch or "(use --base BRANCH)"
     click.echo(f"{integration_branch(state)} at {state.tip[:10]} into {base}", err=True)
     click.echo(title_for(project, state, wanted))
     click.echo(f"\n{project.redactor.text(body_of(state))}")

@@ -1,4 +1,4 @@
-"""What the command line does to its own process. No other module changes `os.environ`."""
+"""Changes to the command line's own process. No other module changes `os.environ`."""
 
 import os
 
@@ -6,9 +6,9 @@ _KEPT = ("PATH", "LANG", "TERM")
 
 
 def forget_secrets() -> None:
-    """Leave nothing in this process's own environment for a child to inherit by mistake.
+    """Clear the environment, so that no child process inherits a secret by mistake.
 
-    Each command has taken the environment that it works with by then.
+    The command has copied the environment that it works with before.
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     os.environ.clear()

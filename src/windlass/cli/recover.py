@@ -11,23 +11,23 @@ from windlass.views.progress import progress
 from windlass.views.words import one_line, plural
 
 
-@click.command("recover", short_help="Restore a lost or damaged journal from git")
+@click.command("recover")
 @click.argument("plan", required=False)
 @click.option("--run", metavar="RUN", help="Recover this run of the plan  [default: the newest]")
 @click.option(
     "--force",
     is_flag=True,
-    help="Also where the journal is good, or of a newer Windlass; it is kept aside",
+    help="Replace a good or newer journal too; the old one is kept",
 )
-@click.option("--dry-run", is_flag=True, help="Show what git has, and record nothing")
+@click.option("--dry-run", is_flag=True, help="Show what git has, and write nothing")
 @repo_option
 def command(plan: str | None, run: str | None, force: bool, dry_run: bool, repo: Path) -> int:  # noqa: FBT001
     """Restore the journal of PLAN from its mirror in git: tasks, turns, verdicts, answers, costs.
 
-    For when .windlass/plans/PLAN/journal.db is gone, damaged or an old copy. What was found, and
-    what is not known any more, is shown; the old journal is kept beside the new one. `windlass
-    resume` goes on from there: nothing merged is done again, and no finished step is paid for
-    again. Without PLAN: the only plan whose journal is lost.
+    Use it if .windlass/plans/PLAN/journal.db is missing, damaged or an old copy. Windlass shows
+    what it found and what is lost, and keeps the old journal next to the new one. `windlass resume`
+    continues from there: nothing merged is done again, and no finished step is paid for again.
+    Without PLAN: the only plan whose journal is lost.
     """
     project = project_at(repo)
     plan = project.here.plan if plan is None and project.here is not None else plan
@@ -35,7 +35,7 @@ def command(plan: str | None, run: str | None, force: bool, dry_run: bool, repo:
     found = recover(project, request, notice=lambda text: click.echo(text, err=True))
     _show(found)
     if found.aside is not None:
-        click.echo(f"The old journal is kept: {found.aside.relative_to(project.root)}")
+        click.echo(f"Kept the old journal: {found.aside.relative_to(project.root)}")
     if found.recorded:
         click.echo(f"Recorded. Go on with: windlass resume {found.state.plan.id}")
     return 0
@@ -44,7 +44,7 @@ def command(plan: str | None, run: str | None, force: bool, dry_run: bool, repo:
 def _show(found: Recovered) -> None:
     state = found.state
     plan = state.plan
-    click.echo(f"{one_line(plan.title, 100)} ({plan.id}) · run {state.run} · as git has it")
+    click.echo(f"{one_line(plan.title, 100)} ({plan.id}) · run {state.run} · from git")
     if found.why is not None:
         click.echo(f"  the journal: {found.why}")
     if found.records:
@@ -58,7 +58,7 @@ def _show(found: Recovered) -> None:
     for note in found.notes:
         click.echo(f"  note: {one_line(note, 300)}")
     if found.others:
-        click.echo(f"  other runs of it stay pinned: {', '.join(found.others)} (--run takes one)")
+        click.echo(f"  other runs stay pinned: {', '.join(found.others)} (use --run)")
 
 
 def _lines(state: RunState) -> list[str]:

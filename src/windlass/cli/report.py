@@ -12,7 +12,7 @@ from windlass.cli.options import project_at, repo_option
 from windlass.errors import BadInput
 
 
-@click.command("report", short_help="Write an HTML or Markdown report of a run")
+@click.command("report")
 @click.argument("plan", required=False)
 @click.option(
     "--format",
@@ -20,15 +20,15 @@ from windlass.errors import BadInput
     type=click.Choice(get_args(Form)),
     default="html",
     show_default=True,
-    help="Write a page, or Markdown",
+    help="Choose the format",
 )
 @click.option(
     "--output",
     "-o",
     metavar="FILE",
-    help="Write it there; - is standard output  [default: beside the run's state]",
+    help="Write to this file; - is standard output  [default: next to the run's state]",
 )
-@click.option("--open", "show", is_flag=True, help="Show it in your browser")
+@click.option("--open", "show", is_flag=True, help="Open it in your browser")
 @repo_option
 def command(
     plan: str | None,
@@ -37,18 +37,18 @@ def command(
     show: bool,  # noqa: FBT001
     repo: Path,
 ) -> int:
-    """Write a report of the last run of PLAN: its result, who worked when, and the evidence.
+    """Write a report of the last run of PLAN: its result, a timeline, and the evidence.
 
-    One file that needs nothing else: no network and no script; in light, in dark and on paper.
-    Without PLAN: the only unfinished run, else the run that began last. Only looks: safe beside a
-    live run, of which it shows what is known so far.
+    The report is one file that works without network and script, in light, in dark and on paper.
+    Without PLAN: the only unfinished run, else the newest. Safe during a live run, which it shows
+    as it is so far.
 
     \b
     windlass report --open
     windlass report plan.md --format markdown --output -
     """  # noqa: D301
     if show and output == "-":
-        raise BadInput("--open needs a file to show", hint="leave `--output -` out")
+        raise BadInput("--open needs a file", hint="leave out `--output -`")
     project = project_at(repo)
     if output == "-":
         text = render(report(project, plan), form)
@@ -58,5 +58,5 @@ def command(
     path = write_report(project, plan, form=form, output=to)
     click.echo(str(path))
     if show and not webbrowser.open(path.as_uri()):
-        click.echo(f"windlass: no browser was found; open {path.as_uri()}", err=True)
+        click.echo(f"windlass: no browser found; open {path.as_uri()}", err=True)
     return 0

@@ -8,17 +8,16 @@ from windlass.app.say import retry
 from windlass.cli.options import project_at, repo_option
 
 
-@click.command("retry", short_help="Have a task or a stage done once more")
+@click.command("retry")
 @click.argument("task", metavar="TASK|STAGE")
 @repo_option
 def command(task: str, repo: Path) -> int:
-    """Have TASK done once more, which was abandoned, or merged for what the plan said before.
+    """Retry TASK if it was abandoned, or redo it if it was merged for an older text of the plan.
 
-    An abandoned task goes on from the work that was kept, with a new allowance of turns. A merged
-    one begins anew from the tip, and what was merged stays until the new work replaces it: where
-    the plan still says the same and nobody finds anything to change, it stands. Of a STAGE every
-    task that is merged or abandoned is done once more. A live run goes on at once, a stopped one
-    with `windlass resume`. TASK may be written PLAN:TASK.
+    An abandoned task continues from its kept work, with new turns. A merged task starts again from
+    the tip; the merged work stays until new work replaces it, or for good if there is nothing to
+    change. For a STAGE, every merged or abandoned task is redone. A live run continues at once, a
+    stopped one with `windlass resume`. TASK may be written PLAN:TASK.
     """
     click.echo(retry(project_at(repo), task))
     return 0

@@ -17,11 +17,13 @@ from windlass.cli.options import (
 )
 
 
-@click.command("run", short_help="Run a plan to verified, merged commits")
+@click.command("run")
 @click.argument("plan")
 @dialect_option
 @again_options
-@click.option("--dry-run", is_flag=True, help="Show what was understood, and do nothing")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what Windlass reads in the plan, and run nothing"
+)
 @mend_options
 @part_options
 @run_options
@@ -36,11 +38,12 @@ def command(
 ) -> int:
     """Run PLAN, a file or a folder with tasks, to verified, merged commits.
 
-    Each task is played by a fresh agent in a checkout of its own, committed by Windlass, proven by
-    the project's checks on exactly that commit, and merged onto the branch
-    windlass/PLAN/integration. Your own checkout and branch are not touched. With --task or --stage
-    only that begins, with what it needs: the tasks it depends on, and the stages that it waits for.
-    Once that is merged the run rests with exit code 0, and `windlass resume` does all the rest.
+    A fresh agent works on each task in its own checkout. Windlass commits the result, runs the
+    project's checks on exactly that commit, has another agent review it, and merges it onto the
+    branch windlass/PLAN/integration. Your own checkout and branch are not touched.
+
+    --task and --stage run only that part of the plan, with the tasks and stages that it needs. The
+    run then stops with exit code 0, and `windlass resume` runs the rest.
 
     \b
     windlass run docs/plan.md
@@ -48,15 +51,15 @@ def command(
     windlass run docs/plan.md --dry-run
     """  # noqa: D301
     choice = choice_of(resumes=resumes, restarts=restarts)
-    with greeting(plan, options):
+    with greeting("the plan", options):
         from windlass.app.plans import read_plan
         from windlass.cli.running import request_of, run_plan
 
         project = project_at(repo)
-        understood = read_plan(project, plan, dialect=dialect)
+        parsed = read_plan(project, plan, dialect=dialect)
     if dry_run:
         from windlass.cli.plan import show_plan
 
         as_json, verbose = bool(options["as_json"]), bool(options["verbose"])
-        return show_plan(project, understood, as_json=as_json, verbose=verbose)
-    return run_plan(project, understood, request_of(plan, options, choice), options)
+        return show_plan(project, parsed, as_json=as_json, verbose=verbose)
+    return run_plan(project, parsed, request_of(plan, options, choice), options)

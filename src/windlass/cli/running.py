@@ -1,4 +1,4 @@
-"""`run`, `resume` and `feature-build` behind their options: screens, questions, the exit code."""
+"""What `run`, `resume` and `feature-build` share: the request, the screen, the exit code."""
 
 import signal
 from collections.abc import Mapping
@@ -24,7 +24,6 @@ def request_of(
     resuming: bool = False,
     agent: Agent | None = None,
 ) -> RunRequest:
-    """The request that these options make."""
     return RunRequest(
         typed=typed,
         settings=settings_of(options),
@@ -46,7 +45,7 @@ def run_plan(project: Project, plan: Plan, request: RunRequest, options: Mapping
     screen = screen_for(options, project.environment, left=unread.set)
 
     async def stop_unread() -> None:
-        """What nobody reads any more would go on paying unseen: as with a terminal that closes."""
+        # Without a reader the run would spend money unseen: stop it as a closed terminal does.
         await unread.wait()
         signal.raise_signal(signal.SIGHUP)
 

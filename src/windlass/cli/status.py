@@ -15,7 +15,7 @@ from windlass.app.wiring import Project, now
 from windlass.cli.options import json_option, print_json, project_at, repo_option
 from windlass.cli.screens.choice import screen_for
 from windlass.cli.screens.terminal import put, room
-from windlass.core.plan import names
+from windlass.core.plan.names import told
 from windlass.core.state import RunState
 from windlass.errors import BadInput
 from windlass.views.activity import wait_line
@@ -30,26 +30,26 @@ from windlass.views.words import duration, one_line, plural
 
 _STATUS = 12
 _USUAL = 80
-"""Columns of a line where the terminal does not say how many it has."""
+"""Columns, if the terminal does not say how many it has."""
 _SHORTEST = 16
-"""Columns that a title has at least."""
+"""Columns of a title, at least."""
 
 
-@click.command("status", short_help="Show how a run stands")
+@click.command("status")
 @click.argument("plan", required=False)
-@click.option("--watch", is_flag=True, help="Go on showing it while the run does")
+@click.option("--watch", is_flag=True, help="Keep showing it until the run ends")
 @json_option
 @repo_option
 def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  # noqa: FBT001
-    """Show how the last run of PLAN stands; without PLAN, every plan that was run here.
+    """Show the state of the last run of PLAN; without PLAN, of every plan that was run here.
 
-    Only looks: safe at any time, beside a live run too. With --watch: what the run's own terminal
-    shows, until the run ends or you leave it with Ctrl-C, which it does not notice.
+    Changes nothing; safe during a live run. --watch shows what the run's own terminal shows, until
+    the run ends or you press Ctrl-C, which does not stop the run.
     """
     project = project_at(repo)
     if watch and as_json:
-        hint = "for a program: windlass log --follow --json"
-        raise BadInput("--watch shows a run to people, and --json to programs", hint=hint)
+        hint = "for programs: `windlass log --follow --json`"
+        raise BadInput("--watch and --json exclude each other", hint=hint)
     if watch:
         plan = plan_to_watch(project, plan)
         with suppress(KeyboardInterrupt):
@@ -67,7 +67,7 @@ def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  #
 
 
 async def _watch(project: Project, plan_id: str) -> None:
-    """Show the run until it ends; what happened before is remembered, and not shown."""
+    """Show the run until it ends; earlier facts are folded, but not shown."""
     ahead = len(project.journals.entries(plan_id))
     screen = screen_for({}, project.environment, stream=sys.stdout, watching=True)
     with screen:
@@ -83,38 +83,39 @@ async def _watch(project: Project, plan_id: str) -> None:
 
 
 def _print(shown: RunStatus) -> None:
-    told, state, pid = shown.progress, shown.state, shown.pid
-    word = told.status
+    progress, state, pid = shown.progress, shown.state, shown.pid
+    word = progress.status
     if word == "in_progress":
-        word = f"running (PID {pid})" if pid else "interrupted; `windlass resume` goes on"
-    metrics = told.metrics
+        word = f"running (PID {pid})" if pid else "interrupted; `windlass resume` continues it"
+    metrics = progress.metrics
     put(
         "",
-        f"{told.plan} · run {told.run} · {word} · {metrics.completed}/{metrics.tasks} done"
+        f"{progress.plan} · run {progress.run} · {word} · {metrics.completed}/{metrics.tasks} done"
         f" · {duration(metrics.elapsed_seconds)}"
         f" · {amounts(metrics.cost)}",
     )
-    for line in (one_line(told.reason, 200), *doubts(metrics.cost), shown.note):
+    for line in (one_line(progress.reason, 200), *doubts(metrics.cost), shown.note):
         if line:
             put("  ", line)
-    for head, text in _rows(told, state):
-        put(names.told(f"  {head}"), names.told(text))
-    put("  branch ", f"{told.integration} on {told.base_branch or told.base[:10]}")
+    for head, text in _rows(progress, state):
+        put(told(f"  {head}"), told(text))
+    put("  branch ", f"{progress.integration} on {progress.base_branch or progress.base[:10]}")
     for line in listed(list(shown.steps)):
-        put("  next   ", names.told(line))
+        put("  next   ", told(line))
     click.echo("")
 
 
-def _rows(told: Progress, state: RunState | None) -> Iterator[tuple[str, str]]:
-    """The tasks, below their stages where there are any; what of a row may be folded is apart."""
-    ids = max((len(id_) for id_ in told.tasks), default=0)
-    turns = max((len(_turns(task)) for task in told.tasks.values()), default=0)
-    commits = 10 if any(task.merged for task in told.tasks.values()) else 0
+def _rows(progress: Progress, state: RunState | None) -> Iterator[tuple[str, str]]:
+    """The tasks below their stages; of each row the head, and the text that may be folded."""
+    tasks = progress.tasks
+    ids = max((len(id_) for id_ in tasks), default=0)
+    turns = max((len(_turns(task)) for task in tasks.values()), default=0)
+    commits = 10 if any(task.merged for task in tasks.values()) else 0
     head = 2 + _STATUS + 1 + sum(width + 2 for width in (ids, turns, commits) if width)
     title_room = max(_SHORTEST, (room() or _USUAL) - head)
-    stages = {} if state is None else {id_: state.specs[id_].stage for id_ in told.tasks}
+    stages = {} if state is None else {id_: state.specs[id_].stage for id_ in tasks}
     before: str | None = None
-    for task_id, task in told.tasks.items():
+    for task_id, task in tasks.items():
         stage = stages.get(task_id)
         if state is not None and stage and stage != before:
             yield "", stage_line(state, stage)

@@ -8,13 +8,13 @@ from windlass.app.rest import stop
 from windlass.cli.options import project_at, repo_option
 
 
-@click.command("stop", short_help="Stop a live run; it can be resumed")
+@click.command("stop")
 @click.argument("plan", required=False)
 @repo_option
 def command(plan: str | None, repo: Path) -> int:
-    """Stop the run of PLAN: agents are ended, what they did so far is kept, resume goes on.
+    """Stop the run of PLAN: stop its agents and keep their work; `windlass resume` continues it.
 
-    Of a run whose process is gone already, it records that it was stopped.
+    If the run's process has died, it is recorded as stopped.
     """
     click.echo(stop(project_at(repo), plan))
     return 0

@@ -1,14 +1,14 @@
-"""The engine: facts in, facts to make durable and intents to begin out. No I/O, no clock.
+"""The engine: facts in; facts to make durable and intents to begin out. No I/O, no clock.
 
-Law: whoever runs a plan drives this module and nothing below it. The local runner, the simulation
-and a workflow of another system do it in the same way:
+Law: a driver calls this module and nothing below it. The local runner, the simulation and a
+workflow of another system all do so in the same way:
 
     step = record(state, facts, now)      fold the facts, decide until nothing more is due
     make step.events durable              one batch, in this order
     begin step.intents                    each is complete in itself; its outcome is the next facts
 
-Nothing counts before it is durable: `record` changes nothing, and `step.state` is true once the
-batch is stored. What a store changed on the way (it redacts secrets) is taken up with `stored`.
+Nothing counts before it is durable: `record` changes nothing, and the step's states are true once
+the batch is stored. A store that changed the facts (it redacts secrets) passes them to `stored`.
 """
 
 import enum
@@ -43,31 +43,31 @@ class _Unseen(enum.Enum):
 
 
 UNSEEN: Final = _Unseen.UNSEEN
-"""The plan's files have not been looked at since the run was about to be complete."""
+"""The plan's files have not been read since the run was about to be complete."""
 
 PlanNow: TypeAlias = Plan | str | Literal[_Unseen.UNSEEN] | None
-"""The plan as its files stand, why they cannot be read, or None where there are none to read."""
+"""The plan as its files are now, why they cannot be read, or None if there are none to read."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """What follows from some facts."""
+    """The result of recording facts."""
 
     events: tuple[Event, ...]
-    """To be made durable, in this order, as one batch."""
+    """Make these durable as one batch, in this order."""
     states: tuple[RunState, ...]
-    """What is true after each of them."""
+    """The state after each event."""
     intents: tuple[Intent, ...]
-    """To be begun once the batch is durable."""
+    """Begin these once the batch is durable."""
 
 
 def record(
     state: RunState | None, facts: Sequence[Event], now: datetime, *, plan: PlanNow = UNSEEN
 ) -> Step:
-    """Fold the facts, decide what is due to a fixed point, and say what to store and to begin.
+    """Fold the facts, decide until nothing more is due, and return what to store and to begin.
 
-    `now` is stamped on what is decided and never compared. Where the run is about to be complete
-    and the plan's files have not been looked at, deciding stops with the intent to look; whoever
-    drives the engine calls it again with no facts and the plan.
+    Decisions are stamped with `now`, which is never compared. If the run is about to be complete
+    and the plan's files have not been read, deciding stops with the intent to read them; the
+    driver then calls again with no facts and the plan.
     """
     events, states = list[Event](), list[RunState]()
     due, asks = (tuple(facts), False) if facts else _due(state, now, plan)
@@ -86,7 +86,7 @@ def record(
 
 
 def note(state: RunState | None, facts: Sequence[Event]) -> Step:
-    """Fold facts that are said of a run at rest: nothing is decided, and nothing begins."""
+    """Fold facts about a run at rest: nothing is decided, and nothing begins."""
     events, states = tuple(facts), list[RunState]()
     for fact in events:
         state = apply(state, fact)
@@ -95,7 +95,7 @@ def note(state: RunState | None, facts: Sequence[Event]) -> Step:
 
 
 def stored(state: RunState | None, step: Step, events: Sequence[Event]) -> Step:
-    """The step as it was stored: the same, unless a store took something out of it."""
+    """The step as stored; the same step, unless the store redacted something."""
     if all(one is other for one, other in zip(events, step.events, strict=True)):
         return step
     noted = note(state, events)
@@ -105,12 +105,12 @@ def stored(state: RunState | None, step: Step, events: Sequence[Event]) -> Step:
 
 
 def replay(events: Iterable[Event]) -> RunState | None:
-    """The state of the last run that these facts tell of."""
+    """The state of the last run in these facts."""
     return fold(events)
 
 
 def last_run(events: Iterable[Event]) -> list[Event]:
-    """The facts of the run that these facts end with."""
+    """The facts of the last run in these facts."""
     facts: list[Event] = []
     for event in events:
         if isinstance(event, RunStarted):
@@ -120,7 +120,7 @@ def last_run(events: Iterable[Event]) -> list[Event]:
 
 
 def _due(state: RunState | None, now: datetime, plan: PlanNow) -> tuple[tuple[Event, ...], bool]:
-    """The facts that are due, and whether the plan's files must be looked at first."""
+    """The facts that are due, and whether the plan's files must be read first."""
     if state is None:
         return (), False
     due = decide(state, now)

@@ -1,8 +1,8 @@
-"""What is to be done in the world, each intent with all that its effect needs. Pure.
+"""Intents: effects to begin, each with all that it needs. Pure.
 
-Law: an intent follows from the state and a fact that is recorded, and is not recorded itself. After
-a crash the same facts give the same intents, so an effect may be begun once more: it finds by its
-pins what its first try made. No effect sees the state.
+Law: an intent follows from the state and a recorded fact, and is not recorded itself. After a
+crash the same facts give the same intents, so an effect may be started again: it finds the result
+of its first try by its pins. No effect sees the state.
 """
 
 from collections.abc import Iterable
@@ -25,14 +25,14 @@ from windlass.core.state.work import attempts_of_work, base_of_work
 
 
 class CheckBase(Struct, frozen=True, kw_only=True):
-    """Run the project's checks on the commit that the run begins from."""
+    """Run the project's checks on the run's base commit."""
 
     commit: str
     checks: tuple[str, ...]
 
 
 class Play(Struct, frozen=True, kw_only=True):
-    """Let a fresh Player work in the task's workspace."""
+    """Start a fresh Player in the task's workspace."""
 
     task: str
     n: int
@@ -40,20 +40,20 @@ class Play(Struct, frozen=True, kw_only=True):
     start: str
     onto: str | None
     begun_after: int
-    """Starts up to this one belong to work that was set aside."""
+    """Starts up to this one belong to earlier work that was set aside."""
     spec: Task
     model: str
     criteria: tuple[str, ...]
     checks: tuple[str, ...]
     answers: tuple[str, ...]
-    """What people have said to the task."""
+    """People's answers to the task's questions."""
     feedback: str | None
     interrupted: bool
-    """Whether the Player before it was, and left what this one goes on from."""
+    """Whether the previous Player was interrupted and left partial work."""
 
 
 class SaveWork(Struct, frozen=True, kw_only=True):
-    """Commit what the workspace holds, and pin it."""
+    """Commit the content of the workspace, and pin the commit."""
 
     author: Authorship
     kind: Literal["snapshot", "partial"]
@@ -68,11 +68,11 @@ class RunChecks(Struct, frozen=True, kw_only=True):
     tree: str
     checks: tuple[str, ...]
     log: str
-    """What its log is called."""
+    """The name of its log."""
 
 
 class Review(Struct, frozen=True, kw_only=True):
-    """Let a fresh Coach look at exactly this commit."""
+    """Start a fresh Coach on exactly this commit."""
 
     task: str
     n: int
@@ -80,27 +80,27 @@ class Review(Struct, frozen=True, kw_only=True):
     turn: int
     commit: str
     base: str
-    """What the change is seen against."""
+    """The commit to compare the change with."""
     is_tip: bool
-    """Whether it is the tip as it stands, on which a scenario is tried."""
+    """Whether it is the tip itself, on which a scenario is tried."""
     earlier: str | None
-    """The name under which an earlier process may have pinned its verdict on this commit."""
+    """The pin under which an earlier process may have left its verdict on this commit."""
     spec: Task
     model: str
     may_run: bool
     """Whether the Coach may run commands."""
     criteria: tuple[str, ...]
     checks: tuple[tuple[str, str], ...]
-    """Each check of the task with what it said of this commit."""
+    """Each check of the task with its result on this commit."""
     answers: tuple[str, ...]
     judging: tuple[str, ...]
-    """Changed files that judge the work, each with why it is listed."""
+    """Changed files that judge the work, each with the reason."""
     fewer: tuple[str, ...]
-    """Checks that prove less than before, each with how."""
+    """Checks that prove less than before, each with the reason."""
     doubted: tuple[str, ...]
-    """The same checks by name: an approval must say what it saw of each."""
+    """The names of the same checks; an approval must have evidence about each."""
     uncounted: str
-    """Why the last answer about this commit did not count; empty where there was none."""
+    """Why the last answer about this commit did not count; empty if there was none."""
 
 
 class WaitUntil(Struct, frozen=True, kw_only=True):
@@ -136,13 +136,13 @@ class MoveTip(Struct, frozen=True, kw_only=True):
 
 
 class ReleaseWorkspace(Struct, frozen=True, kw_only=True):
-    """Let a merged task's workspace go."""
+    """Release a merged task's workspace."""
 
     task: str
 
 
 class LendWorkspace(Struct, frozen=True, kw_only=True):
-    """Make the workspace of a task that a person has taken."""
+    """Make the workspace for a task that a person has taken."""
 
     task: str
     n: int
@@ -153,7 +153,7 @@ class LendWorkspace(Struct, frozen=True, kw_only=True):
 
 
 class VerifyTip(Struct, frozen=True, kw_only=True):
-    """Run checks on the tip; after a stage, look for all that the stage should have left."""
+    """Run checks on the tip; after a stage, also verify the stage's commits and files."""
 
     commit: str
     tree: str
@@ -163,7 +163,7 @@ class VerifyTip(Struct, frozen=True, kw_only=True):
 
 
 class LookAtBranch(Struct, frozen=True, kw_only=True):
-    """See where the base branch stands."""
+    """Read where the base branch is."""
 
     branch: str
     tip: str
@@ -187,7 +187,7 @@ class MoveBranch(Struct, frozen=True, kw_only=True):
 
 
 class LookAtPlan(Struct, frozen=True, kw_only=True):
-    """Read the plan's files once more: the run is about to be complete."""
+    """Read the plan's files again, because the run is about to be complete."""
 
 
 Intent: TypeAlias = (
@@ -209,11 +209,11 @@ Intent: TypeAlias = (
 )
 
 DROPPABLE = (CheckBase, Play, RunChecks, Review, WaitUntil, VerifyTip)
-"""What a stop ends at once; the others are short and are waited for."""
+"""A stop ends these at once; the others are short, and the stop waits for them."""
 
 
 def intents_of(state: RunState, facts: Iterable[e.Event]) -> tuple[Intent, ...]:
-    """What these facts announce, given the state they led to."""
+    """The intents of these facts, given the state after them."""
     found = (_intent_of(state, fact) for fact in facts)
     return tuple(intent for intent in found if intent is not None)
 
@@ -308,13 +308,12 @@ def _intent_of(state: RunState, fact: e.Event) -> Intent | None:  # noqa: C901, 
             | e.MergeConflicted()
             | e.MergeSetAside()
         ):
-            return None  # they say what happened, and announce nothing
+            return None  # these announce no effect
         case _:
             assert_never(fact)
 
 
 def lent_workspace(task: TaskState) -> LendWorkspace:
-    """The workspace for the person who has taken the task."""
     attempt = task.last
     return LendWorkspace(
         task=task.id,
@@ -395,7 +394,7 @@ def _review(state: RunState, fact: e.CoachStarted) -> Review:
 
 
 def _earlier_verdict(task: TaskState, commit: str) -> str | None:
-    """The name of a verdict that an earlier process paid for and had no time to record."""
+    """The pin of a verdict that an earlier process paid for and did not record."""
     before = task.last.coachings[task.verdicts_before : -1]
     if not before or before[-1].commit != commit:
         return None
@@ -403,7 +402,7 @@ def _earlier_verdict(task: TaskState, commit: str) -> str | None:
 
 
 def _judging(state: RunState, task: TaskState, spec: Task) -> tuple[str, ...]:
-    """Changes to what judges the work, outside what the task is about."""
+    """Changed files that judge the work and are not among the task's files."""
     work = attempts_of_work(task)
     new = {path for attempt in work for path in attempt.created}
     changed = sorted({path for attempt in work for path in attempt.files} - set(spec.files))
@@ -417,7 +416,7 @@ def _judging(state: RunState, task: TaskState, spec: Task) -> tuple[str, ...]:
 
 
 def _uncounted(task: TaskState) -> str:
-    """Why the answer of the Coach before did not count, where it was about the same commit."""
+    """Why the previous Coach's answer about the same commit did not count."""
     before = [each for each in task.last.coachings[:-1] if each.commit == task.last.commit]
     if not before or before[-1].failure is not e.Failure.INCONCLUSIVE:
         return ""

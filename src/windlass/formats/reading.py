@@ -1,6 +1,9 @@
 """What the readers of all formats share: notes, refusals, limits and the order of names."""
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from typing import NoReturn
 
 from windlass.core.plan import MAX_TASKS, Note
@@ -52,6 +55,16 @@ def refuse_too_many(path: str, count: int, what: str = "tasks", line: int = 0) -
     if count > MAX_TASKS:
         cure = "split it into several plans"
         raise PlanError(f"more than {MAX_TASKS:,} {what}", path=path, line=line, hint=cure)
+
+
+def dependency_order(depends_on: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """The names, each after all that it depends on; without cycles and what waits for them."""
+    sorter = TopologicalSorter(depends_on)
+    with suppress(CycleError):  # the graph refuses it by name
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        yield from ready
+        sorter.done(*ready)
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:

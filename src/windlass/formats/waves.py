@@ -5,7 +5,6 @@ joins the first wave in which it can run. A task that depends on a later wave co
 it is refused.
 """
 
-from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 
 from windlass.core.plan import Note, Task
 from windlass.errors import PlanError
+from windlass.formats.reading import dependency_order
 
 
 def in_waves(
@@ -47,20 +47,12 @@ def _placed(tasks: Sequence[Task], numbers: dict[str, Fraction]) -> list[tuple[T
     """Give each task without a number the highest wave of its dependencies, else the first wave."""
     first = min(numbers.values())
     rest = {task.id: task for task in tasks if task.id not in numbers}
-    waiting = {task.id: sum(dep in rest for dep in task.depends_on) for task in rest.values()}
-    dependents: dict[str, list[str]] = defaultdict(list)
-    for task in rest.values():
-        for dep in task.depends_on:
-            dependents[dep].append(task.id)
-    ready = deque(task_id for task_id, count in waiting.items() if not count)
-    while ready:
-        task_id = ready.popleft()
+    depends_on = {
+        each.id: [dep for dep in each.depends_on if dep in rest] for each in rest.values()
+    }
+    for task_id in dependency_order(depends_on):
         before = (numbers[dep] for dep in rest[task_id].depends_on if dep in numbers)
         numbers[task_id] = max(before, default=first)
-        for dependent in dependents[task_id]:
-            waiting[dependent] -= 1
-            if not waiting[dependent]:
-                ready.append(dependent)
     # The rest form a cycle, which the graph refuses.
     return [(task, numbers.setdefault(task.id, first)) for task in rest.values()]
 

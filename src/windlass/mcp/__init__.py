@@ -1,1 +1,1 @@
-"""What other programs may ask of Windlass: tools, without a word of any protocol."""
+"""The MCP face: tools that other programs call."""

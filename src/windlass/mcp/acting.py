@@ -1,7 +1,7 @@
-"""Tools that say something to a run in a person's place: only where a person allowed it.
+"""Tools that act on a run on a person's behalf, if the person allowed it.
 
-Law: each does what the command of its name does, in the same way, and nothing more. None of them
-begins or resumes a run, lands anything, or lets go of work.
+Law: each does exactly what the command of its name does. None starts, resumes or lands a run, or
+deletes work.
 """
 
 from windlass.app.acceptance import is_stale
@@ -12,17 +12,14 @@ from windlass.errors import BadInput
 from windlass.mcp.looking import Looking, Told
 
 MOST_CHARACTERS = 20_000
-"""Of an answer; every later agent of the task is told all of it."""
+"""Of an answer; every later agent of the task reads all of it."""
 
 
 class Acting:
-    """One project, and what may be said to its runs."""
-
     def __init__(self, looking: Looking) -> None:
         self._looking = looking
 
     def answer(self, task: str, text: str) -> Told:
-        """Answer what a task asks."""
         if not text.strip():
             raise BadInput("the answer is empty")
         if len(text) > MOST_CHARACTERS:
@@ -30,25 +27,21 @@ class Acting:
         return self._say(task, "answer", text)
 
     def approve(self, task: str) -> Told:
-        """Let a task start that is too complex to start unasked, or a stage pass."""
         state, subject = self._looking.task_of(task, stages=True)
         if is_stale(self._looking.project, state, subject):
             where = f"{state.plan.id}:{subject}"
-            said = f"{subject} is stale, and only a person accepts what is merged for another text"
-            raise BadInput(said, hint=f"ask them to run: windlass approve {where}")
+            why = f"{subject} is stale, and only a person may accept it for the new text"
+            raise BadInput(why, hint=f"ask them to run: windlass approve {where}")
         return self._say(task, "approve", stages=True)
 
     def retry(self, task: str) -> Told:
-        """Have a task or a stage done once more."""
         return self._say(task, "retry", stages=True)
 
     def pause(self, plan: str | None, *, now: bool) -> Told:
-        """Let a live run come to rest."""
         rest = PAUSE_NOW if now else PAUSE
         return _said(bring_to_rest(self._looking.project, self._looking.plan_of(plan), rest))
 
     def stop(self, plan: str | None) -> Told:
-        """Stop a live run."""
         return _said(bring_to_rest(self._looking.project, self._looking.plan_of(plan), STOP))
 
     def _say(self, task: str, command: str, text: str = "", *, stages: bool = False) -> Told:

@@ -9,26 +9,24 @@ from windlass.app.wiring import Project
 from windlass.errors import BadInput
 
 
-@click.command("mcp", short_help="Serve how runs stand to other programs, by MCP")
+@click.command("mcp")
 @click.option(
     "--allow-actions",
     is_flag=True,
-    help="Also let them answer, approve, retry, pause and stop in your place",
+    help="Also let them answer, approve, retry, pause and stop on your behalf",
 )
 @click.option(
     "--repo",
     type=click.Path(path_type=Path, file_okay=False),
     default=".",
-    help="Work in the repository around this folder  [default: the current one]",
+    help="Use the repository around this folder  [default: the current one]",
 )
 def command(allow_actions: bool, repo: Path) -> int:  # noqa: FBT001
-    """Serve how runs here stand, by the Model Context Protocol, to whoever started it.
+    """Serve the state of runs over the Model Context Protocol (MCP).
 
-    Speaks over standard input and output until that ends. The tools status, task, log, diff, costs
-    and wait only look. With --allow-actions there are answer, approve, retry, pause and stop as
-    well; none starts or resumes a run, or lands anything. Needs the extra: windlass[mcp].
-
-    Give your client `windlass mcp` as the command of a server that speaks over standard input.
+    Configure `windlass mcp` in your client as a server with the stdio transport. The tools status,
+    task, log, diff, costs and wait are read-only. --allow-actions adds answer, approve, retry,
+    pause and stop; no tool starts, resumes or lands a run. Needs the extra windlass[mcp].
     """
     try:
         from windlass.mcp.server import serve

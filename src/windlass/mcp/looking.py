@@ -1,8 +1,7 @@
-"""Tools that only look, for programs: how runs stand, as plain data.
+"""Read-only tools: the state of runs as plain data.
 
-Law: nothing is written and no file is opened because an argument names it. A plan is one that was
-run here, by its id or the path it was run with; a task is one of its tasks. All that goes out
-passes the redactor.
+Law: nothing is written, and no file is opened because an argument names it. A plan must have been
+run here and is named by its id or the path it was run with. All output passes the redactor.
 """
 
 from typing import Any, cast
@@ -26,24 +25,22 @@ from windlass.views.words import one_line
 BY: tuple[By, ...] = ("plan", "task", "role", "model")
 MOST_LINES = 500
 MOST_CHARACTERS = 60_000
-"""Of a diff; more would fill the memory of whoever asks."""
+"""Of a diff; more would fill the context of the agent that asks."""
 
 Told = dict[str, Any]
 
 
 class Looking:
-    """One project, looked at."""
-
     def __init__(self, project: Project) -> None:
         self.project = project
 
     def status(self, plan: str | None) -> Told:
-        """How the last run of a plan stands, or of every plan."""
+        """The state of the last run of a plan, or of every plan."""
         plans = [self.plan_of(plan)] if plan is not None else self.project.journals.plans()
         return self._out({"runs": [self._stand(plan_id) for plan_id in plans]})
 
     def task(self, task: str) -> Told:
-        """All there is to know of one task: what it asks for, and every start of a Player."""
+        """Everything about one task: its text, and every start of a Player."""
         state, id_ = self.task_of(task)
         spec, now = state.specs[id_], state.tasks[id_]
         told = msgspec.to_builtins(progress(state, 0).tasks[id_])
@@ -63,7 +60,7 @@ class Looking:
         )
 
     def log(self, plan: str | None, task: str | None, since: int, limit: int) -> Told:
-        """What happened after a position of the journal, the oldest first."""
+        """What happened after a position of the journal, oldest first."""
         if task is not None:
             state, id_ = self.task_of(task)
             plan_id, tasks = state.plan.id, (id_,)
@@ -91,17 +88,14 @@ class Looking:
         }
 
     def costs(self, plan: str | None) -> Told:
-        """What agents have used up, over all runs: by plan, task, role and model."""
+        """What agents have cost in all runs: by plan, task, role and model."""
         named = self.plan_of(plan) if plan is not None else None
         found = costs(self.project, named) if self.project.journals.plans() else Costs(())
         sums = {each: found.by(each) for each in BY}
         return self._out(msgspec.to_builtins({"total": found.total, **sums}))
 
     def news(self, plan_id: str, since: int) -> Told | None:
-        """What a waiting program should hear: something happened, or nothing more will.
-
-        None where there is nothing to say yet.
-        """
+        """The answer for a waiting program; None while the run is live and nothing happened."""
         stand = self._stand(plan_id)
         lines = _lines(log(self.project, LogRequest(plan=plan_id, after=since)))
         if not lines and not stand["needs"] and stand["live"]:
@@ -109,14 +103,11 @@ class Looking:
         return self._out({**stand, "changed": bool(lines), "lines": lines[-MOST_LINES:]})
 
     def quiet(self, plan_id: str) -> Told:
-        """What is said when the time is up and nothing happened."""
+        """The answer when the time is up and nothing happened."""
         return self._out({**self._stand(plan_id), "changed": False, "lines": []})
 
     def plan_of(self, typed: str | None) -> str:
-        """The plan that is meant, of those that were run here; without a name, the only live one.
-
-        Or the only one there is.
-        """
+        """The plan with that id or path; without a name, the only live one or the only one."""
         plans = self.project.journals.plans()
         if typed is None and self.project.here is not None:
             typed = self.project.here.plan
@@ -125,18 +116,18 @@ class Looking:
             for few in (live, plans):
                 if len(few) == 1:
                     return few[0]
-            raise BadInput(f"say which plan: {', '.join(plans) or 'none was run here yet'}")
+            raise BadInput(f"name a plan: {', '.join(plans) or 'none was run here yet'}")
         if typed in plans:
             return typed
         for plan_id in plans:
             state = self.project.journals.last_run(plan_id)
             if state is not None and state.plan.path == typed:
                 return plan_id
-        there = ", ".join(plans) or "none yet"
-        raise BadInput(f"no plan {one_line(typed, 80)!r} was run here; there is: {there}")
+        known = ", ".join(plans) or "none yet"
+        raise BadInput(f"no plan {one_line(typed, 80)!r} was run here; known plans: {known}")
 
     def task_of(self, typed: str, *, stages: bool = False) -> tuple[RunState, str]:
-        """A task, written TASK or PLAN:TASK, and its plan's last run; a stage where those count."""
+        """The task (or stage) named TASK or PLAN:TASK, and the last run of its plan."""
         plans = self.project.journals.plans()
         named = [p for p in plans if typed.startswith(f"{p}:")]
         pairs = [(p, typed[len(p) + 1 :]) for p in named] + [(p, typed) for p in plans]
@@ -168,7 +159,6 @@ class Looking:
         }
 
     def last(self, plan_id: str) -> int:
-        """The position of the newest fact."""
         entries = self.project.journals.entries(plan_id)
         return entries[-1].seq if entries else 0
 
@@ -197,7 +187,6 @@ def _start(attempt: Attempt) -> Told:
 
 
 def _lines(found: Log) -> list[Told]:
-    """The lines that people read."""
     return [
         {
             "seq": each.entry.seq,

@@ -62,7 +62,7 @@ def _commands(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     return COMMANDS if value == "all" else (value,)
 
 
-@click.command("selftest", short_help="Prove on this machine that a crash loses nothing")
+@click.command("selftest")
 @click.argument("what", type=click.Choice(["crash"]))
 @click.option("--command", "commands", callback=_commands, metavar="NAME|all",
               help="Break this command instead of a run, or each one that writes")  # fmt: skip

@@ -259,4 +259,4 @@ class CommandStands:
 
 
 def _defects(said: str) -> list[str]:
-    return ["a traceback"] if "Traceback" in said or "a defect of Windlass" in said else []
+    return ["a traceback"] if "Traceback" in said or "a bug in Windlass" in said else []

@@ -131,7 +131,7 @@ class Sweep:
         )
         if resumes > 1:
             faults.append(f"it took {resumes} resumes")
-        if "Traceback" in said or "a defect of Windlass" in said:
+        if "Traceback" in said or "a bug in Windlass" in said:
             faults.append("a traceback")
         return Finding(
             name=name, reached=reached, faults=tuple(faults), said=said if faults else ""

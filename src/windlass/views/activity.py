@@ -1,7 +1,7 @@
 """What the tasks under way do, since when, and what they wait for.
 
-Law: what it means that no agent works on a task that was begun is said here, for every screen. What
-a screen remembers is made of facts and activities alone; nothing is decided by it.
+Law: every screen gets from here why no agent works on a task. A `TaskView` follows from facts and
+activities alone, and decides nothing.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class TaskView(Struct, frozen=True, kw_only=True):
     attempt: int
     since: datetime
     doing: str = ""
-    """The newest thing its agent did, or the check that runs."""
+    """The last thing that its agent did, or the check that runs."""
 
 
 TaskViews = Mapping[str, TaskView]
@@ -40,17 +40,17 @@ _BESIDE = (e.SpendReserved, e.SpendStreamed, e.SpendSettled, e.SpendRefused, e.H
 """Facts that change no task's phase."""
 
 WHOLE = ""
-"""The key under which the run itself is seen: the base or the tip being looked at."""
+"""The key of the run itself, while the base or the tip is checked."""
 
 
 def under_way(state: RunState) -> list[TaskState]:
-    """The tasks that were begun and are not done, the merge queue last and in its order."""
+    """The tasks that have started and are not done; the merge queue comes last, in its order."""
     queued = [state.tasks[id_] for id_ in state.queue]
     return [*state.live, *(task for task in queued if task.phase is Phase.APPROVED)]
 
 
 def after_event(before: TaskViews, event: e.Event, state: RunState) -> dict[str, TaskView]:
-    """How it looks once the event has led to the state."""
+    """The views after the event that led to the state."""
     views = dict(before)
     if isinstance(event, e.TaskEvent):
         _look(views, event.task, event, state)  # no other can have changed
@@ -82,7 +82,7 @@ def _look(views: dict[str, TaskView], id_: str, event: e.Event, state: RunState)
 
 
 def after_activity(before: TaskViews, activity: Activity) -> dict[str, TaskView]:
-    """How it looks once an agent has said or done something."""
+    """The views after an agent has said or done something."""
     view = before.get(activity.task)
     line = one_line(activity.text, _LONG)
     if view is None or not line or activity.kind in {"start", "end"} or not _is_of(view, activity):
@@ -91,7 +91,7 @@ def after_activity(before: TaskViews, activity: Activity) -> dict[str, TaskView]
 
 
 def _is_of(view: TaskView, activity: Activity) -> bool:
-    """Whether it is the agent's that works there now: who looks on reads facts first."""
+    """Whether it comes from the current agent: a watcher reads facts before activities."""
     role = _ROLES.get(view.phase)
     return role is not None and activity.role in {"", role} and activity.n in {0, view.attempt}
 
@@ -118,7 +118,7 @@ _FOR = {
 
 
 class Idle(Struct, frozen=True):
-    """Why no agent works on a task that could be worked on."""
+    """Why no agent works on a task that is ready."""
 
     why: Literal["limit", "agent", "slot", "tasks", "resume"]
     until: datetime | None = None
@@ -130,21 +130,21 @@ class Idle(Struct, frozen=True):
 
 
 def quota(state: RunState) -> str:
-    """Whose usage limit a run waits for, in words."""
+    """Whose usage limit a run waits for."""
     return f"{state.settings.agent.name or 'agent'} quota"
 
 
 def waits_for(task: TaskState) -> Failure | None:
-    """The failure that is waited out before an agent is started again, if one is."""
+    """The failure after which an agent starts again only later, if there is one."""
     waits = task.phase in {Phase.WAITING, Phase.WAITING_FOR_COACH}
     return task.failed.failure if waits and task.failed is not None else None
 
 
 def idle(state: RunState, task: TaskState) -> Idle | None:
-    """What it waits for that is no fault of its own; None where something is done about it."""
+    """What the task waits for through no fault of its own; None if work on it is under way."""
     if task.phase is Phase.RETURNED:
         if state.specs[task.id].scenario and task.turn == 0:
-            return Idle("tasks")  # it is tried on the tip, once all else is in it
+            return Idle("tasks")  # it runs on the tip, after all other tasks
         if state.stopping is not None:
             return Idle("resume")
         return _for_agent(state, player_model(state, task.id))
@@ -161,22 +161,22 @@ def _for_agent(state: RunState, model: str) -> Idle:
 
 
 def held_by_limit(state: RunState) -> int:
-    """How many tasks could begin, were it not for a usage limit."""
+    """How many tasks could start but for a usage limit."""
     limited = limits(state)
     return sum(player_model(state, task.id) in limited for task in state.free) if limited else 0
 
 
 def _waits_for_slot(state: RunState, task: TaskState) -> bool:
-    """Whether checks have yet to speak, and others' are under way in their place."""
+    """Whether checks have yet to run, and others take up all test slots."""
     if free_slots(state) > 0:
         return False
-    said = state.evidence.get(task.last.tree or "", {})
-    heard = {c for c, result in said.items() if result.absence is not Absence.TIMED_OUT}
-    return not heard.issuperset(task_checks(state, task.id))
+    results = state.evidence.get(task.last.tree or "", {})
+    done = {c for c, result in results.items() if result.absence is not Absence.TIMED_OUT}
+    return not done.issuperset(task_checks(state, task.id))
 
 
 def moment(until: datetime, now: datetime, *, seconds: bool = False) -> str:
-    """`14:20Z`; a limit may be a week's, and a time of day alone would then name the wrong day."""
+    """`14:20Z`, with the date if it is another day: a limit can last a week."""
     day = "" if until.date() == now.date() else f"{until:%Y-%m-%d} "
     return f"{day}{until:%H:%M:%S}Z" if seconds else f"{day}{until:%H:%M}Z"
 

@@ -1,7 +1,7 @@
 """What was paid for what: every agent's use by plan, run, task, role and model.
 
-Derived from the facts every time: by the meter where there is one, else by the agents' own account.
-A request that no process is left to settle is an estimate, by the same rule as in the run's state.
+Derived from the facts: from the meter if there is one, else from the agents' own reports. A request
+whose process died is an estimate, by the same rule as in the run's state.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ NOT_RECORDED = "not recorded"
 
 
 class Bill(Struct, frozen=True, kw_only=True):
-    """One agent's use, or one request's."""
+    """The usage of one agent, or of one request."""
 
     plan: str
     run: str
@@ -30,20 +30,19 @@ class Bill(Struct, frozen=True, kw_only=True):
     model: str
     usage: e.Usage
     request: str = ""
-    """The request's id; empty for an agent's own account."""
+    """The request's id; empty for an agent's own report."""
     held: Cost | None = None
-    """What is reserved for it, where it is in flight."""
+    """The reserved amount, while the request is in flight."""
 
     @property
     def cost(self) -> Cost:
-        """What it comes to."""
         return self.held or cost_of(self.usage)
 
 
 def bills(plan: str, events: Iterable[e.Event], *, live: bool = False) -> list[Bill]:
-    """Every bill of a plan's journal, in the order they came.
+    """Every bill of a plan's journal, in order.
 
-    `live` says that a process runs the plan: what is not settled is in flight then.
+    `live`: a process runs the plan, so unsettled requests are in flight.
     """
     ledger = Ledger(plan)
     found = [bill for event in events for bill in ledger.see(event)]
@@ -51,7 +50,7 @@ def bills(plan: str, events: Iterable[e.Event], *, live: bool = False) -> list[B
 
 
 class Ledger:
-    """Tells each bill as it comes."""
+    """Turns facts into bills, one fact at a time."""
 
     def __init__(self, plan: str) -> None:
         self._plan = plan
@@ -60,7 +59,7 @@ class Ledger:
         self._open: dict[str, Request] = {}
 
     def see(self, event: e.Event) -> list[Bill]:
-        """The bills that this fact leads to."""
+        """The bills that this fact adds."""
         match event:
             case e.RunStarted():
                 left = self.write_off()
@@ -78,24 +77,24 @@ class Ledger:
             case e.SpendSettled():
                 return [self._settled(event)]
             case e.PlayerFinished() | e.PlayerFailed() | e.CoachAnswered() | e.CoachFailed():
-                return [_told(self._plan, self._run, event)] if event.usage != e.Usage() else []
+                return [_reported(self._plan, self._run, event)] if event.usage != e.Usage() else []
             case _:
                 pass
         return []
 
     def write_off(self) -> list[Bill]:
-        """Estimates of what no process is left to settle; given once."""
+        """Estimates for the requests that no process will settle; returned once."""
         left, self._open = self._open, {}
         return [self._bill(id_, each, self._learnt.lost(each)) for id_, each in left.items()]
 
     def in_flight(self) -> Iterator[Bill]:
-        """What is reserved for the requests that are not settled yet."""
+        """The amounts reserved for unsettled requests."""
         for id_, each in self._open.items():
             yield replace(self._bill(id_, each, e.Usage()), held=reserved(self._learnt, [each]))
 
     def _settled(self, event: e.SpendSettled) -> Bill:
         asked, usage = self._open.pop(event.id, None), event.usage
-        if asked is None:  # one whose intent is gone is still paid for
+        if asked is None:  # its reservation is missing, but it was paid for
             role = model = NOT_RECORDED
             asked = Request(task=event.task, role=role, model=model, most=Amount())
             return self._bill(event.id, asked, usage)
@@ -116,7 +115,7 @@ class Ledger:
 
 
 def totals(all_bills: Iterable[Bill], by: By) -> dict[str, Cost]:
-    """The sums of what has the same plan, run, task, role or model; the dearest first."""
+    """The sums by plan, run, task, role or model; the most expensive first."""
     sums: dict[str, list[Cost]] = {}
     for bill in all_bills:
         key: str = getattr(bill, by)
@@ -128,11 +127,10 @@ def totals(all_bills: Iterable[Bill], by: By) -> dict[str, Cost]:
 
 
 def whole(all_bills: Iterable[Bill]) -> Cost:
-    """What all of them come to."""
     return total(bill.cost for bill in all_bills)
 
 
-def _told(
+def _reported(
     plan: str, run: str, event: e.PlayerFinished | e.PlayerFailed | e.CoachAnswered | e.CoachFailed
 ) -> Bill:
     role = "player" if isinstance(event, e.PlayerFinished | e.PlayerFailed) else "coach"

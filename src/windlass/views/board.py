@@ -1,7 +1,7 @@
-"""The footer of a live screen: how every task under way stands now, in a few rows.
+"""The footer of a live screen: the state of every task under way, in a few rows.
 
-Law: a pure function of the state, what was seen and the time. No row is wider than the screen, no
-text of an agent or a plan can do anything but be read, and what does not fit is counted.
+Law: a pure function of the state, the views and the time. No row is wider than the screen, no text
+of an agent or a plan can control the terminal, and what does not fit is counted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from windlass.views.words import clock, duration, money, one_line, plural, token
 
 MOST_ROWS = 16
 LEFT_FREE = 4
-"""Rows of the terminal that a footer never takes: what happened must stay in view."""
+"""Rows that a footer leaves for the lines above it."""
 _SOME_IDS = 6
 _NARROWEST = 24
 _WITHOUT_TOKENS = 5
@@ -44,12 +44,6 @@ _MARKS = {"you": "?", "work": "●", "back": "↩", "wait": "◷", "merge": "⇡
 _ORDER = tuple(_MARKS)
 
 _WORDS: Mapping[Phase, tuple[str, str]] = {
-    **dict.fromkeys(HELPLESS, ("you", "asks you")),
-    **dict.fromkeys(IN_MERGE, ("merge", "merging")),
-    Phase.PENDING: ("wait", "waits"),
-    Phase.MERGED: ("merge", "merged"),
-    Phase.ABANDONED: ("back", "given up"),
-    Phase.STALE: ("you", "stale"),
     Phase.PLAYING: ("work", "Player"),
     Phase.PLAYED: ("work", "saving"),
     Phase.SAVING: ("work", "saving"),
@@ -74,7 +68,7 @@ _WORDS: Mapping[Phase, tuple[str, str]] = {
     Phase.STALE: ("you", "stale"),
     **dict.fromkeys((Phase.PENDING, Phase.MERGED, Phase.ABANDONED), ("wait", "waits")),
 }
-"""The kind and the word of a task's row. Tasks in the last phases have no row."""
+"""The kind and the word of a task's row. Tasks in the last three phases have no row."""
 _WORD_WIDTH = 8
 
 
@@ -85,22 +79,21 @@ class Row(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """All of it."""
         return "".join(text for _, text in self.pieces)
 
 
 class Screen(Struct, frozen=True, kw_only=True):
-    """How much room there is, and in which letters."""
+    """The size of the terminal, and what it can show."""
 
     columns: int
     rows: int
     ascii: bool = False
     watching: bool = False
-    """Whether it is looked at from elsewhere: who leaves does not stop the run."""
+    """Whether another process shows it, so that Ctrl-C does not stop the run."""
 
     @property
     def width(self) -> int:
-        """Columns of a row: the last stays free, where a terminal would wrap."""
+        """Columns of a row: the last stays free, because a terminal would wrap."""
         return max(0, self.columns - 1)
 
     @property
@@ -110,13 +103,13 @@ class Screen(Struct, frozen=True, kw_only=True):
 
 
 def board(state: RunState, views: TaskViews, now: datetime, screen: Screen) -> list[Row]:
-    """The footer, from the run's title to how it is stopped."""
+    """The rows of the footer."""
     if screen.width < _NARROWEST or screen.height < 1:
         return []
     rows = [_title(state, now, screen.width)]
     below = [row for row in (_stages(state), _rest(state), _end(state, screen)) if row is not None]
     room = screen.height - len(rows)
-    # What tasks do comes first; what sums them up goes where there is room for some of both.
+    # Tasks come first; the sums below them are shown if there is room for some of both.
     kept = below[: max(0, min(len(below), room - min(room, 3)))] if room < len(below) + 1 else below
     rows += _tasks(state, views, now, screen.width, room - len(kept))
     rows += [_fitting(row, screen.width) for row in kept]
@@ -124,13 +117,15 @@ def board(state: RunState, views: TaskViews, now: datetime, screen: Screen) -> l
 
 
 def heartbeat(state: RunState, views: TaskViews, now: datetime) -> str:
-    """The same in one line, for a log that has been silent for a while."""
+    """The state in one line, for a log that has been silent for a while."""
     at_work = [_about(state, task, views.get(task.id), now) for task in _ordered(state)]
     whole = views.get(WHOLE)
-    told = [f"{_whole_name(state)} {clock(_since(state, whole, now))}"] if whole is not None else []
-    told += [f"{each.id} {each.word} {clock(each.seconds)}" for each in at_work[:_SOME_IDS]]
-    more = [f"+{len(at_work) - _SOME_IDS} more"] if len(at_work) > _SOME_IDS else []
-    return " · ".join([*_sums(state, now), *told, *more])
+    parts = _sums(state, now)
+    if whole is not None:
+        parts.append(f"{_whole_name(state)} {clock(_since(state, whole, now))}")
+    parts += [f"{each.id} {each.word} {clock(each.seconds)}" for each in at_work[:_SOME_IDS]]
+    parts += [f"+{len(at_work) - _SOME_IDS} more"] if len(at_work) > _SOME_IDS else []
+    return " · ".join(parts)
 
 
 def _title(state: RunState, now: datetime, width: int) -> Row:
@@ -139,7 +134,7 @@ def _title(state: RunState, now: datetime, width: int) -> Row:
     if state.spent_tokens:
         parts.append(f"{tokens(state.spent_tokens)} tokens")
     while len(parts) > 1 and columns(_ruled(parts)) > width:
-        # Tokens go first, then the run's id, then all money but what is spent; what is done stays.
+        # Drop the tokens first, then the run's id, then all money but what is spent.
         short = amounts(run_cost(state)).partition(" · ")[0]
         if len(parts) == _WITHOUT_TOKENS - 1 and parts[-1] != short:
             parts[-1] = short
@@ -160,7 +155,7 @@ def _sums(state: RunState, now: datetime) -> list[str]:
 
 
 def _ordered(state: RunState) -> list[TaskState]:
-    """The tasks under way: who waits for a person first, the merge queue last and in its order."""
+    """The tasks under way: those that wait for a person first, the merge queue last."""
     return sorted(under_way(state), key=lambda task: _ORDER.index(_kind(task)))
 
 
@@ -169,7 +164,7 @@ def _kind(task: TaskState) -> str:
 
 
 class _About(Struct, frozen=True, kw_only=True):
-    """What a row says."""
+    """The content of a row."""
 
     kind: str
     id: str
@@ -177,7 +172,7 @@ class _About(Struct, frozen=True, kw_only=True):
     word: str
     seconds: float
     task: TaskState | None = None
-    """None where it is the run as a whole."""
+    """None for the run as a whole."""
     detail: str
 
     @property
@@ -279,7 +274,7 @@ def _whole_name(state: RunState) -> str:
 
 
 class _Widths:
-    """How wide each column is: what matters least goes first where there is little room."""
+    """The widths of the columns; on a narrow screen the least important are left out."""
 
     def __init__(self, width: int, names: int, details: int) -> None:
         self.tokens = 9 if width >= 119 else 0  # noqa: PLR2004
@@ -313,19 +308,19 @@ def _task(state: RunState, about: _About, widths: _Widths) -> Row:
 
 
 def _stages(state: RunState) -> Row | None:
-    """The stages that tasks are in now, and how far each is."""
+    """The current stages, and the progress of each."""
     if not state.index.stages:
         return None
     at_work = {state.specs[task.id].stage for task in state.live}
     open_ = [name for name in state.index.stages if state.index.unsettled.get(name)]
     now = [name for name in open_ if name in at_work] or open_[:1]
-    told = [f"{stage_name(state, name)}: {_far(state, name)}" for name in now[:3]]
+    parts = [f"{stage_name(state, name)}: {_merged(state, name)}" for name in now[:3]]
     done = len(state.index.stages) - len(open_)
-    told.append(f"{done} of {plural(len(state.index.stages), 'stage')} done")
-    return Row((("dim", "   " + " · ".join(told)),))
+    parts.append(f"{done} of {plural(len(state.index.stages), 'stage')} done")
+    return Row((("dim", "   " + " · ".join(parts)),))
 
 
-def _far(state: RunState, stage: str) -> str:
+def _merged(state: RunState, stage: str) -> str:
     ids = state.index.stages[stage]
     return f"{sum(state.tasks[id_].phase is Phase.MERGED for id_ in ids)}/{len(ids)}"
 
@@ -355,14 +350,14 @@ def _ids(ids: Sequence[str]) -> str:
 
 
 def _end(state: RunState, screen: Screen) -> Row:
-    """How it is stopped, or that it comes to rest already."""
+    """How to stop the run, or that it is stopping."""
     if state.stopping is None:
         leave = "Ctrl-C leaves; the run goes on"
-        stop = "Ctrl-C stops it, and `windlass resume` goes on"
+        stop = "Ctrl-C stops it; `windlass resume` continues it"
         return Row((("dim", f" {leave if screen.watching else stop}"),))
     if state.stop_as == "pause":
-        return Row((("wait", " pausing: turns that have begun come to their end"),))
-    return Row((("wait", " stopping: what agents have done so far is kept"),))
+        return Row((("wait", " pausing: turns that have started finish first"),))
+    return Row((("wait", " stopping: the agents' work so far is kept"),))
 
 
 def _fitting(row: Row, width: int) -> Row:
@@ -376,5 +371,5 @@ def _in_ascii(row: Row) -> Row:
 
 
 def bracketed(seconds: float | None) -> str:
-    """`[  6m12s]`, as wide where there is nothing to say."""
+    """`[  6m12s]`, or as many spaces."""
     return " " * 10 if seconds is None else f"[{duration(seconds):>8}]"

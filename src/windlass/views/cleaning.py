@@ -1,4 +1,4 @@
-"""What may go of a plan's folders, judged by its runs: what is unfinished or a person's stays."""
+"""Which workspaces of a plan may be deleted: not those of unfinished work or of a person."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from windlass.views.outcome import is_finished, run_status
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """A folder or a set of pins, and what is to become of it."""
+    """A folder or a set of pins, and whether it is deleted."""
 
     name: str
     goes: bool
@@ -16,7 +16,7 @@ class Item(Struct, frozen=True, kw_only=True):
 
 
 def why_it_stays(state: RunState, task: TaskState) -> str | None:
-    """Why the workspace of a task is kept, whatever it holds; None where it may go."""
+    """Why the workspace of a task is kept; None if it may be deleted."""
     where = f"{state.plan.id}:{task.id}"
     if task.phase is Phase.TAKEN:
         return f"a person works in it; `windlass give {where}` hands it back"
@@ -25,13 +25,13 @@ def why_it_stays(state: RunState, task: TaskState) -> str | None:
     if not is_finished(state):
         return f"{task.id} is {task.status}, and the run is {run_status(state)}"
     if any(attempt.by is not None for attempt in task.attempts):
-        # Their commits are in a git directory of its own, which no snapshot looks into.
+        # Their commits are in its own git directory, which no snapshot reads.
         return "a person worked in it, and may have commits there; remove it by hand"
     return None
 
 
 def last_commit(state: RunState, task: TaskState) -> str:
-    """The newest commit that is known to hold the task's work, as a snapshot's parent."""
+    """The newest commit with the task's work, as a snapshot's parent."""
     for attempt in reversed(task.attempts):
         return attempt.commit or attempt.start
     return state.base

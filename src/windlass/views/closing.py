@@ -1,7 +1,7 @@
-"""What a run leaves behind when it ends: the last lines, worst first, and the continue-here file.
+"""The end of a run: the last lines, worst first, and the continue-here file.
 
-Law: there is always a next command. Of a continue-here file only the two lines that name plan and
-run are ever read back, as a pointer; all else comes from the journal.
+Law: there is always a next command. Windlass reads only the plan and the run from a continue-here
+file; everything else comes from the journal.
 """
 
 import re
@@ -50,10 +50,10 @@ def closing(
     continue_here: str = "",
     ground: Ground | None = None,
 ) -> list[Line]:
-    """The last lines; `plan` is how to name the plan on the command line."""
+    """The last lines; `plan` is its name on the command line."""
     steps = next_steps(state, plan=plan, ground=ground)
     if state.ended in {RunEnd.COMPLETED, RunEnd.FAILED}:
-        steps.append(Step(f"windlass report {plan} --open", "read how it went"))
+        steps.append(Step(f"windlass report {plan} --open", "read the report"))
     first, *more = listed(steps)
     lines = [
         *troubles(state, workspaces),
@@ -93,9 +93,9 @@ def _abandoned(state: RunState, task: TaskState, name: str, kept: tuple[str, ...
     spent = column(task_cost(state, task))
     told = f"{name} · {turns_used(task)}/{turns_allowed(state, task)} turns · {spent}"
     failed = (*not_passed(task.last.results)[:2], *_must_fix(task)[:2])
-    # Where neither says why, what it was sent back with does.
+    # Without either, the feedback says why.
     why = " · ".join(failed or quoted(task.feedback or "")[:1])
-    again = f"reopen it: windlass retry {state.plan.id}:{task.id}"
+    again = f"retry it: windlass retry {state.plan.id}:{task.id}"
     details = (*((why,) if why else ()), *kept, again)
     return Line("ABANDONED", told, details, task_seconds(state, task))
 
@@ -128,7 +128,7 @@ def _rests(state: RunState, continue_here: str) -> list[Line]:
 
 
 def what_it_needs(task: TaskState, state: RunState) -> tuple[str, ...]:
-    """What a task waits for that a person must give, and the commands that give it, if any."""
+    """What a task needs from a person, and the commands that give it, if any."""
     if task.phase not in HELPLESS:
         return ()
     if task.phase is Phase.STALE:
@@ -137,17 +137,16 @@ def what_it_needs(task: TaskState, state: RunState) -> tuple[str, ...]:
 
 
 def about_stale(state: RunState, task_id: str) -> tuple[str, ...]:
-    """Why the task is stale, what its checks say, and what settles it."""
-    told = f"{STALE_BECAUSE}; it is not done until you say what becomes of it"
-    old = f"or put the old text back into {state.plan.path}, or take the task out of it"
+    """Why the task is stale, the results of its checks, and how to settle it."""
+    why = f"{STALE_BECAUSE}; decide what to do with it"
+    old = f"or restore the old text in {state.plan.path}, or remove the task from it"
     ways = ways_to_help(state.tasks[task_id], state)
-    return (told, *check_lines(state, task_id), *(step.command for step in ways), old)
+    return (why, *check_lines(state, task_id), *(step.command for step in ways), old)
 
 
 def asks(task: TaskState) -> str:
-    """What it waits for."""
     if task.phase is Phase.STALE:
-        return f"{STALE_BECAUSE}; say what becomes of it"
+        return f"{STALE_BECAUSE}; decide what to do with it"
     return f"{task.last.by} works on it" if task.phase is Phase.TAKEN else task.question or ""
 
 
@@ -176,30 +175,33 @@ def _summary(state: RunState) -> Line:
 
 
 def _repeated(state: RunState) -> list[str]:
-    """What took time that no task was at fault for."""
+    """Time lost through no fault of a task."""
     waited = limit_seconds(state)
     limit = f"{duration(waited)} waiting for {quota(state)}" if waited else ""
     rounds = sum(each.onto is not None for task in state.all_tasks for each in task.attempts)
     merged = f"{plural(rounds, 'merge')} repeated" if rounds else ""
-    told = " · ".join(part for part in (limit, merged) if part)
-    return [told] if told else []
+    line = " · ".join(part for part in (limit, merged) if part)
+    return [line] if line else []
 
 
 def _accepted(state: RunState) -> list[str]:
-    """A line for each task that is done by a person's word for its present text."""
-    said = ((id_, accepted_line(state, id_)) for id_ in state.done)
-    return [f"{id_}: {line}" for id_, line in said if line]
+    """A line for each task that a person accepted for its current text."""
+    lines = ((id_, accepted_line(state, id_)) for id_ in state.done)
+    return [f"{id_}: {line}" for id_, line in lines if line]
 
 
 def _flaky(state: RunState) -> list[str]:
-    """A line for each check that said two things of one tree, however the run went on."""
-    said = (result for told in state.evidence.values() for result in told.values())
-    commands = dict.fromkeys(result.command for result in said if result.wavers)
-    return [f"flaky: `{one_line(each, 80)}` said two things of the same files" for each in commands]
+    """A line for each check that gave different results for one tree."""
+    results = (result for tree in state.evidence.values() for result in tree.values())
+    commands = dict.fromkeys(result.command for result in results if result.wavers)
+    return [
+        f"flaky: `{one_line(each, 80)}` gave different results for the same files"
+        for each in commands
+    ]
 
 
 def branch_line(state: RunState, ground: Ground | None) -> Line:
-    """What was merged, onto what, and what became of the branch the run began from."""
+    """The merges, their base, and the state of the branch that the run started from."""
     base = f"{state.base_branch or 'commit'}@{state.base[:10]}"
     told = (*state.notes, *network_advice(state), *_base_line(state, ground))
     if not (count := state.merges):
@@ -208,12 +210,12 @@ def branch_line(state: RunState, ground: Ground | None) -> Line:
 
 
 def _base_line(state: RunState, ground: Ground | None) -> tuple[str, ...]:
-    """What became of the branch the run began from; nothing where git was not asked."""
+    """The state of the branch that the run started from; nothing if git was not asked."""
     base = state.base_branch
     if base is None:
-        return ("the run began from a commit that no branch stood at",)
+        return ("the run started from a commit without a branch",)
     if (landed := landed_at(state)) is not None:
-        return (f"landed: {base} was moved to {landed[:10]}, which holds all of it",)
+        return (f"landed: {base} was moved to {landed[:10]}, which has all of it",)
     if ground is None:
         return ()
     if ground.commit is None:
@@ -222,22 +224,22 @@ def _base_line(state: RunState, ground: Ground | None) -> tuple[str, ...]:
         return (f"{base} itself has not moved",)
     where = f"{base} has moved to {ground.commit[:10]}"
     if ground.holds_tip:
-        return (f"{where}, which holds all of it",)
-    return (f"{where}, which these merges do not hold yet; `windlass land` merges with it",)
+        return (f"{where}, which has all of it",)
+    return (f"{where}, which is not in these merges; `windlass land` merges it",)
 
 
 _LINE = re.compile(r"^(Plan|Run): (\S+)[ \t]*\r?$", re.MULTILINE)
 
 
 class Pointer(Struct, frozen=True):
-    """The run that such a file is about."""
+    """The run that a continue-here file names."""
 
     plan: str
     run: str
 
 
 def continue_here_text(state: RunState, seq: int, redact: Callable[[str], str] = str) -> str | None:
-    """The file's text; None where the run is not paused, and there is to be no such file."""
+    """The text of the continue-here file; None if the run is not paused."""
     if state.ended is not RunEnd.PAUSED:
         return None
     told = [
@@ -259,13 +261,13 @@ def continue_here_text(state: RunState, seq: int, redact: Callable[[str], str] =
 
 
 def commits_done(state: RunState) -> int:
-    """How many commits the merged tasks are made of."""
+    """The number of commits of the merged tasks."""
     merged = (task for task in state.tasks.values() if task.phase is Phase.MERGED)
     return sum(len(commits_of(task)) for task in merged)
 
 
 def pointer(text: str) -> Pointer | None:
-    """The run that the text names, if it is such a file."""
+    """The run that the text names, if it is a continue-here file."""
     found: dict[str, str] = {}
     for line in _LINE.finditer(text):
         found.setdefault(line[1], line[2])

@@ -1,4 +1,4 @@
-"""Text in the columns of a terminal: what is too wide is cut or wrapped, never spilled."""
+"""Text in the columns of a terminal; what is too wide is cut or wrapped."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -8,31 +8,31 @@ from windlass.views.words import one_line
 _WIDE = frozenset({"W", "F"})
 _MARKS = frozenset({"Mn", "Me"})
 _NARROWEST = 16
-"""Columns that a text is folded into at least."""
+"""Columns that a text is folded into, at least."""
 _STAND_INS = {"─": "-", "●": "*", "↩": "<", "◷": "o", "⇡": "^", "·": "-", "…": "~", "→": ">"}
 
 
 def columns(text: str) -> int:
-    """How many columns the text takes: an ideograph two, an accent that joins a letter none."""
+    """The columns that the text takes: two for an ideograph, none for a combining accent."""
     if text.isascii():
         return len(text)
     return sum(_columns(char) for char in text)
 
 
 def fitted(text: str, width: int) -> str:
-    """Text by an agent or a plan as one harmless line of at most so many columns."""
+    """Text of an agent or a plan as one safe line of at most so many columns."""
     return cut(one_line(text, width + 1), width)  # no more than may matter is measured
 
 
 def cut(line: str, width: int) -> str:
-    """A harmless line, cut where it is too wide."""
+    """A safe line, cut to the width."""
     if columns(line) <= width:
         return line
     return _head(line, width - 1).rstrip() + "…" if width > 0 else ""
 
 
 def _head(line: str, width: int) -> str:
-    """As much as fits of the beginning of a line that is too wide."""
+    """The part of a too wide line that fits."""
     taken = place = 0
     while (taken := taken + _columns(line[place])) <= width:
         place += 1
@@ -40,12 +40,12 @@ def _head(line: str, width: int) -> str:
 
 
 def padded(line: str, width: int) -> str:
-    """A harmless line with spaces behind it up to that column."""
+    """A safe line, padded with spaces to the width."""
     return line + " " * (width - columns(line))
 
 
 def folded(line: str, width: int) -> list[str]:
-    """A harmless line on as many as it needs, broken between words where it can be."""
+    """A safe line folded to the width, between words if possible."""
     lines = [""]
     for word in line.split(" "):
         rest = word
@@ -62,7 +62,7 @@ def folded(line: str, width: int) -> list[str]:
 
 
 def hanging(head: str, line: str, width: int | None) -> list[str]:
-    """A line behind what it begins with; where it is too wide it goes on below, as far in."""
+    """A line after its head; where it is too wide, the rest is indented below."""
     indent = columns(head)
     if width is None or indent + columns(line) <= width:
         return [(head + line).rstrip()]
@@ -71,14 +71,14 @@ def hanging(head: str, line: str, width: int | None) -> list[str]:
 
 
 def ascii_only(line: str) -> str:
-    """A harmless line for a terminal that knows no other letters; it stays as wide as it was."""
+    """A safe line for a terminal without Unicode; the width stays the same."""
     if line.isascii():
         return line
     return "".join(char if char.isascii() else _stand_in(char) for char in line)
 
 
 def wrapped(parts: Iterable[str], width: int, *, between: str = " ") -> Iterator[str]:
-    """The parts on as few lines as they fit on; `between` also ends a line that goes on below."""
+    """The parts on as few lines as possible; `between` also ends a line that is continued."""
     end = between.rstrip()
     room = width - len(end)
     line: str | None = None

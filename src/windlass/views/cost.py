@@ -1,8 +1,7 @@
-"""What a run has cost: three amounts that every screen, file and program is given from here.
+"""What a run has cost, for every screen, file and program: spent, reserved and estimated.
 
-`spent` is what answered requests came to, `reserved` what those in flight are expected to come to,
-`estimated` what those count for whose answer was never seen whole. All are derived from the facts
-every time.
+`spent` is the cost of answered requests, `reserved` the expected cost of those in flight, and
+`estimated` the cost of those whose answer was never seen whole. All are derived from the facts.
 """
 
 from collections.abc import Iterable
@@ -17,8 +16,8 @@ from windlass.views.words import money
 
 ESTIMATED = "an agent was killed, or an answer broke off or had no clear price"
 """Why an amount can be an estimate."""
-UNKNOWN = "+ some of it is not known: an agent was killed before it could say what it had used"
-"""Why an amount can be missing: such an agent had no meter."""
+UNKNOWN = "+ part of it is unknown: an agent was killed before it reported its usage"
+"""Why an amount can be missing: the agent had no meter."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -42,12 +41,11 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """All of them."""
         return self.input_tokens + self.output_tokens + self.cached_tokens
 
 
 def total(costs: Iterable[Cost]) -> Cost:
-    """All of them together, in whole millionths of a dollar."""
+    """The sum, rounded to millionths of a dollar."""
     each = list(costs)
     return Cost(
         cost_usd=round(sum(one.cost_usd for one in each), 6),
@@ -63,10 +61,10 @@ def total(costs: Iterable[Cost]) -> Cost:
 
 
 def run_cost(state: RunState) -> Cost:
-    """What the whole run has used up; in one that has ended nothing is in flight."""
+    """The cost of the run; nothing is in flight after its end."""
     state = written_off(state) if state.ended is not None else state
     used = [_used(task) for task in state.all_tasks]
-    recovered = Cost(known=state.spent.known)  # not where git alone tells what there was
+    recovered = Cost(known=state.spent.known)  # False after a recovery from git alone
     return total([*used, recovered, reserved(state.learnt, state.held.values())])
 
 
@@ -84,7 +82,7 @@ def _used(task: TaskState) -> Cost:
 
 
 def cost_of(usage: Usage, *, estimated_usd: float | None = None) -> Cost:
-    """A usage as a cost; a single one is an estimate as a whole, or not at all."""
+    """A usage as a cost; a single one is wholly an estimate, or not at all."""
     if estimated_usd is None:
         estimated_usd = 0.0 if usage.known else usage.cost_usd
     return Cost(
@@ -122,14 +120,14 @@ def amounts(cost: Cost) -> str:
 
 
 def doubts(cost: Cost) -> list[str]:
-    """What to say of amounts that are not what the provider's own numbers came to."""
+    """A note on amounts that are estimated or unknown."""
     if cost.estimated_usd:
         return [f"{money(cost.estimated_usd)} of it is an estimate: {ESTIMATED}"]
     return [] if cost.known else [UNKNOWN]
 
 
 def column(cost: Cost) -> str:
-    """What is used up, for a narrow column: `~$0.61` with an estimate, `$0.61+` with an unknown."""
+    """The cost for a narrow column: `~$0.61` with an estimate, `$0.61+` if a part is unknown."""
     if cost.estimated_usd:
         return f"~{money(cost.cost_usd)}"
     return money(cost.cost_usd, known=cost.known)

@@ -1,4 +1,4 @@
-"""What was edited in a plan since its run began, and what that means for each task."""
+"""What was edited in a plan since its run started, and the effect on each task."""
 
 from msgspec.structs import replace
 
@@ -10,10 +10,10 @@ from windlass.views.words import one_line
 
 
 def edited(state: RunState, plan: Plan) -> Edits:
-    """What the plan's files say now that the run does not know yet."""
+    """The edits in the plan's files that the run does not know yet."""
     edits = compare(state.plan, plan)
-    # A merged task that was taken out of the plan stays in the run, and is no news again; a stale
-    # one is settled by that.
+    # A merged task that was removed from the plan stays in the run and is not reported again; a
+    # stale one is settled by its removal.
     gone = tuple(
         id_ for id_ in edits.removed if state.is_stale(id_) or not state.tasks[id_].may_be_in_tip
     )
@@ -21,7 +21,7 @@ def edited(state: RunState, plan: Plan) -> Edits:
 
 
 def edit_lines(state: RunState, plan: Plan) -> list[str]:
-    """A line for each edit: a sign, the task, and what becomes of it."""
+    """A line for each edit: a sign, the task, and the effect."""
     edits = edited(state, plan)
     titles = {task.id: task.title for task in (*state.plan.tasks, *plan.tasks)}
 
@@ -32,30 +32,30 @@ def edit_lines(state: RunState, plan: Plan) -> list[str]:
     lines += [line("-", id_, _removed(state, id_)) for id_ in edits.removed]
     specs = {task.id: task for task in plan.tasks}
     lines += [line("~", id_, _changed(state, id_, specs[id_])) for id_ in edits.changed]
-    lines += [line("·", id_, "asks for the same, otherwise arranged") for id_ in edits.adjusted]
+    lines += [line("·", id_, "asks for the same, arranged differently") for id_ in edits.adjusted]
     if edits.reordered:
-        lines.append("· the tasks stand in another order")
+        lines.append("· the order of the tasks changed")
     lines += [f"· the plan's {name} changed" for name in edits.plan_level]
     return lines
 
 
 def _added(state: RunState, id_: str) -> str:
-    return "new" if id_ not in state.withdrawn else "back; it goes on where it was withdrawn"
+    return "new" if id_ not in state.withdrawn else "back; it continues where it was withdrawn"
 
 
 def _removed(state: RunState, id_: str) -> str:
     if state.is_stale(id_):
-        return "taken out; it is done as what it was merged for"
+        return "removed; it stays merged"
     return "withdrawn; its work stays pinned" if state.tasks[id_].attempts else "withdrawn"
 
 
 def _changed(state: RunState, id_: str, spec: Task) -> str:
     task = state.tasks[id_]
     if task.phase in IN_TIP and is_done_for(task, spec):
-        return "says what it was merged or accepted for; it is done"
+        return "matches what was merged or accepted; it is done"
     if task.phase in IN_TIP:
-        cures = f"`windlass retry {id_}` does it again, `windlass approve {id_}` accepts it"
-        return f"stale: merged for what it said before; {cures}"
+        cures = f"`windlass retry {id_}` redoes it, `windlass approve {id_}` accepts it"
+        return f"stale: merged for an older text; {cures}"
     if task.phase is Phase.ABANDONED:
         return f"changed, and still abandoned; `windlass retry {id_}` tries it again"
-    return "changed; agents are told the new text" if task.attempts else "changed"
+    return "changed; agents get the new text" if task.attempts else "changed"

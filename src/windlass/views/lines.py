@@ -1,4 +1,4 @@
-"""Lines for people, and what is said in them: tallies of checks, quotations, warnings, hosts."""
+"""Lines for people, and their parts: tallies of checks, quotations, warnings, hosts."""
 
 from collections.abc import Iterable
 
@@ -12,10 +12,10 @@ from windlass.core.state import RunState, TaskState
 from windlass.views.words import one_line, plural
 
 WIDTH = 100
-UNCHECKED = "unchecked: no checks anywhere, so nothing but the agents' word says the work is right"
-NO_COMMANDS = "the Coach runs no commands here: this sandbox cannot keep them from speaking for it"
+UNCHECKED = "unchecked: there are no checks, so only agents have judged the work"
+NO_COMMANDS = "the Coach runs no commands: this sandbox cannot keep them from forging its verdict"
 _HOSTS = 8
-"""How many hosts a line names."""
+"""Hosts that a line names."""
 
 
 class Line(Struct, frozen=True):
@@ -25,27 +25,25 @@ class Line(Struct, frozen=True):
     text: str
     details: tuple[str, ...] = ()
     took: float | None = None
-    """How many seconds it took, where something came to its end."""
+    """Seconds, if something ended."""
 
 
 def harmless_line(line: Line) -> Line:
-    """The line with nothing in it that a terminal would obey."""
+    """The line with control characters escaped."""
     return replace(line, text=told(line.text), details=tuple(map(told, line.details)))
 
 
 def is_unchecked(state: RunState) -> bool:
-    """Whether there is no check anywhere."""
     own = any(task.checks for task in state.plan.tasks)
     return not (state.settings.checks or state.plan.checks or own)
 
 
 def unchecked(state: RunState) -> tuple[str, ...]:
-    """The warning where there is none, for a line's details."""
     return (UNCHECKED,) if is_unchecked(state) else ()
 
 
 def warnings(state: RunState) -> tuple[str, ...]:
-    """What a run begins with that a person should know of, for a line's details."""
+    """What a person should know when a run starts, for a line's details."""
     return (*unchecked(state), *(() if state.coach_commands else (NO_COMMANDS,)))
 
 
@@ -56,7 +54,7 @@ def tally(results: tuple[e.CheckResult, ...]) -> str:
 
 
 def not_passed(results: tuple[e.CheckResult, ...]) -> tuple[str, ...]:
-    """A detail for each that did not."""
+    """A detail for each check that did not pass."""
     return tuple(
         f"`{one_line(r.command, 60)}` {(r.absence or r.outcome).replace('_', ' ')}"
         for r in results
@@ -65,30 +63,30 @@ def not_passed(results: tuple[e.CheckResult, ...]) -> tuple[str, ...]:
 
 
 def must_fix(task: TaskState) -> tuple[Issue, ...]:
-    """What the last Coach that looked at the last attempt would not let pass."""
+    """The must_fix issues of the last review of the last attempt."""
     reviews = [each.review for each in task.last.coachings if each.review is not None]
     return tuple(i for review in reviews[-1:] for i in review.issues if i.severity == "must_fix")
 
 
 def quoted(text: str) -> tuple[str, ...]:
-    """The first lines of a text, without those that are only a rule."""
+    """The first lines of a text, without lines that have no letter or digit."""
     lines = [one_line(line, WIDTH) for line in text.splitlines() if any(map(str.isalnum, line))]
     more = (f"… {plural(len(lines) - 4, 'more line')}",) if len(lines) > 5 else ()  # noqa: PLR2004
     return (*lines[: 4 if more else 5], *more)
 
 
 def flaky(state: RunState, tree: str, results: tuple[e.CheckResult, ...]) -> tuple[str, ...]:
-    """A detail for each check that said two things of one tree; it is never silently green."""
-    said = state.evidence.get(tree, {})
-    ones = (said[r.command] for r in results if r.command in said and said[r.command].wavers)
+    """A detail for each check with different results on one tree; it never passes silently."""
+    seen = state.evidence.get(tree, {})
+    ones = (seen[r.command] for r in results if r.command in seen and seen[r.command].wavers)
     return tuple(
-        f"flaky: `{one_line(r.command, 60)}` said {', '.join(r.answers)} of the same files"
+        f"flaky: `{one_line(r.command, 60)}` gave {', '.join(r.answers)} for the same files"
         for r in ones
     )
 
 
 def network_advice(state: RunState) -> tuple[str, ...]:
-    """What to add to `windlass.toml`, where hosts were refused or only setup named them."""
+    """What to add to `windlass.toml` if hosts were refused, or only setup reached them."""
     lines: list[str] = []
     if refused := state.hosts_refused:
         hosts = plural(len(refused), "host")
@@ -100,12 +98,11 @@ def network_advice(state: RunState) -> tuple[str, ...]:
 
 
 def hosts_setting(hosts: Iterable[str]) -> str:
-    """The setting that allows these hosts."""
     named = ", ".join(f'"{host}"' for host in hosts)
     return f"[sandbox] hosts = [{named}]"
 
 
 def listed_hosts(hosts: tuple[str, ...]) -> str:
-    """Some of them by name, the rest by number."""
+    """Some by name, the rest as a count."""
     more = f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else ""
     return ", ".join(hosts[:_HOSTS]) + more

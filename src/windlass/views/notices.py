@@ -1,8 +1,7 @@
-"""What is worth a word to a person who is not looking, and what to say.
+"""Which facts are worth a notice, and its text.
 
-Law: a pure rule on one fact and the state it led to. Nothing is said of what the person did
-themselves (stop, pause, abort, restart), and nothing twice: a run that ends because of questions
-that were passed on already, or of a task that was told of, says no more than what is new.
+Law: a pure rule on one fact and the state after it. There is no notice of what the person did
+themselves (stop, pause, abort, restart), and no second notice of the same question or task.
 """
 
 from typing import assert_never
@@ -19,11 +18,11 @@ from windlass.views.outcome import counts
 from windlass.views.words import duration
 
 _LONG = 2000
-"""Of what an agent asks; more than any desktop shows."""
+"""Characters of a question; no desktop shows more."""
 
 
 def notice_of(event: e.Event, state: RunState) -> Notice | None:
-    """The notice that this fact is worth, if it is."""
+    """The notice for this fact, if any."""
     match event:
         case e.RunEnded():
             return _end(event, state)
@@ -31,11 +30,11 @@ def notice_of(event: e.Event, state: RunState) -> Notice | None:
             text = f"{event.question[:_LONG]}\n{_how(state, event.task)}"
             return _of_task(state, event.task, "human", "Needs you", text)
         case e.TaskAbandoned() if state.live:
-            # Where nothing else goes on, the end of the run tells of it.
+            # If nothing else is under way, the end of the run reports it.
             return _of_task(state, event.task, "failed", "Given up", event.reason[:_LONG])
         case e.WaitStarted() if event.failure is Failure.USAGE_LIMIT:
             waiting = [t.id for t in state.live if waits_for(t) is Failure.USAGE_LIMIT]
-            if waiting == [event.task]:  # one limit holds for all that use the model
+            if waiting == [event.task]:  # one limit holds for all tasks with the model
                 text = f"waits {wait_line(event.failure, event.until, event.at)}"
                 return _of_task(state, event.task, "limit", "Limit", text)
         case _:
@@ -72,7 +71,7 @@ def _counts(state: RunState) -> str:
 
 
 def _how(state: RunState, task: str) -> str:
-    return f"windlass status {state.plan.id} says what to do about {task}"
+    return f"windlass status {state.plan.id} shows what to do about {task}"
 
 
 def _of_run(state: RunState, kind: NoticeKind, word: str, text: str) -> Notice:

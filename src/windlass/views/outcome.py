@@ -1,11 +1,14 @@
-"""How a run and its tasks stand, in the words and exit codes that people script against.
+"""The status words and exit codes that people script against.
 
-Law: a stale task is never shown as completed. What was shown for its old text is shown as such.
+Law: a stale task is never shown as completed. No other module knows the number of an exit code.
 """
 
+from collections import Counter
 from collections.abc import Mapping
+from enum import IntEnum
 from types import MappingProxyType
 
+from windlass import errors
 from windlass.core.events.model import CheckResult, Failure, Outcome, RunEnd
 from windlass.core.plan import Task, same_meaning
 from windlass.core.state import Phase, RunState, TaskState, selection
@@ -13,18 +16,45 @@ from windlass.core.state.selection import blocked
 from windlass.core.state.transitions import IN_TIP
 from windlass.views.words import one_line, plural
 
-EXIT_CODES: Mapping[RunEnd, int] = MappingProxyType(
+
+class Exit(IntEnum):
+    """The exit code of every command."""
+
+    COMPLETED = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    NEEDS_HUMAN = 3
+    STOPPED = 4
+    BUSY = 5
+    LIMIT = 6
+
+
+EXIT_CODES: Mapping[RunEnd, Exit] = MappingProxyType(
     {
-        RunEnd.COMPLETED: 0,
-        RunEnd.FAILED: 1,
-        RunEnd.NEEDS_HUMAN: 3,
-        RunEnd.STOPPED: 4,
-        RunEnd.PAUSED: 4,
-        RunEnd.LIMIT: 6,
-        RunEnd.ABORTED: 1,
-        RunEnd.ABANDONED: 1,
+        RunEnd.COMPLETED: Exit.COMPLETED,
+        RunEnd.FAILED: Exit.FAILED,
+        RunEnd.NEEDS_HUMAN: Exit.NEEDS_HUMAN,
+        RunEnd.STOPPED: Exit.STOPPED,
+        RunEnd.PAUSED: Exit.STOPPED,
+        RunEnd.LIMIT: Exit.LIMIT,
+        RunEnd.ABORTED: Exit.FAILED,
+        RunEnd.ABANDONED: Exit.FAILED,
     }
 )
+_ERROR_CODES: Mapping[type, Exit] = MappingProxyType(
+    {
+        errors.WindlassError: Exit.FAILED,
+        errors.BadInput: Exit.BAD_INPUT,
+        errors.JournalTooNew: Exit.BAD_INPUT,
+        errors.Unanswered: Exit.NEEDS_HUMAN,
+        errors.JournalDamaged: Exit.NEEDS_HUMAN,
+        errors.Interrupted: Exit.STOPPED,
+        errors.JournalUnwritable: Exit.STOPPED,
+        errors.Busy: Exit.BUSY,
+        errors.JournalConflict: Exit.BUSY,
+    }
+)
+"""An error that is not listed has the code of its base class."""
 
 _RUN_STATUS: Mapping[RunEnd | None, str] = MappingProxyType(
     {
@@ -41,32 +71,35 @@ _RUN_STATUS: Mapping[RunEnd | None, str] = MappingProxyType(
 )
 
 
-def exit_code(state: RunState) -> int:
-    """What a process says of the run it has hauled: all it was asked for is merged, or its end."""
+def exit_code(state: RunState) -> Exit:
+    """The code for the end of a run; 0 also if all that --task or --stage named is merged."""
     if state.ended is RunEnd.STOPPED and state.stopping is None and selection.is_done(state):
-        return EXIT_CODES[RunEnd.COMPLETED]
+        return Exit.COMPLETED
     return EXIT_CODES[state.ended or RunEnd.STOPPED]
 
 
+def error_code(kind: type[errors.WindlassError]) -> Exit:
+    return next(_ERROR_CODES[base] for base in kind.__mro__ if base in _ERROR_CODES)
+
+
 def run_status(state: RunState) -> str:
-    """The run's status word."""
     return _RUN_STATUS[state.ended]
 
 
 def is_finished(state: RunState) -> bool:
-    """Whether there is nothing left to resume."""
+    """Whether nothing is left to resume."""
     return state.ended is RunEnd.COMPLETED or state.given_up
 
 
 def counts(state: RunState) -> str:
     """`3 tasks: 2 completed, 1 interrupted`."""
-    words = list(words_for_people(state).values())
-    told = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-    return f"{plural(len(words), 'task')}: {told}"
+    words = Counter(words_for_people(state).values())
+    by_word = ", ".join(f"{count} {word}" for word, count in words.items())
+    return f"{plural(words.total(), 'task')}: {by_word}"
 
 
 def words_for_people(state: RunState) -> dict[str, str]:
-    """The status words as people count them: what a stop cut short has not failed."""
+    """The status words for people: a task that a stop cut short is interrupted, not failed."""
     return {
         id_: "interrupted" if _was_cut_short(state.tasks[id_]) else word
         for id_, word in task_statuses(state).items()
@@ -87,7 +120,7 @@ def task_statuses(state: RunState) -> dict[str, str]:
 
 
 _COMMAND = 100
-_TOLD = {
+_ON_TIP = {
     "fail": "fails",
     "not_run": "has not run",
     "collected_nothing": "finds nothing to run",
@@ -98,10 +131,10 @@ STALE_BECAUSE = "merged for an older text of the plan"
 
 
 def checks_on_tip(state: RunState, task_id: str) -> dict[str, str]:
-    """Each check of the task's present text, and what it said of the tip."""
-    said = state.evidence.get(state.tip_tree or "", {})
+    """Each check of the task's current text, and its result on the tip."""
+    results = state.evidence.get(state.tip_tree or "", {})
     checks = dict.fromkeys(state.specs[task_id].checks)
-    return {check: _word(said[check]) if check in said else "not_run" for check in checks}
+    return {check: _word(results[check]) if check in results else "not_run" for check in checks}
 
 
 def _word(result: CheckResult) -> str:
@@ -109,17 +142,16 @@ def _word(result: CheckResult) -> str:
 
 
 def check_lines(state: RunState, task_id: str) -> tuple[str, ...]:
-    """A line for each check of the present text that has not passed on the tip."""
-    said = checks_on_tip(state, task_id)
+    """A line for each check of the current text that has not passed on the tip."""
     return tuple(
-        f"`{one_line(check, _COMMAND)}` {_TOLD.get(word, word)} on the tip"
-        for check, word in said.items()
+        f"`{one_line(check, _COMMAND)}` {_ON_TIP.get(word, word)} on the tip"
+        for check, word in checks_on_tip(state, task_id).items()
         if word != Outcome.PASS
     )
 
 
 def accepted_line(state: RunState, task_id: str) -> str:
-    """Who accepted what is merged for the present text, and when; empty where no one had to."""
+    """Who accepted the merged work for the current text, and when; empty if not accepted."""
     task, spec = state.tasks[task_id], state.specs[task_id]
     accepted = task.accepted if task.phase is Phase.MERGED else None
     if accepted is None or task.merged_as is None or same_meaning(task.merged_as, spec):
@@ -129,7 +161,7 @@ def accepted_line(state: RunState, task_id: str) -> str:
 
 
 def text_shown(state: RunState, task_id: str) -> Task:
-    """The text that the Coach's evidence speaks of: of a merged task the one it was merged for."""
+    """The text that the Coach's evidence is for: for a merged task, the one it was merged for."""
     task = state.tasks.get(task_id) or state.withdrawn[task_id]
     merged_as = task.merged_as if task.phase in IN_TIP else None
     return merged_as or state.specs[task_id]

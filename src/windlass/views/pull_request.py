@@ -86,7 +86,7 @@ def body_of(state: RunState, *, summary: str = "", limit: int = LIMIT) -> str:
             break
         kept.append(section)
     if left := len(sections) - len(kept):
-        more = f"{plural(left, 'more section')}, for which a pull request has no room"
+        more = f"{plural(left, 'more section')} did not fit"
         kept.append(f"… and {more}: `windlass log {state.plan.id}`")
     return "\n\n".join([BEGIN, *kept, END])
 
@@ -110,8 +110,8 @@ def _sections(state: RunState) -> Iterator[str]:
     left = [task for task in state.tasks.values() if task.merge_commit is None]
     if left:
         lines = [f"- {_name(state, task)}: {words[task.id]}" for task in left]
-        yield "\n".join(["## Not in here", "", *lines])
-    yield "\n".join(["## Checks on the whole", "", *_checks(state)])
+        yield "\n".join(["## Not included", "", *lines])
+    yield "\n".join(["## Checks on the merged work", "", *_checks(state)])
     yield "\n".join(["## Trace", "", *_trace(state)])
     for task in state.tasks.values():
         if task.merge_commit is not None:
@@ -172,11 +172,11 @@ def _checks(state: RunState) -> Iterator[str]:
         proven = state.evidence.get(state.tip_tree or "", {})
         yield from (_check(result) for result in proven.values())
         if not proven:
-            yield "They have not run on the whole yet."
+            yield "They have not run on the merged work yet."
 
 
 def _check(result: CheckResult) -> str:
-    flaky = ", and said otherwise of the same files before" if result.wavers else ""
+    flaky = ", with a different result for the same files before" if result.wavers else ""
     said = (result.absence or result.outcome).replace("_", " ")
     counted = f", {plural(result.tests, 'test')}" if result.tests is not None else ""
     return f"- {code_span(result.command, _COMMAND)} {said}{counted}{flaky}"
@@ -187,7 +187,7 @@ def _trace(state: RunState) -> Iterator[str]:
     yield f"- Branch {code_span(integration_branch(state), 200)} at {state.tip[:10]}"
     yield f"- Base {code_span(base, 200)} at {state.base[:10]}"
     yield f"- Run {code_span(state.run, 40)}, sandbox level {state.sandbox}"
-    yield "- Every commit says its origin: `Windlass-Run`, `Windlass-Task`, `Windlass-Turn`"
+    yield "- Every commit names its origin: `Windlass-Run`, `Windlass-Task`, `Windlass-Turn`"
 
 
 def _told(state: RunState, task: TaskState) -> Iterator[str]:
@@ -195,13 +195,13 @@ def _told(state: RunState, task: TaskState) -> Iterator[str]:
     spec = text_shown(state, task.id)
     yield f"## {_name(state, task)}"
     if state.is_stale(task.id):
-        yield f"\n**Stale: {STALE_BECAUSE}. What is shown here was shown for that text.**"
+        yield f"\n**Stale: {STALE_BECAUSE}. The evidence here is for that text.**"
         yield from (f"- {markdown_text(line, _SAID)}" for line in check_lines(state, task.id))
     elif accepted := accepted_line(state, task.id):
-        shown = "what is shown here was shown for the older text"
+        shown = "the evidence here is for the older text"
         yield f"\n{markdown_text(accepted, _SAID)}; {shown}."
     if not task.attempts:
-        yield "\nTaken over from another tool; it was not reviewed here."
+        yield "\nImported from another tool; it was not reviewed here."
         return
     last = task.last
     by = f"{markdown_text(last.by, 80)}: " if last.by else ""

@@ -1,7 +1,7 @@
-"""What a person can do now: the next commands, the ways to go on, and why a command was refused.
+"""What a person can do now: the next commands, the ways to continue, and why one was refused.
 
-Law: what a person is told to do next is said here, for the end of a run, `status`, the report and
-programs that ask; the usual way comes first.
+Law: every suggestion of what to do next comes from here, for the end of a run, `status`, the report
+and programs; the usual way comes first.
 """
 
 import math
@@ -25,18 +25,18 @@ from windlass.views.words import plural
 
 _SOME_WORDS = 3
 _BROAD = 36
-"""Columns of the longest command beside which others are padded."""
+"""Columns; a longer command does not widen the column of commands."""
 
 
 class Ground(Struct, frozen=True, kw_only=True):
-    """Where the branch stands now that the run began from; only git can say."""
+    """The branch that the run started from, as git has it now."""
 
     commit: str | None
-    """None where the branch is gone."""
+    """None if the branch was deleted."""
     holds_tip: bool = False
-    """Whether all that was merged is in it."""
+    """Whether it contains all merged work."""
     has_remote: bool = False
-    """Whether there is a place to push to."""
+    """Whether the repository has a remote to push to."""
 
 
 class Step(Struct, frozen=True):
@@ -47,15 +47,15 @@ class Step(Struct, frozen=True):
 
 
 def listed(steps: list[Step]) -> list[str]:
-    """A line for each, what they do in one column."""
+    """A line for each, aligned in two columns."""
     broad = max((len(s.command) for s in steps if len(s.command) <= _BROAD), default=0)
     return [f"{step.command:<{broad}}  {step.does}" for step in steps]
 
 
 def resuming(state: RunState, plan: str) -> Step:
-    """Going on, with more of a budget that is used up."""
+    """Resume, with a higher limit if the budget is used up."""
     if used_up(state) is None:
-        return Step(f"windlass resume {plan}", "go on where it was")
+        return Step(f"windlass resume {plan}", "continue the run")
     short, limits = state.short or Amount(), state.settings
     if is_money_short(state):
         enough = max(2 * limits.max_cost, math.ceil(100 * (state.spent.cost_usd + short.usd)) / 100)
@@ -63,25 +63,25 @@ def resuming(state: RunState, plan: str) -> Step:
     else:
         tokens = max(2 * (limits.max_tokens or 0), state.spent.tokens + short.tokens)
         more = f"--max-tokens {tokens}"
-    return Step(f"windlass resume {plan} {more}", "go on with more")
+    return Step(f"windlass resume {plan} {more}", "continue with a higher limit")
 
 
 def next_steps(state: RunState, *, plan: str, ground: Ground | None) -> list[Step]:
-    """What to do now; `plan` is how to name the plan on the command line."""
+    """What to do now; `plan` is its name on the command line."""
     match state.ended:
         case RunEnd.COMPLETED:
             return _take_it(state, plan, ground) or [_clean(plan)]
         case RunEnd.FAILED:
             look = Step(f"windlass log {plan}", "see what happened")
-            return [*_mend(state, plan), look, _anew(plan)]
+            return [*_mend(state, plan), look, _restart(plan)]
         case RunEnd.ABORTED:
-            again = Step(f"windlass run {plan}", "begin a new run")
+            again = Step(f"windlass run {plan}", "start a new run")
             return [again, *_take_it(state, plan, ground), _clean(plan)]
         case RunEnd.ABANDONED:
-            return [Step(f"windlass run {plan}", "begin a new run")]
+            return [Step(f"windlass run {plan}", "start a new run")]
         case RunEnd.NEEDS_HUMAN if state.red_base and not state.merged:
-            go = Step(f"windlass resume {plan} --red-base go", "go on all the same")
-            return [go, Step(_anew(plan).command, "once the base is mended")]
+            go = Step(f"windlass resume {plan} --red-base go", "continue anyway")
+            return [go, Step(_restart(plan).command, "after fixing the base")]
         case RunEnd.NEEDS_HUMAN:
             return _help(state, plan)
         case RunEnd.STOPPED | RunEnd.PAUSED | RunEnd.LIMIT | None:
@@ -91,25 +91,25 @@ def next_steps(state: RunState, *, plan: str, ground: Ground | None) -> list[Ste
 
 
 def _clean(plan: str) -> Step:
-    return Step(f"windlass clean {plan}", "remove what it left")
+    return Step(f"windlass clean {plan}", "delete its workspaces")
 
 
-def _anew(plan: str) -> Step:
-    return Step(f"windlass run {plan} --restart", "begin anew")
+def _restart(plan: str) -> Step:
+    return Step(f"windlass run {plan} --restart", "start again")
 
 
 def landed_at(state: RunState) -> str | None:
-    """Where the base branch was moved to, if it was."""
+    """The commit that the base branch was moved to, if it was."""
     return state.landing.landed if state.landing is not None else None
 
 
 def has_landed(state: RunState, ground: Ground | None) -> bool:
-    """Whether the user's branch has all that was merged, by a landing or by their own merge."""
+    """Whether the user's branch has all merged work, by a landing or their own merge."""
     return landed_at(state) is not None or (ground is not None and ground.holds_tip)
 
 
 def _take_it(state: RunState, plan: str, ground: Ground | None) -> list[Step]:
-    """How the user's branch gets what was merged, unless it has it, or there is nothing."""
+    """How the user's branch gets the merged work, unless it has it or there is none."""
     branch = integration_branch(state)
     if has_landed(state, ground) or not state.merges:
         return []
@@ -126,17 +126,17 @@ def _take_it(state: RunState, plan: str, ground: Ground | None) -> list[Step]:
 
 
 def _made_again(base: str, branch: str) -> Step:
-    """The branch that the run began from, where it is gone."""
-    return Step(f"git branch {shlex.quote(base)} {branch}", "make it again")
+    """Create the branch that the run started from, if it was deleted."""
+    return Step(f"git branch {shlex.quote(base)} {branch}", "create it again")
 
 
 def _mend(state: RunState, plan: str) -> list[Step]:
     ways: list[Step] = []
     if given_up := state.index.abandoned:
         what = given_up[0] if len(given_up) == 1 else plural(len(given_up), "task")
-        ways.append(Step(f"windlass resume {plan} --retry", f"reopen {what}, and go on"))
+        ways.append(Step(f"windlass resume {plan} --retry", f"retry {what} and continue"))
     if failed_stage(state) is not None:
-        ways.append(Step(f"windlass resume {plan} --retry-stage", "do the stage once more"))
+        ways.append(Step(f"windlass resume {plan} --retry-stage", "redo the stage"))
     return ways
 
 
@@ -145,26 +145,26 @@ def _help(state: RunState, plan: str) -> list[Step]:
         return list(cure(state, plan).steps)
     if unverified_stage(state) is not None:
         return [
-            Step(f"windlass resume {plan} --retry-stage", "do the stage once more"),
-            Step(f"windlass resume {plan} --go-on", "go on all the same"),
-            Step(f"windlass abort {plan}", "give it up"),
+            Step(f"windlass resume {plan} --retry-stage", "redo the stage"),
+            Step(f"windlass resume {plan} --go-on", "continue anyway"),
+            Step(f"windlass abort {plan}", "abort the run"),
         ]
     return _words(state, plan)
 
 
 def _words(state: RunState, plan: str) -> list[Step]:
-    """What waits for a word is not helped by going on alone."""
+    """Tasks that wait for a person need their commands before a resume."""
     words = (word for task in state.live for word in ways_to_help(task, state))
     return [*islice(words, _SOME_WORDS), resuming(state, plan)]
 
 
 def ways_to_help(task: TaskState, state: RunState) -> tuple[Step, ...]:
-    """The commands that give a task what it waits for, if any do."""
+    """The commands that give a task what it waits for, if any."""
     where = shlex.quote(f"{state.plan.id}:{task.id}")
     if task.phase is Phase.STALE:
         return (
-            Step(f"windlass retry {where}", "do it again for the new text"),
-            Step(f"windlass approve {where}", "accept what is merged for the new text"),
+            Step(f"windlass retry {where}", "redo it for the new text"),
+            Step(f"windlass approve {where}", "accept the merged work for the new text"),
         )
     if task.phase is Phase.HELP_TO_START:
         return (Step(f"windlass approve {where}", "let it start"),)
@@ -173,53 +173,52 @@ def ways_to_help(task: TaskState, state: RunState) -> tuple[Step, ...]:
     if task.phase is Phase.TAKEN:
         return (Step(f"windlass give {where}", "hand it back"),)
     if task.phase is Phase.HELP_TO_PLAY and task.feedback is not None:
-        return (Step(f'windlass answer {where} "…"', "say what helps"),)
+        return (Step(f'windlass answer {where} "…"', "give advice"),)
     return ()
 
 
 def how_to_settle(state: RunState, stale: Sequence[str]) -> str:
-    """The three cures of stale tasks, in a sentence."""
+    """How to settle stale tasks, in a sentence."""
     where = shlex.quote(f"{state.plan.id}:{stale[0]}")
-    each = "" if len(stale) == 1 else " (and so for each)"
+    each = "" if len(stale) == 1 else " (for each of them)"
     return (
-        f"`windlass retry {where}` does it again, `windlass approve {where}` accepts what is "
-        f"merged{each}; or put the old text back into {state.plan.path}, or take the task out of "
-        f"it; then `windlass resume {state.plan.id}`"
+        f"`windlass retry {where}` redoes it, `windlass approve {where}` accepts the merged work"
+        f"{each}; or restore the old text in {state.plan.path}, or remove the task from it; then"
+        f" `windlass resume {state.plan.id}`"
     )
 
 
 class Cure(Struct, frozen=True, kw_only=True):
-    """What lets a landing come about that was refused."""
+    """What to do about a refused landing."""
 
     told: str = ""
-    """In a sentence; empty where the refusal says it itself."""
+    """In a sentence; empty if the refusal says it itself."""
     steps: tuple[Step, ...]
 
 
 def cure(state: RunState, plan: str) -> Cure:
-    """What a person can do about a landing that was refused; `plan` as they named it."""
-    again = Step(f"windlass land {plan}", "try once more")
-    anyway = Step(f"windlass land {plan} --yes", "land it all the same")
+    again = Step(f"windlass land {plan}", "try again")
+    anyway = Step(f"windlass land {plan} --yes", "land it anyway")
     if state.stale:
         steps = ways_to_help(state.tasks[state.stale[0]], state)
         return Cure(told=how_to_settle(state, state.stale), steps=(*steps, resuming(state, plan)))
     if (stage := unverified_stage(state)) is not None:
         where = shlex.quote(f"{state.plan.id}:{stage}")
         passed = Step(f"windlass approve {where}", "let the stage pass")
-        retried = Step(f"windlass retry {where}", "do the stage once more")
-        told = f"`{passed.command}` lets it pass, `{retried.command}` has it done once more"
-        told = f"{told}; `{anyway.command}` lands it all the same"
+        retried = Step(f"windlass retry {where}", "redo the stage")
+        told = f"`{passed.command}` lets it pass, `{retried.command}` redoes it"
+        told = f"{told}; `{anyway.command}` lands it anyway"
         return Cure(told=told, steps=(passed, retried, anyway))
     branch, landing = integration_branch(state), state.landing
-    merging = Step(f"git merge {branch}", "take it by hand")
+    merging = Step(f"git merge {branch}", "merge it by hand")
     if state.base_branch is None:
         return Cure(steps=(merging,))
     if landing is not None and landing.relation == "gone":
         made = _made_again(state.base_branch, branch)
-        told = f"`{made.command}` makes it again, with all of it; or take it into another:"
+        told = f"`{made.command}` creates it again with all of it; or merge into another branch:"
         return Cure(told=f"{told} `{merging.command}`", steps=(made, merging))
     if landing is not None and landing.rewound and not landing.anyway:
-        return Cure(told=f"`{anyway.command}` lands it all the same", steps=(anyway,))
+        return Cure(told=f"`{anyway.command}` lands it anyway", steps=(anyway,))
     if landing is not None and landing.conflicted:
         told = f"merge it by hand on {state.base_branch}: `{merging.command}`"
         return Cure(told=f"{told}, then `{again.command}`", steps=(merging, again))
@@ -227,69 +226,69 @@ def cure(state: RunState, plan: str) -> Cure:
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """One way to go on, or not to."""
+    """One way to continue, or not to."""
 
     name: str
-    """As it is typed, and as the option is called."""
+    """What is typed, and the name of the option."""
     text: str
     words: tuple[tuple[str, str], ...] = ()
-    """What is said first: a command, and the task or stage it is for."""
+    """The commands to send first, each with its task or stage."""
 
 
 _NAMED = 5
 """How many tasks a choice names."""
 
-RESTART = Choice(name="restart", text="leave it as it is, pinned, and begin a new run")
-ABORT = Choice(name="abort", text="give the run up; what was done stays pinned")
+RESTART = Choice(name="restart", text="leave it pinned, and start a new run")
+ABORT = Choice(name="abort", text="abort the run; its work stays pinned")
 
 
 def choices(state: RunState) -> tuple[Choice, ...]:
-    """How the run may go on, the usual way first."""
+    """The ways to continue the run, the usual one first."""
     found = [_plain(state)]
     if given_up := state.index.abandoned:
         those, turns = some(given_up, _NAMED), state.settings.max_turns
         again = Choice(
             name="retry",
-            text=f"give {those} another {turns} turns, and go on",
+            text=f"give {those} another {turns} turns, and continue",
             words=tuple(("retry", id_) for id_ in given_up),
         )
-        # Where a run failed there is nothing that it could do without them.
+        # A run that failed can do nothing without them.
         found.insert(0 if state.ended is RunEnd.FAILED else 1, again)
     if (stage := failed_stage(state)) is not None:
-        text = f"do all of {stage_name(state, stage)} once more, and go on"
+        text = f"redo all of {stage_name(state, stage)}, and continue"
         found.append(Choice(name="retry-stage", text=text, words=(("retry", stage),)))
     if (stage := unverified_stage(state)) is not None:
-        text = f"go on although {stage_name(state, stage)} did not verify"
+        text = f"continue although {stage_name(state, stage)} did not verify"
         found.append(Choice(name="go-on", text=text, words=(("approve", stage),)))
     return tuple(found)
 
 
 def unfinished(state: RunState) -> list[str]:
-    """What there is to choose for: the run, how it stands, and why."""
+    """The run that the choices are for, and its state."""
     merged = f"{len(state.done)} of {plural(len(state.tasks), 'task')} merged"
     first = f"Run {state.run} of {state.plan.id} is {run_status(state)}: {merged}"
     return [first, "", "Progress:", *tree(state)]
 
 
 def how_to_go_on(state: RunState, plan: str) -> str:
-    """The commands, where no person can be asked; the usual one first."""
+    """The commands to use without a terminal, the usual one first."""
     first, *_ = offered = choices(state)
-    anew = f"`windlass run {plan} --restart` begins anew"
+    restart = f"`windlass run {plan} --restart` starts a new run"
     if first.name == "resume":
-        return f"go on with `{resuming(state, plan).command}`; {anew}"
+        return f"continue with `{resuming(state, plan).command}`; {restart}"
     ways = [f"`windlass resume {plan} --{each.name}`" for each in offered if each.words]
-    without = f"--yes goes on without {some(state.index.abandoned, _NAMED)}"
-    return f"say how: {' or '.join(ways)}; {without}; {anew}"
+    without = f"--yes continues without {some(state.index.abandoned, _NAMED)}"
+    return f"choose: {' or '.join(ways)}; {without}; {restart}"
 
 
 def _plain(state: RunState) -> Choice:
     stage = unverified_stage(state)
     if stage is not None:
-        text = f"look at {stage_name(state, stage)} once more, and go on if it holds"
+        text = f"look at {stage_name(state, stage)} again, and continue if it holds"
     elif state.index.abandoned:
-        text = f"go on without {some(state.index.abandoned, _NAMED)}"
+        text = f"continue without {some(state.index.abandoned, _NAMED)}"
     else:
-        text = f"go on at {position(state)}"
+        text = f"continue at {position(state)}"
     return Choice(name="resume", text=text)
 
 
@@ -306,14 +305,12 @@ _WAIT = "wait for its turn to end, or `windlass stop` first"
 
 
 class Refusal(NamedTuple):
-    """What is said, and the cure."""
-
     said: str
     cure: str
 
 
 def refusal(command: str, state: RunState, task_id: str, *, undo: bool = False) -> Refusal:
-    """Why the task has no use for that command now; `undo` of a reset is meant."""
+    """Why the command does not fit the task now; `undo`: of a reset."""
     why, cure = _why(command, state, task_id, undo=undo)
     done = "put back" if undo else _DONE[command]
     return Refusal(f"task {task_id!r} cannot be {done}: {why}", cure)
@@ -323,32 +320,32 @@ def _why(command: str, state: RunState, task_id: str, *, undo: bool) -> tuple[st
     task = state.tasks[task_id]
     status = f"it is {task_statuses(state)[task_id]}"
     if undo:
-        return "it was not reset, or was begun since", _LOOK
+        return "it was not reset, or has started since", _LOOK
     if command == "give":
         return f"it is not taken, {status}", _how_to_take(state, task_id, status)
     if command in {"approve", "answer"}:
         return _not_asked(command, state, task_id, status)
     if task.phase in UNDER_WAY:
-        return "it is worked on", _WAIT
+        return "work on it is under way", _WAIT
     if state.specs[task_id].scenario and command != "retry":
-        return "it is the plan's scenario, which is tried on what was merged", _LOOK
+        return "it is the plan's E2E scenario, which runs on the merged work", _LOOK
     if command == "take":
         return _not_taken(state, task_id, status)
     if command == "reset" and task.phase not in RESETTABLE:
-        return f"nothing was done for it yet, {status}", _LOOK
-    return f"only what is merged or abandoned is done once more, {status}", _LOOK
+        return f"no work was done on it yet, {status}", _LOOK
+    return f"only merged or abandoned tasks can be retried, {status}", _LOOK
 
 
 def _not_asked(command: str, state: RunState, task_id: str, status: str) -> tuple[str, str]:
-    """Nothing waits for that word; or it was said of another text than the task has."""
+    """The task does not wait for it, or its text has changed meanwhile."""
     if command == "approve" and state.is_stale(task_id):
-        return "its text is not the one that you saw", f"windlass status {state.plan.id}"
-    asked = "it does not wait for approval" if command == "approve" else "it asks nothing"
+        return "its text has changed since you looked", f"windlass status {state.plan.id}"
+    asked = "it needs no approval" if command == "approve" else "it asks no question"
     return f"{asked}, {status}", _LOOK
 
 
 def _how_to_take(state: RunState, task_id: str, status: str) -> str:
-    """A cure that is refused in its turn is none."""
+    """A cure that would not be refused as well."""
     task = state.tasks[task_id]
     if task.phase in UNDER_WAY:
         return _WAIT
@@ -360,7 +357,7 @@ def _how_to_take(state: RunState, task_id: str, status: str) -> str:
 
 
 def _not_taken(state: RunState, task_id: str, status: str) -> tuple[str, str]:
-    """It is taken, it is done, or what it needs is not."""
+    """It is taken or merged, or a dependency is not merged."""
     needed = [id_ for id_ in state.specs[task_id].depends_on if id_ not in state.in_tip]
     if state.tasks[task_id].phase is Phase.PENDING and needed:
         return f"it needs {', '.join(needed)}, not merged yet", f"take {needed[0]} first, or wait"

@@ -1,6 +1,6 @@
-"""The story of a run: a line for each fact that a person would want to know.
+"""The log of a run: a line for each fact that a person wants to know.
 
-Law: every fact has an arm here, also where it says nothing, so that a new one cannot be forgotten.
+Law: every fact has an arm here, even if it prints nothing, so that a new one is not forgotten.
 """
 
 from typing import TypeAlias, assert_never
@@ -39,13 +39,13 @@ WORDS = (
     "STAGE", "STALE", "START", "STOP", "STOPPED", "TAKEN", "VERIFY", "WAIT",
 )
 # fmt: on
-"""Every word that a line of the story may begin with."""
+"""Every word that a line of the log can begin with."""
 
 _RESTS = {
-    "stop": ("STOP", "keeping what agents have done so far"),
-    "pause": ("PAUSE", "turns that have begun come to their end, then it rests"),
-    "pause_now": ("PAUSE", "keeping what agents have done so far"),
-    "abort": ("ABORT", "the run is given up; all that was done stays pinned"),
+    "stop": ("STOP", "the agents' work so far is kept"),
+    "pause": ("PAUSE", "turns that have started finish first"),
+    "pause_now": ("PAUSE", "the agents' work so far is kept"),
+    "abort": ("ABORT", "the run is aborted; its work stays pinned"),
 }
 
 _OfRun: TypeAlias = (
@@ -111,7 +111,7 @@ _OfChecks: TypeAlias = (
 
 
 def line_of(event: e.Event, state: RunState) -> Line | None:
-    """What to say of an event, given the state it led to; None where there is nothing to say."""
+    """The line for an event, given the state after it; None if there is nothing to show."""
     if isinstance(event, e.BatchEvent):
         return None
     if isinstance(event, LandEvent):
@@ -143,10 +143,10 @@ def _of_run(event: _OfRun, state: RunState) -> Line | None:  # noqa: C901  one a
             lines = ("Verified:", *(f"- {line}" for line in found)) if found else ()
             return Line("RESUME", _resumed(state), (*lines, *warnings(state)))
         case e.RunRecovered():
-            return Line("RECOVERED", "all before this is what git alone shows of it", event.notes)
+            return Line("RECOVERED", "everything before this was restored from git", event.notes)
         case e.PlanRevised():
             stale = (f"{id_} is stale: {STALE_BECAUSE}" for id_ in state.stale)
-            text = "the plan was edited; the run goes on with it as it is now"
+            text = "the plan was edited; the run continues with the new text"
             return Line("PLAN", text, tuple(stale))
         case e.HostsAsked():
             return _of_hosts(event)
@@ -154,9 +154,9 @@ def _of_run(event: _OfRun, state: RunState) -> Line | None:  # noqa: C901  one a
             word, what = _RESTS[event.how]
             return Line(word, f"asked by {event.by}; {what}")
         case e.SpendReserved() | e.SpendStreamed() | e.SpendSettled() | e.SpendRefused():
-            return None  # the footer has the sum
+            return None  # the footer shows the sum
         case e.RunEnded():
-            return None  # `closing` has the last lines
+            return None  # `closing` prints the last lines
         case _:
             assert_never(event)
 
@@ -171,7 +171,6 @@ def _of_hosts(event: e.HostsAsked) -> Line:
 
 
 def _of_checks(event: _OfChecks, state: RunState) -> Line | None:
-    """What is seen of the base, of a stage, or of the tip."""
     match event:
         case e.BaselineStarted():
             text = f"running {plural(len(event.checks), 'check')} on the base"
@@ -187,13 +186,13 @@ def _of_checks(event: _OfChecks, state: RunState) -> Line | None:
         case e.VerificationFinished():
             named = flaky(state, event.tree, event.results)
             details = (*not_passed(event.results), *named, *event.problems)
-            text = tally(event.results) or ("amiss" if details else "as it should be")
+            text = tally(event.results) or ("problems found" if details else "no problems")
             return Line("VERIFY", text, details)
         case e.StagePassed():
-            why = "" if event.by == "verification" else f" · let through by {event.by}"
-            return Line("STAGE", f"{one_line(event.stage, 60)} has passed{why}")
+            why = "" if event.by == "verification" else f" · approved by {event.by}"
+            return Line("STAGE", f"{one_line(event.stage, 60)} passed{why}")
         case e.StageRetried():
-            return Line("AGAIN", f"stage {one_line(event.stage, 60)} · asked for by {event.by}")
+            return Line("AGAIN", f"stage {one_line(event.stage, 60)} · requested by {event.by}")
         case _:
             assert_never(event)
 
@@ -206,7 +205,7 @@ def _of_landing(event: LandEvent) -> Line | None:
         case e.BaseMergeConflicted():
             return Line("CONFLICT", f"with the base: {', '.join(event.files[:5])}")
         case e.Landed():
-            return Line("LANDED", f"{event.branch} stands at {event.commit[:10]}")
+            return Line("LANDED", f"{event.branch} is now at {event.commit[:10]}")
         case e.LandRefused():
             return Line("NOT MOVED", event.branch or "the base", quoted(event.reason))
         case (
@@ -232,7 +231,7 @@ def _of_turn(event: _OfTurn, state: RunState) -> Line | None:  # noqa: C901, PLR
     name = _name(event.task, state)
     match event:
         case e.TipTaken():
-            return Line("E2E", f"{name} · all is merged: to be tried on {event.commit[:10]}")
+            return Line("E2E", f"{name} · everything is merged: tried on {event.commit[:10]}")
         case e.PlayerStarted():
             again = " · settling a conflict" if event.onto is not None else ""
             limit = turns_allowed(state, state.tasks[event.task])
@@ -269,16 +268,16 @@ def _of_turn(event: _OfTurn, state: RunState) -> Line | None:  # noqa: C901, PLR
             | e.TaskApproved()
             | e.TimerFired()
         ):
-            return None  # what comes next says more
+            return None  # the next line says more
         case _:
             assert_never(event)
 
 
 def _failed(event: e.PlayerFailed | e.CoachFailed, name: str) -> Line | None:
     if event.failure is e.Failure.USAGE_LIMIT:
-        return None  # the wait that follows says it
+        return None  # the wait that follows names it
     if event.failure is e.Failure.INTERRUPTED:
-        return Line("STOPPED", f"{name} · what it did so far is kept · no turn used")
+        return Line("STOPPED", f"{name} · its work so far is kept · no turn used")
     who = "the Coach, " if isinstance(event, e.CoachFailed) else ""
     why = one_line(event.message, WIDTH)
     return Line("FAILED", f"{name} · {who}{event.failure} · no turn used", (why,) if why else ())
@@ -286,7 +285,7 @@ def _failed(event: e.PlayerFailed | e.CoachFailed, name: str) -> Line | None:
 
 def _waits(event: e.WaitStarted, state: RunState) -> Line | None:
     if event.until <= event.at:
-        return None  # what was waited for when the run was stopped is over
+        return None  # the wait ended while the run was stopped
     if event.failure is not e.Failure.USAGE_LIMIT:
         name = _name(event.task, state)
         return Line("WAIT", f"{name} · {wait_line(event.failure, event.until, event.at)}")
@@ -313,7 +312,7 @@ def _verdict(review: Review, criteria: int) -> str:
 def _changed_by_coach(touched: tuple[str, ...]) -> tuple[str, ...]:
     if not touched:
         return ()
-    return (f"it changed {', '.join(touched[:5])} in its own checkout; nothing of that counts",)
+    return (f"it changed {', '.join(touched[:5])} in its own checkout; that does not count",)
 
 
 def _abandoned(event: e.TaskAbandoned, state: RunState) -> tuple[str, ...]:
@@ -331,18 +330,18 @@ def _of_people(event: _OfPeople, state: RunState) -> Line:  # noqa: C901  one ar
         case e.TaskAccepted():
             who = one_line(event.by, 60)
             red = check_lines(state, event.task)
-            return Line("ACCEPTED", f"{name} · as it is merged, for the new text · by {who}", red)
+            return Line("ACCEPTED", f"{name} · the merged work, for the new text · by {who}", red)
         case e.TaskReopened():
-            return Line("AGAIN", f"{name} · asked for by {event.by}")
+            return Line("AGAIN", f"{name} · requested by {event.by}")
         case e.CheckpointPassed():
-            return Line("GO", f"{name} · let through by {event.by}")
+            return Line("GO", f"{name} · approved by {event.by}")
         case e.Answered():
             return Line("ANSWER", f"{name} · {one_line(event.text, 60)}")
         case e.TaskReset():
             undo = f"windlass reset {state.plan.id}:{event.task} --undo"
-            return Line("RESET", f"{name} · begins anew from the tip", (f"undo it: {undo}",))
+            return Line("RESET", f"{name} · starts again from the tip", (f"undo it: {undo}",))
         case e.TaskResetUndone():
-            return Line("RESET", f"{name} · undone; it is where it was")
+            return Line("RESET", f"{name} · undone")
         case e.TaskTaken():
             return Line("TAKEN", f"{name} · by {one_line(event.by, 60)}")
         case e.TaskGiven():
@@ -357,7 +356,7 @@ def _of_merge(event: _OfMerge, state: RunState) -> Line | None:
         case e.MergeConflicted():
             return Line("CONFLICT", f"{name} · {', '.join(event.files[:5])}")
         case e.MergeStands():
-            return Line("DONE", f"{name} · nothing was to change; {event.commit[:10]} stands")
+            return Line("DONE", f"{name} · nothing to change; {event.commit[:10]} stays")
         case e.TaskMerged():
             bill, took = _bill(event.task, state), task_seconds(state, state.tasks[event.task])
             if state.is_stale(event.task):

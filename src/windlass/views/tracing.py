@@ -233,7 +233,7 @@ class Tracing:
 
     def _end_all(self, state: RunState, why: Failure | None) -> Iterator[Span]:
         """End what is open with the stretch; `why` where its process died."""
-        text = "the process that hauled the run died" if why is not None else ""
+        text = "the process of the run died" if why is not None else ""
         kind = str(why) if why is not None else None
         for id_, role in list(self._agents):
             yield from self._agent_ends(id_, role, why or Failure.INTERRUPTED, text)

@@ -108,7 +108,7 @@ def _more(task: Task) -> Iterator[str]:
 
 def _after(task: Task) -> str:
     if not task.depends_on:
-        return "waits for none"
+        return "needs nothing"
     some, more = task.depends_on[:_SOME_IDS], len(task.depends_on) - _SOME_IDS
     return f"after {', '.join(some)}{f' and {more:,} more' if more > 0 else ''}"
 
@@ -156,11 +156,11 @@ def _end(plan: Plan, width: int) -> Iterator[str]:
         yield from _indented(fitted(check, width - _MARGIN) for check in plan.checks)
     if plan.e2e:
         yield ""
-        yield "It has an E2E scenario, which is tried with --e2e."
+        yield "It has an E2E scenario; --e2e runs it."
     if done := [task.id for task in plan.tasks if task.marked_done]:
         yield ""
         yield f"{len(done):,} of {plural(len(plan.tasks), 'task')} marked as done by another tool."
-        yield "A run begins with none; `windlass adopt` takes them over."
+        yield "A run ignores these marks; `windlass adopt` imports them."
 
 
 def _passed_over(plan: Plan, width: int, *, verbose: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Numbers as people read them, and text that cannot move the cursor."""
+"""Numbers as people read them, and text that cannot control a terminal or a forge."""
 
 import re
 
@@ -9,14 +9,14 @@ _SHORT, _MINUTE, _HOUR, _DAY = 10, 60, 3600, 86400
 _KILO = 1000
 _CENT = 0.01
 _SPARSE = 8
-"""How much of a text may be blank before less of it is shown than there is room for."""
+"""How many characters are read for each that is shown: blanks are dropped."""
 _ODD = re.compile(f"[\x00-\x08\x0b-\x1f{CONTROLS}\ufe00-\ufe0e\ud800-\udfff\U000e0080-\U000e01ef]")
-"""Letters that are not seen, that turn others around, or that are none at all."""
+"""Characters that are invisible, that reorder others, or that are invalid."""
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>|#~&!$^])")
 _AT_START = re.compile(r"^(\d*)([-+=:.)])")
-"""What begins a list or a rule; elsewhere these signs mean nothing."""
+"""What begins a list or a rule; elsewhere these characters mean nothing."""
 _CALLS = re.compile(r"@(?=[\w-])|#(?=\d)|gh(?=-\d)|:(?=//)|:(?=[\w+-]+:)|www(?=\.)", re.IGNORECASE)
-"""What a forge makes a mention, a reference, a link or a picture of, after it read the Markdown."""
+"""What a forge turns into a mention, a reference, a link or an emoji after rendering."""
 
 
 def duration(seconds: float) -> str:
@@ -32,7 +32,7 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """`0m44s`, `12m04s`, `2h07m`, `3d04h`: what goes on, in whole seconds and few columns."""
+    """`0m44s`, `12m04s`, `2h07m`, `3d04h`: a running time in whole seconds and few columns."""
     whole = int(seconds)
     if whole < _HOUR:
         return f"{whole // _MINUTE}m{whole % _MINUTE:02d}s"
@@ -57,7 +57,7 @@ def money(usd: float, *, known: bool = True) -> str:
 
 
 def more_and_less(added: int, deleted: int) -> tuple[str, str]:
-    """Lines that came and lines that went, as signed numbers."""
+    """Lines added and deleted, as signed numbers."""
     return f"+{added}", f"\N{MINUS SIGN}{deleted}"
 
 
@@ -67,15 +67,15 @@ def plural(count: int, noun: str) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """Text by an agent or a plan as one harmless line."""
-    head = text[: _SPARSE * width + _KILO]  # of ten megabytes no more than may be shown is read
+    """Text of an agent or a plan as one line without control characters."""
+    head = text[: _SPARSE * width + _KILO]  # do not read ten megabytes to show a line
     flat = " ".join(_CONTROL.sub(" ", head).split())
     whole = len(flat) <= width and len(head) == len(text)
     return flat if whole else flat[: width - 1].rstrip() + "…"
 
 
 def harmless(text: str, most: int | None = None) -> str:
-    """The text with line breaks and no other power, cut in its middle where it is too long."""
+    """The text with line breaks but no control characters, cut in the middle if too long."""
     kept = text
     if most is not None and len(text) > most:
         head, tail = most * 2 // 3, most // 3
@@ -86,18 +86,18 @@ def harmless(text: str, most: int | None = None) -> str:
 
 
 def markdown_text(text: str, width: int) -> str:
-    """One line by an agent or a plan, as Markdown that a forge shows as it is and obeys nowhere.
+    """One line of an agent or a plan as Markdown that a forge shows literally.
 
-    It cannot mention a person, close or link an issue, lead elsewhere, or make a heading, a cell
-    or a tag. A backslash keeps Markdown from reading a sign; a forge looks for mentions and issues
-    in what was rendered, so there a space of no width breaks the word.
+    It cannot mention a person, close or link an issue, link elsewhere, or make a heading, a cell or
+    a tag. A backslash escapes Markdown; a forge looks for mentions and issues in the rendered text,
+    so there a zero-width space breaks the word.
     """
     escaped = _SIGNS.sub(r"\\\1", without_mentions(text, width))
     return _AT_START.sub(r"\1\\\2", escaped)
 
 
 def without_mentions(text: str, width: int) -> str:
-    """One line that mentions no one, where no Markdown is read: a title."""
+    """One line without mentions, for a title, where Markdown is not read."""
     return _CALLS.sub(lambda found: f"{found[0]}\u200b", one_line(text, width))
 
 
@@ -106,6 +106,6 @@ def code_span(text: str, width: int) -> str:
     flat = one_line(text, width)
     runs = (len(run) for run in re.findall("`+", flat))
     fence = "`" * (max(runs, default=0) + 1)
-    # A space on both sides is taken off again; without it a backtick at the edge would count.
+    # Markdown strips one space on both sides; it keeps a backtick off the fence.
     edge = " " if flat.startswith("`") or flat.endswith("`") or not flat else ""
     return f"{fence}{edge}{flat}{edge}{fence}"

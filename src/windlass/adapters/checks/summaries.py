@@ -293,10 +293,3 @@ class _Tap:
         empty = [Suite(name="tap", tests=0)] * self._plans.count(0)
         tap = Suite(name="tap", tests=ran, skipped=self._skipped)
         return (tap, *empty) if any(self._plans) else (tap,)
-
-
-def suites_in(output: str) -> tuple[Suite, ...]:
-    """The summaries in a complete output."""
-    tally = Tally()
-    tally.feed(output.encode(errors="replace"))
-    return tally.suites()

@@ -60,28 +60,30 @@ class Shape(Struct, frozen=True, kw_only=True, eq=False):
     numbers: Callable[[re.Match[str]], Numbers] = _by_groups
 
 
-def _shape(kind: str, opens: str, **more: str | bool | tuple[str, ...]) -> Shape:
-    patterns: dict[str, re.Pattern[str]] = {}
-    for name in ("adds", "takes", "heads"):
-        value = more.get(name)
-        if isinstance(value, str):
-            patterns[name] = re.compile(value)
-    yields_to = more.get("yields_to", ())
+def _shape(
+    kind: str,
+    opens: str,
+    *,
+    adds: str | None = None,
+    takes: str | None = None,
+    heads: str | None = None,
+    part: bool = False,
+    wants_heading: bool = False,
+    yields_to: tuple[str, ...] = (),
+    one: bool = False,
+) -> Shape:
+    by_pattern = _by_words if "(?P<words>" in opens else _by_groups
     return Shape(
         kind=kind,
         opens=re.compile(opens),
-        part=bool(more.get("part")),
-        wants_heading=bool(more.get("wants_heading")),
-        yields_to=frozenset(yields_to if isinstance(yields_to, tuple) else ()),
-        numbers=_reader(opens, one=bool(more.get("one"))),
-        **patterns,
+        adds=re.compile(adds) if adds else None,
+        takes=re.compile(takes) if takes else None,
+        heads=re.compile(heads) if heads else None,
+        part=part,
+        wants_heading=wants_heading,
+        yields_to=frozenset(yields_to),
+        numbers=_one if one else by_pattern,
     )
-
-
-def _reader(opens: str, *, one: bool) -> Callable[[re.Match[str]], Numbers]:
-    if one:
-        return _one
-    return _by_words if "(?P<words>" in opens else _by_groups
 
 
 _TIME = r"\d[\d.,:]* ?(?:ms|m|s|us|ns|secs?|seconds?|minutes?)?"

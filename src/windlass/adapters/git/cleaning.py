@@ -1,10 +1,10 @@
-"""What a folder of Windlass's holds that no pin holds, and its removal once all of it is pinned.
+"""Removal of workspaces and pins: what a folder holds that no pin has is found and pinned first.
 
-Law 1: only by-products are removed, and what a pinned commit holds byte for byte.
-Law 2: git deletes a ref under a lock on the list of all packed refs, and a git that is killed
-leaves that lock, empty, in the user's way. So Windlass removes pins itself: each lock is created
-together with its content and can be found again by it. Only pins are removed, and only where they
-stand at the commit that was seen.
+Law 1: only by-products are removed, and files that a pinned commit has byte for byte.
+Law 2: git deletes a ref under a lock on the list of all packed refs, and a killed git leaves that
+lock, empty, in the user's way. So Windlass removes pins itself: each lock is created together with
+its content, by which it is found again. Only pins are removed, and only where they stand at the
+commit that was seen.
 """
 
 import os
@@ -28,11 +28,10 @@ from windlass.adapters.files import (
 )
 from windlass.adapters.git.checkout_git_dir import WorktreeEntries
 from windlass.adapters.git.commits import Merges, Snapshots
-from windlass.adapters.git.landing_record import Locked, create_lock
+from windlass.adapters.git.landing_record import take_lock
 from windlass.adapters.git.layout import Refs, is_order
 from windlass.adapters.git.paths import excludes, made_by_setup
 from windlass.adapters.git.store import Store, printable_line
-from windlass.adapters.locks import wait_until
 from windlass.errors import GitFailed
 from windlass.ports import Authorship, Refused
 
@@ -41,14 +40,11 @@ _HOME = "windlass-unpin"
 
 
 def remove_pins(git_dir: Path, pins: Mapping[str, str]) -> None:
-    """Remove these refs of Windlass's, each if it stands at that commit."""
+    """Remove these pins, each if it stands at that commit."""
     packed = git_dir / "packed-refs"
     with _locked(git_dir, packed):
-        gone = {
-            line
-            for line in _lines(packed)
-            if (told := line.rstrip().split(b" ")) and _is_to_remove(told, pins)
-        }
+        lines = _lines(packed)
+        kept = list(_without(lines, pins))
         for ref, commit in pins.items():
             path = git_dir / ref
             if read_plainly(path) == f"{commit}\n":
@@ -56,15 +52,14 @@ def remove_pins(git_dir: Path, pins: Mapping[str, str]) -> None:
                     if read_plainly(path) == f"{commit}\n":
                         path.unlink()
                         fsync_dir(path.parent)
-        if gone:
+        if kept != lines:
             # A packed ref that another git moved since has a file of its own, which wins.
-            kept = b"".join(_kept(_lines(packed), gone))
-            write_durably(packed, kept, by_way_of=git_dir / _HOME)
+            write_durably(packed, b"".join(kept), by_way_of=git_dir / _HOME)
     release(git_dir)
 
 
 def release(git_dir: Path) -> None:
-    """Let go of what a process left that was killed while it removed pins."""
+    """Remove the locks of a process that was killed while it removed pins."""
     home = git_dir / _HOME
     if not home.is_dir():
         return
@@ -82,15 +77,14 @@ def release(git_dir: Path) -> None:
 
 @contextmanager
 def _locked(git_dir: Path, path: Path) -> Generator[None]:
-    """Keep every other git from a file; what is to be found again is noted before."""
+    """Keep every other git from a file; the lock is noted first, to be found after a crash."""
     home, name = git_dir / _HOME, secrets.token_hex(8)
     token, note = home / name, home / f"{name}.lock-of"
     lock = path.with_name(f"{path.name}.lock")
     make_folder(home)
     write_durably(token, f"windlass clean {secrets.token_hex(16)}\n")
     write_durably(note, os.fsencode(lock))
-    if not wait_until(lambda: create_lock(token, lock), _PATIENCE):
-        raise Locked(lock)
+    take_lock(token, lock, _PATIENCE)
     fsync_dir(lock.parent)
     try:
         yield
@@ -100,20 +94,14 @@ def _locked(git_dir: Path, path: Path) -> Generator[None]:
         remove_durably(token)
 
 
-def _is_to_remove(told: list[bytes], pins: Mapping[str, str]) -> bool:
-    if len(told) != 2:  # noqa: PLR2004  a commit and its ref
-        return False
-    commit, ref = told[0].decode(errors="replace"), os.fsdecode(told[1])
-    return pins.get(ref) == commit
-
-
-def _kept(lines: list[bytes], gone: set[bytes]) -> Iterator[bytes]:
-    """The lines without those, and without what each of them stands for behind a tag."""
+def _without(lines: list[bytes], pins: Mapping[str, str]) -> Iterator[bytes]:
+    """The lines without those of these pins, and without the commit behind a pinned tag."""
+    gone = {b"%s %s" % (commit.encode(), os.fsencode(ref)) for ref, commit in pins.items()}
     skipping = False
     for line in lines:
         if line.startswith(b"^") and skipping:
             continue
-        skipping = line in gone
+        skipping = line.rstrip() in gone
         if not skipping:
             yield line
 
@@ -131,24 +119,22 @@ _TITLE = "What was left in its workspace"
 
 
 def is_partly_removed(folder: Path) -> bool:
-    """Whether a folder is what a removal has left that was cut short."""
+    """Whether a folder is the rest of a removal that was cut short."""
     return folder.name.startswith(".") and folder.name.endswith(_GONE)
 
 
 class WorkspaceContents(Struct, frozen=True, kw_only=True):
-    """What a workspace holds."""
-
     tree: str = ""
     pinned: bool = False
-    """Whether a pin of the plan has exactly that."""
+    """Whether a pin of the plan has exactly this tree."""
     loose: tuple[str, ...] = ()
-    """Files that the project's own rules keep out of every commit, and that are no by-products."""
+    """Files that the project's own rules exclude from commits, and that are no by-products."""
     refused: str = ""
-    """Why it cannot be told, or committed."""
+    """Why the content cannot be read or committed."""
 
 
 class Cleaning:
-    """Looks at folders of one plan, pins what they hold, and removes them."""
+    """Reads folders of one plan, pins what they hold, and removes them."""
 
     def __init__(self, store: Store, *, max_file_bytes: float, keep: tuple[str, ...]) -> None:
         self._store = store
@@ -167,18 +153,17 @@ class Cleaning:
 
     @property
     def _known(self) -> Path:
-        """What is a by-product everywhere, and not only to the user."""
+        """The exclude file with by-products for everyone, without the user's own patterns."""
         return self._work / "by-products"
 
     async def close(self) -> None:
-        """Leave nothing behind."""
         await remove(self._work)
         self._store.close()
 
     async def look(self, folder: Path, refs: Refs, parent: str, own: Path) -> WorkspaceContents:
-        """What the folder holds beside its `.git`; `parent` is the commit it was last known as.
+        """What the folder holds beside its `.git`; `parent` is its last known commit.
 
-        `own` is its index, beside which stands what setup made in it.
+        `own` is its index, next to which is the list of what setup made in it.
         """
         index, made = self._index, made_by_setup(self._index)
         noted = made_by_setup(own)
@@ -187,7 +172,7 @@ class Cleaning:
             tree = await self._snapshots(refs.run).tree(folder, index, parent)
             if isinstance(tree, Refused):
                 return WorkspaceContents(refused=tree.reason)
-            # What is left now is what git does not take.
+            # All other files are in the index now: these are those that git ignores.
             known = (f"--exclude-from={path}" for path in (self._known, made))
             asked = ("ls-files", "-z", "--others", *known)
             loose = (await self._store.trees(*asked, work_tree=folder, index=index)).fields
@@ -202,27 +187,27 @@ class Cleaning:
         )
 
     async def save(self, folder: Path, refs: Refs, task: str, parent: str, ref: str) -> None:
-        """Commit what the folder held when it was last looked at, and pin it, or raise."""
+        """Commit what the folder holds, and pin it, or raise."""
         await self._store.trees("read-tree", parent, index=self._index)
         author = Authorship(task=task, title=_TITLE, n=0, turn=0)
         made = await self._snapshots(refs.run).take(author, folder, self._index, (parent,), ref)
         if isinstance(made, Refused):
             raise GitFailed(("add",), 1, made.reason)
-        await self._store.settle()  # before the folder goes, which may be the only other copy
+        await self._store.settle()  # before the folder is removed, maybe the only other copy
 
     async def remove(self, folder: Path) -> None:
-        """Let a folder go, links not followed: all of it at once, for a part could be mistaken."""
+        """Remove a folder, links not followed. Renamed first: a rest must not look whole."""
         aside = folder
         if is_folder(folder) and not is_partly_removed(folder):
             aside = folder.with_name(f".{folder.name}{_GONE}")
             await remove(aside)
             folder.rename(aside)
-            fsync_dir(folder.parent)  # nothing of it goes before the whole has gone
+            fsync_dir(folder.parent)  # the rename must be durable before a part is removed
         await remove(aside)
         await WorktreeEntries(self._store).remove_entry(folder)
 
     async def pins_in_branches(self, refs: Refs, tip: str) -> dict[str, str]:
-        """The run's pins that a branch of the user's holds with its tip; base, tip, order stay."""
+        """The run's pins that a user's branch with the tip reaches; base, tip, order stay."""
         heads = await self._store.refs(
             "for-each-ref", "--format=%(refname)", f"--contains={tip}", "refs/heads/"
         )
@@ -241,7 +226,7 @@ class Cleaning:
         return {ref: at for ref, at in pins.items() if ref not in stay}
 
     async def unpin(self, pins: dict[str, str]) -> None:
-        """Take these pins away, each only if it stands where it was seen."""
+        """Remove these pins, each only if it stands where it was seen."""
         if not self._store.origin.has_reftable:
             await anyio.to_thread.run_sync(remove_pins, self._store.origin.git_dir, pins)
             return

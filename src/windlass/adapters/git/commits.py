@@ -1,13 +1,13 @@
 """The commits that Windlass makes: snapshots of workspaces, and merges built in memory.
 
-A snapshot uses an index that no agent can reach, and no hook runs. A tree that must not be
+A snapshot uses an index that no agent can reach, and runs no hook. A tree that must not be
 committed is refused with a reason that the Player can act on; a failure of git is raised. A merge
-touches no checkout, and no branch shows it before it passed.
+touches no checkout, and no branch shows it before its checks passed.
 
-A person may commit in a workspace they took. Nothing they committed is lost, and nothing in that
-workspace is obeyed: refs are read as small text files, objects through Windlass's own git
+A person may commit in a workspace they took. No commit of theirs is lost, and no configuration in
+that workspace is used: refs are read as small text files, objects through Windlass's own git
 directory. Their commits keep authors, dates and messages. Commits that belong to the task's work
-become part of the snapshot's history; the rest (an old branch, a stash) is pinned beside it.
+become part of the snapshot's history; others (an old branch, a stash) get pins of their own.
 """
 
 import contextlib
@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from windlass.adapters.files import is_folder, open_to_append
 from windlass.adapters.git.git import SUBMODULE, Output
+from windlass.adapters.git.layout import MOST_LINKS
 from windlass.adapters.git.paths import MOST_RULES, Trap, find_traps, first_trap, made_by_setup
 from windlass.adapters.git.store import Store, printable_line, quoted
 from windlass.core.exchange import MAX_LISTED
@@ -54,29 +55,27 @@ def message(author: Authorship, run: str, *, merging: bool) -> str:
 
 
 CONFLICTED = 1
-"""merge-tree's exit code for a merge that needs somebody."""
+"""merge-tree's exit code for a conflict."""
 
 
 class Merges:
-    """Builds merges."""
-
     def __init__(self, store: Store, *, run: str) -> None:
         self._store = store
         self._run = run
 
     async def build(self, author: Authorship, commit: str, tip: str, ref: str) -> Merged | Conflict:
-        """The commit merged onto the tip, pinned under `ref`."""
+        """Merge the commit onto the tip, and pin the result under `ref`."""
         try:
             made = await self._attempt(author, commit, tip, ref)
         except GitFailed:
             made = None
-        # A gc that ran beside it took some of the objects: all of it is written again, once.
+        # A concurrent gc removed some of the objects: all are written again, once.
         if made is None and (made := await self._attempt(author, commit, tip, ref)) is None:
             raise GitFailed(("rev-list",), 128, f"the objects of {ref} keep disappearing")
         return made
 
     async def adopt(self, commit: str, tip: str, ref: str, pinned: str) -> Merged | None:
-        """A merge of these two that an earlier process pinned, if it is all there."""
+        """The merge of these two that an earlier process pinned, if all its objects are there."""
         if not await self._store.is_whole(pinned, beyond=(tip, commit)):
             await self._store.unpin(ref)
         elif await self._store.parents_of(pinned) == (tip, commit):
@@ -84,24 +83,16 @@ class Merges:
         return None
 
     async def combine(self, ours: str, theirs: str) -> tuple[str, Conflict | None]:
-        """The merged tree, with markers and the conflict where there is one."""
-        answer = await self._store.trees(
-            "merge-tree",
-            "--write-tree",
-            "-z",
-            "--name-only",
-            "--messages",
-            ours,
-            theirs,
-            ok=(0, CONFLICTED),
-        )
+        """The merged tree; with conflict markers, and the conflict, where there is one."""
+        how = ("--write-tree", "-z", "--name-only", "--messages")
+        answer = await self._store.trees("merge-tree", *how, ours, theirs, ok=(0, CONFLICTED))
         tree, *rest = answer.stdout.split("\0")
         if answer.code != CONFLICTED:
             return tree, None
         end = rest.index("")
         files = tuple(dict.fromkeys(printable_line(path) for path in rest[:end]))
-        said = [f"- {path}" for path in files] + _conflicts(rest[end + 1 :])
-        return tree, Conflict(files=files, detail="\n".join(["Conflicts in:", *said]))
+        lines = [f"- {path}" for path in files] + _conflicts(rest[end + 1 :])
+        return tree, Conflict(files=files, detail="\n".join(["Conflicts in:", *lines]))
 
     async def _attempt(
         self, author: Authorship, commit: str, tip: str, ref: str
@@ -119,46 +110,44 @@ class Merges:
 
 
 def _conflicts(messages: list[str]) -> list[str]:
-    """What git says of each conflict: of one without markers nothing else tells.
+    """Git's text for each conflict, the only sign of one without markers.
 
-    Each message is a count, so many paths, its kind and its text.
+    A message is a count, that many paths, its kind and its text.
     """
-    said: list[str] = []
+    texts: list[str] = []
     while messages and messages[0].isdigit():
         count = int(messages[0])
         kind, text = messages[count + 1 : count + 3]
         if kind.startswith("CONFLICT"):
-            said.append(printable_line(text.strip()))
+            texts.append(printable_line(text.strip()))
         del messages[: count + 3]
-    return said
+    return texts
 
 
 _HASH = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
 _LARGEST = 1_000_000
-"""Bytes that are read of a file with refs in it."""
-_LINKS = 5
-"""How many names in a row a ref may be another name for; git's own bound."""
+"""The most bytes that are read of a file with refs in it."""
 
 
 class PersonCommits(Struct, frozen=True, kw_only=True):
     """What a person's commits mean for the snapshot."""
 
     parents: tuple[str, ...]
-    """What it is made onto."""
+    """The parents of the snapshot."""
     head: str | None = None
-    """The commit that the person's files stand on, where it is one of the parents."""
+    """The commit that the person's files are based on, where it is one of the parents."""
     others: tuple[str, ...] = ()
-    """Commits of theirs that no parent leads to."""
+    """Commits of theirs that no parent reaches."""
 
 
 class PersonCommitReader:
-    """Brings in what people committed."""
+    """Copies what people committed into the user's repository."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def fetch(self, workspace: Path, parents: tuple[str, ...]) -> PersonCommits:
-        """Their commits, now in the user's repository, as ancestors of what is to be made."""
+        """Copy the commits of a workspace, and find their place in the snapshot's history."""
         head, others = await anyio.to_thread.run_sync(_refs, workspace)
         if head.startswith("refs/"):
             head = (await self._store.pins(head)).get(head, "")
@@ -175,7 +164,7 @@ class PersonCommitReader:
     async def _fetched(
         self, workspace: Path, names: Mapping[str, None], parents: tuple[str, ...]
     ) -> dict[str, str]:
-        """The commits that these objects are or lead to, once they are the user's too."""
+        """Copy these objects into the user's repository; the commit of each."""
         asked = [name for name in names if name and name not in parents]
         if not asked:
             return {}
@@ -195,13 +184,13 @@ class PersonCommitReader:
         return found
 
     async def _parents(self, head: str, parents: tuple[str, ...]) -> tuple[str, ...]:
-        """Onto the person's own commits; beside the start where they rewrote what lies below it."""
+        """The person's head as first parent; as second where they rewrote what `start` is."""
         start, *merged = parents
         if await self._leads_to((head,), start):
             rest = [commit for commit in merged if not await self._leads_to((head,), commit)]
             return (head, *rest)
         related = await self._store.trees("merge-base", start, head, ok=(0, 1))
-        # A history of its own cannot be merged with anybody's: only its files are the task's work.
+        # An unrelated history cannot be merged: only its files are the task's work.
         return (start, head, *merged) if related.code == 0 else parents
 
     async def _leads_to(self, commits: tuple[str, ...], other: str) -> bool:
@@ -211,31 +200,31 @@ class PersonCommitReader:
 
 
 def set_identity(workspace: Path, identity: Mapping[str, str]) -> None:
-    """Let a person commit there under their own name: a repository of its own knows no other."""
+    """Let a person commit in a clone under their own name, which it does not know."""
     config = workspace / ".git" / "config"
     if not is_folder(config.parent):
-        return  # a linked worktree has the user's own configuration
+        return  # a linked worktree uses the user's own configuration
     name, email = (quoted(identity[f"GIT_AUTHOR_{part}"]) for part in ("NAME", "EMAIL"))
     with open_to_append(config, inside=workspace) as file:
         file.write(f"[user]\n\tname = {name}\n\temail = {email}\n".encode())
 
 
 def _refs(workspace: Path) -> tuple[str, tuple[str, ...]]:
-    """The commit that HEAD stands for, and all that other refs do; "" where there is none.
+    """The commit of HEAD or "", and the commits of all other refs.
 
-    Of a linked worktree only HEAD is its own: a branch that it names is the user's.
+    A linked worktree owns only its HEAD: a branch that it names is the user's.
     """
     own = workspace / ".git"
     if not is_folder(own):
-        leads_to = _text(own).removeprefix("gitdir: ").strip()
-        head = _text(Path(leads_to, "HEAD")).strip() if leads_to else ""
+        git_dir = _text(own).removeprefix("gitdir: ").strip()
+        head = _text(Path(git_dir, "HEAD")).strip() if git_dir else ""
         return head.removeprefix("ref: "), ()
     found = dict(_packed(own))
     for folder, _, names in os.walk(own / "refs"):
         for path in (Path(folder, name) for name in names):
             found[path.relative_to(own).as_posix()] = _text(path).strip()
     head = _text(own / "HEAD").strip()
-    for _ in range(_LINKS):
+    for _ in range(MOST_LINKS):
         if not head.startswith("ref:"):
             break
         head = found.get(head.removeprefix("ref:").strip(), "")
@@ -250,7 +239,7 @@ def _packed(own: Path) -> Iterator[tuple[str, str]]:
 
 
 def _text(path: Path) -> str:
-    """A small plain file's text; "" where there is none."""
+    """The text of a small regular file; "" where there is none."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             return os.fsdecode(file.read(_LARGEST))
@@ -258,11 +247,11 @@ def _text(path: Path) -> str:
         return ""
 
 
-_LONGEST_TOLD = 500
+_LONGEST_PATH = 500
 _UNREADABLE = "cannot be read; give it back its permissions or remove it"
 _TRAP_CURES: Mapping[str, str] = {
     "closed": _UNREADABLE,
-    "no file": "is no file that git could read; remove it",
+    "no file": "is not a file that git can read; remove it",
     "repository": "makes a repository inside the repository; remove that .git",
     "too large": f"is too large: git's rules, with those in folders above, may have {MOST_RULES:,} "
     "bytes; shorten or remove it",
@@ -270,8 +259,6 @@ _TRAP_CURES: Mapping[str, str] = {
 
 
 class Snapshots:
-    """Commits workspaces."""
-
     def __init__(self, store: Store, merges: Merges, *, run: str, max_file_bytes: float) -> None:
         self._store = store
         self._merges = merges
@@ -282,29 +269,29 @@ class Snapshots:
     async def take(
         self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
     ) -> Snapshot | Refused:
-        """Commit all that the workspace holds but by-products, and pin it under `ref`."""
-        # Only this process uses that index: a lock is that of a git that was killed.
+        """Commit the workspace's content without by-products, and pin it under `ref`."""
+        # Only this process uses that index: a lock was left by a killed git.
         index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
         try:
             made = await self._attempt(author, workspace, index, parents, ref)
         except GitFailed:
             made = None
         if made is None:
-            # A gc took objects before the pin held them, or a power loss spoilt the index: only
-            # hashing everything anew is sure.
-            await self._index_anew(index, parents)
+            # A gc removed objects before they were pinned, or a power loss damaged the index: only
+            # hashing every file again is sure.
+            await self._reset_index(index, parents)
             made = await self._attempt(author, workspace, index, parents, ref)
         if made is None:
             raise GitFailed(("rev-list",), 128, f"the objects of {ref} keep disappearing")
         return made
 
     async def tree(self, workspace: Path, index: Path, parent: str) -> str | Refused:
-        """What such a commit would hold, by an index of the caller's; nothing is pinned."""
-        await self._index_anew(index, (parent,))
-        return await self._written(workspace, index, (parent,))
+        """The tree of such a commit, by an index of the caller's; nothing is pinned."""
+        await self._reset_index(index, (parent,))
+        return await self._write_tree(workspace, index, (parent,))
 
     async def adopt(self, pinned: str, parents: tuple[str, ...], ref: str) -> Snapshot | None:
-        """The commit that an earlier process pinned, if it is all there."""
+        """The commit that an earlier process pinned, if all its objects are there."""
         if await self._store.is_whole(pinned, beyond=parents):
             return await self._as_snapshot(pinned, parents)
         await self._store.unpin(ref)
@@ -313,11 +300,11 @@ class Snapshots:
     async def _attempt(
         self, author: Authorship, workspace: Path, index: Path, parents: tuple[str, ...], ref: str
     ) -> Snapshot | Refused | None:
-        """Once through; None when not every object stayed."""
+        """Take it once; None when a gc removed some of its objects."""
         work = PersonCommits(parents=parents)
         if author.by_person:
             work = await self._person_commits.fetch(workspace, parents)
-        tree = await self._tree(work, workspace, index, parents)
+        tree = await self._tree_with(work, workspace, index, parents)
         if isinstance(tree, Refused):
             return tree
         commit, pins = parents[0], {_left(ref, k): c for k, c in enumerate(work.others, 1)}
@@ -325,29 +312,34 @@ class Snapshots:
             text = message(author, self._run, merging=False)
             commit = await self._store.commit(tree, work.parents, text)
             pins[ref] = commit
-        if pins and not await self._pinned(pins, parents):
+        if pins and not await self._pin(pins, parents):
             return None
         return await self._as_snapshot(commit, parents)
 
-    async def _tree(
+    async def _tree_with(
         self, work: PersonCommits, workspace: Path, index: Path, parents: tuple[str, ...]
     ) -> str | Refused:
-        """All that the workspace holds but by-products, as a tree."""
-        if work.head is not None:  # what a person committed is tracked, ignored or not
-            try:
-                await self._store.trees("read-tree", "--reset", work.head, index=index)
-            except GitFailed as failure:
-                if not await self._store.is_whole(work.head, beyond=parents):
-                    raise  # an object is gone; else it has a name that git takes nowhere
-                return await self._refused_by_git(failure, index)
-        tree = await self._written(workspace, index, parents)
+        """The tree of the workspace; what a person committed is tracked, even if it is ignored."""
+        if work.head is None:
+            return await self._write_tree(workspace, index, parents)
+        try:
+            await self._store.trees("read-tree", "--reset", work.head, index=index)
+        except GitFailed as failure:
+            if not await self._store.is_whole(work.head, beyond=parents):
+                raise  # an object is gone; else the commit has a name that git refuses
+            return await self._refused_by_git(failure, index)
+        tree = await self._write_tree(workspace, index, parents)
         if isinstance(tree, Refused):
             return tree
-        reason = await self._submodule(work, parents[0], tree)
-        return tree if reason is None else _refused(reason)
+        # A submodule that a person committed; `add` would not take one.
+        listed = await self._store.trees("diff-tree", "-r", "-z", parents[0], tree)
+        for entry, path in zip(listed.fields[::2], listed.fields[1::2], strict=True):
+            if entry.split()[1] == SUBMODULE:
+                return _refused(f"{path} is a submodule; Windlass supports none: remove it")
+        return tree
 
-    async def _pinned(self, pins: Mapping[str, str], parents: tuple[str, ...]) -> bool:
-        """Pin the commits, unless not every object of them stayed."""
+    async def _pin(self, pins: Mapping[str, str], parents: tuple[str, ...]) -> bool:
+        """Pin the commits, or remove the pins again where objects are gone."""
         await self._store.pin(pins)
         if all([await self._store.is_whole(commit, beyond=parents) for commit in pins.values()]):
             return True
@@ -355,55 +347,45 @@ class Snapshots:
             await self._store.unpin(pin)
         return False
 
-    async def _submodule(self, work: PersonCommits, start: str, tree: str) -> str | None:
-        """A repository within the repository that a person committed; `add` would not take one."""
-        if work.head is None:
-            return None
-        listed = await self._store.trees("diff-tree", "-r", "-z", start, tree)
-        for entry, path in zip(listed.fields[::2], listed.fields[1::2], strict=True):
-            if entry.split()[1] == SUBMODULE:
-                return f"{path} is a submodule, which Windlass does not work with; remove it"
-        return None
+    async def _trapped(self, found: Iterable[Trap], workspace: Path, index: Path) -> str | None:
+        """Why git must not even read the workspace."""
 
-    async def _snared(self, found: Iterable[Trap], workspace: Path, index: Path) -> str | None:
-        """Why git must not even look there."""
-
-        async def passed_by(folders: list[str]) -> set[str]:
-            told = "".join(f"./{folder}\0" for folder in folders)  # or a name might be magic
-            said = await self._look(
-                workspace, index, "check-ignore", "-z", "--stdin", stdin=told, ok=(0, 1)
+        async def ignored(folders: list[str]) -> set[str]:
+            asked = "".join(f"./{folder}\0" for folder in folders)  # or a name might be magic
+            answer = await self._git(
+                workspace, index, "check-ignore", "-z", "--stdin", stdin=asked, ok=(0, 1)
             )
-            return {path.removeprefix("./") for path in said.fields}
+            return {path.removeprefix("./") for path in answer.fields}
 
-        trap = await first_trap(found, passed_by)
+        trap = await first_trap(found, ignored)
         if trap is None:
             return None
-        return f"{str(trap.path)[:_LONGEST_TOLD]} {_TRAP_CURES[trap.kind]}"
+        return f"{str(trap.path)[:_LONGEST_PATH]} {_TRAP_CURES[trap.kind]}"
 
-    async def _written(
+    async def _write_tree(
         self, workspace: Path, index: Path, parents: tuple[str, ...]
     ) -> str | Refused:
-        """All that the workspace holds but by-products, as a tree."""
+        """The workspace's content without by-products, as a tree."""
         most = self._max_file_bytes
-        found, doubtful = await anyio.to_thread.run_sync(
-            lambda: (list(find_traps(workspace)), dict(_doubtful(workspace, most)))
+        found, unfit = await anyio.to_thread.run_sync(
+            lambda: (list(find_traps(workspace)), dict(_unfit_files(workspace, most)))
         )
-        if (reason := await self._snared(found, workspace, index)) is not None:
+        if (reason := await self._trapped(found, workspace, index)) is not None:
             return _refused(reason)
         try:
-            if (reason := await self._untakeable(doubtful, workspace, index)) is not None:
+            if (reason := await self._first_unfit(unfit, workspace, index)) is not None:
                 return _refused(reason)
-            await self._look(workspace, index, "add", "--all")
+            await self._git(workspace, index, "add", "--all")
         except GitFailed as failure:
             return await self._refused_by_git(failure, index)
         tree = (await self._store.trees("write-tree", index=index)).text
-        if (reason := await self._trespass(tree, parents)) is None:
+        if (reason := await self._own_folder_changed(tree, parents)) is None:
             return tree
-        await self._index_anew(index, parents)  # or what was added or removed there would stay so
+        await self._reset_index(index, parents)  # or it would keep what was added or removed there
         return _refused(reason)
 
-    async def _trespass(self, tree: str, parents: tuple[str, ...]) -> str | None:
-        """Another folder of Windlass's own than before: landed, it would command the next run."""
+    async def _own_folder_changed(self, tree: str, parents: tuple[str, ...]) -> str | None:
+        """Why the tree is refused: landed, its `.windlass` would give commands to the next run."""
         trees = [await self._store.tree_of(parent) for parent in parents]
         own, *before = await self._store.own(tree, *trees)
         if own in before:
@@ -417,7 +399,7 @@ class Snapshots:
         tree = await self._store.tree_of(commit)
         changed = tree != await self._store.tree_of(parents[0])
         paths = await self._store.changed_paths(parents[0], commit) if changed else {}
-        # Those that judge the work first: nobody can hide them behind a hundred others.
+        # Those that judge the work first, so that they cannot hide behind a hundred others.
         files = tuple(sorted(paths, key=lambda path: not judges(path)))[:MAX_LISTED]
         return Snapshot(
             commit=commit,
@@ -428,29 +410,28 @@ class Snapshots:
             deleted=tuple(path for path in files if paths[path] == "D"),
         )
 
-    async def _index_anew(self, index: Path, parents: tuple[str, ...]) -> None:
-        """What is tracked, without a word on what the workspace holds of it."""
+    async def _reset_index(self, index: Path, parents: tuple[str, ...]) -> None:
+        """Write an index that says what is tracked, and nothing about the workspace's files."""
         tree = parents[0]
         if len(parents) > 1:
             tree, _ = await self._merges.combine(*parents)
         index.unlink(missing_ok=True)
         await self._store.trees("read-tree", tree, index=index)
 
-    async def _untakeable(
-        self, doubtful: Mapping[str, str], workspace: Path, index: Path
+    async def _first_unfit(
+        self, unfit: Mapping[str, str], workspace: Path, index: Path
     ) -> str | None:
-        """Why a file of the work cannot be committed; git is asked only where there is such a one.
+        """Why a file of the work cannot be committed.
 
-        For most workspaces have none, and some have one that the work did not touch.
+        Most workspaces have no unfit file, and some have one that the work did not touch.
         """
-        if not doubtful:
+        if not unfit:
             return None
         kinds = ("--others", "--modified", "--exclude-standard")
-        touched = await self._look(workspace, index, "ls-files", "-z", *kinds)
-        met = (path for path in touched.fields if path in doubtful)
-        return next((f"{path} {doubtful[path]}" for path in met), None)
+        touched = await self._git(workspace, index, "ls-files", "-z", *kinds)
+        return next((f"{path} {unfit[path]}" for path in touched.fields if path in unfit), None)
 
-    async def _look(
+    async def _git(
         self,
         workspace: Path,
         index: Path,
@@ -458,58 +439,57 @@ class Snapshots:
         stdin: str | None = None,
         ok: tuple[int, ...] = (0,),
     ) -> Output:
-        """What git says of a workspace, of whose by-products it knows."""
+        """Run git on a workspace, with what setup made there excluded."""
         made = made_by_setup(index)
         return await self._store.trees(
             *args, stdin=stdin, ok=ok, work_tree=workspace, index=index, excludes=made
         )
 
     async def _refused_by_git(self, failure: GitFailed, index: Path) -> Refused:
-        """What git itself does not take; raises where git can take nothing at all.
+        """Why git refuses the workspace; raises where git fails on anything.
 
-        The next process would meet the same workspace: only its Player can get the run further.
+        A resumed run would find the same workspace: only its Player can change it.
         """
         await self._store.trees("ls-files", "-z", index=index)
         await self._store.text(secrets.token_hex(16))
         lines = failure.stderr.splitlines()
-        said = [line[7:] for line in lines if line.startswith(("error: ", "fatal: "))]
-        why = said[0] if said else failure.stderr.strip() or str(failure)
+        errors = [line[7:] for line in lines if line.startswith(("error: ", "fatal: "))]
+        why = errors[0] if errors else failure.stderr.strip() or str(failure)
         return _refused(f"git cannot commit this: {why}; remove or rename it")
 
 
-def _doubtful(workspace: Path, most: float) -> Iterator[tuple[str, str]]:
-    """Every file there that no commit could take, tracked or not, and why."""
-    # Strings, for a Path an entry is slow in a large tree.
+def _unfit_files(workspace: Path, most: float) -> Iterator[tuple[str, str]]:
+    """Every file that cannot be committed, tracked or not, and why."""
+    # Strings, because a Path per entry is slow in a large tree.
     top, folders = str(workspace), [""]
     while folders:
         inner = folders.pop()
-        # What cannot be looked into, too deep or closed, git passes by or says so itself.
+        # A folder that cannot be read, too deep or closed, is skipped or reported by git.
         with contextlib.suppress(OSError), os.scandir(f"{top}/{inner}") as entries:
             for entry in entries:
                 path = inner + entry.name
                 if entry.is_dir(follow_symlinks=False):
                     folders += [f"{path}/"] if path != ".git" else []
-                elif (why := _why_not(entry, most)) is not None:
+                elif (why := _why_unfit(entry, most)) is not None:
                     yield path, why
 
 
-def _why_not(entry: os.DirEntry[str], most: float) -> str | None:
-    """What keeps git from taking a file, or Windlass from letting it."""
+def _why_unfit(entry: os.DirEntry[str], most: float) -> str | None:
     try:
         found = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
-        return None  # deleted this moment, which is a change like any other
+        return None  # deleted in this moment, which is a change like any other
     if not stat.S_ISREG(found.st_mode):
         return None
     if found.st_size > most:
         size = f"{found.st_size / 1e6:.3g} MB"
         return f"has {size}, more than the {most / 1e6:.3g} MB a file may have"
-    # Who may read whatever it is, root for one, is told so by the system alone.
+    # Some users, such as root, may read a file against its mode: the system must be asked.
     return None if found.st_mode & stat.S_IRUSR or os.access(entry, os.R_OK) else _UNREADABLE
 
 
 def _left(ref: str, k: int) -> str:
-    """The pin of a commit that a person left beside the work."""
+    """The pin of a person's commit that is not part of the work."""
     return f"{ref.rpartition('/')[0]}/left-{k}"
 
 

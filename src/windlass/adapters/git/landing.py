@@ -1,10 +1,10 @@
 """Landing: the user's own branch moves forward to the tip, and its checkout follows.
 
-Law: this is the one place that writes to the user's branch and files, and only at their word. Where
-the branch is checked out, git writes the files as `git merge --ff-only` would: a dirty file in the
-way stops it before anything is changed. A file that is dirty only by the state that Windlass wrote
-into it makes way. A landing that was cut short, at any point, is undone or completed by the next
-one (`landing_record.py`).
+Law: this is the one place that writes to the user's branch and files, and only when the user asked
+for it. Where the branch is checked out, git writes the files as `git merge --ff-only` would: a
+dirty file in the way stops it before anything is changed. A file that differs only by the state
+that Windlass wrote into it is restored first. A landing that was cut short, at any point, is undone
+or completed by the next one (`landing_record.py`).
 
 A landing may write only files that are clean. A file that is changed, staged, hidden from git or
 untracked is the user's and never listed; git refuses to write it, or leaves it alone.
@@ -25,97 +25,59 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import anyio.to_thread
-from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.files import is_folder, sync_all
 from windlass.adapters.git.git import SUBMODULE, Output, run_user_git
-from windlass.adapters.git.landing_record import Intent, LandingFolder, Rollback
-from windlass.adapters.git.layout import in_progress, worktrees
+from windlass.adapters.git.landing_record import Intent, LandingFolder, LandingTarget, Rollback
+from windlass.adapters.git.layout import HEADS, MOST_LINKS, in_progress, worktrees
 from windlass.adapters.git.store import Origin, Store, printable
 from windlass.adapters.locks import exclusively
 from windlass.errors import Busy, GitFailed, RepositoryError
 from windlass.ports import Seen
 
-_FIELDS = 2
-_PLAIN = "H"
-"""How git marks a file of the index that it looks at and that is checked out."""
-
-
-class AskGit(Protocol):
-    """The user's own git in the checkout, with an index of its own."""
-
-    async def __call__(self, *args: str, ok: Sequence[int] = (0,)) -> Output:
-        """Run it, and return its answer."""
-        ...
+_TRACKED = "H"
+"""How `git ls-files -v` marks a file that git compares with the checkout."""
 
 
 class WritableFiles:
-    """The files that a landing may write, and the folders that it makes for them."""
+    """The files that a landing may write, as they are now, and the folders that it makes."""
 
-    def __init__(self, root: Path, paths: Iterable[str], made: Iterable[str]) -> None:
-        """Remember how each of them is now."""
+    def __init__(self, root: Path, paths: Iterable[str] = (), made: Iterable[str] = ()) -> None:
         self._root = root
         self.paths = tuple(paths)
         self.made = tuple(made)
         self._before = {path: _stamp(root / path) for path in self.paths}
 
     def is_changed(self) -> bool:
-        """Whether any of them is not as it was."""
         return any(_stamp(self._root / path) != was for path, was in self._before.items())
 
     def with_paths(self, paths: Sequence[str]) -> "WritableFiles":
-        """The same, with more files."""
         more = WritableFiles(self._root, dict.fromkeys((*self.paths, *paths)), self.made)
         more._before |= self._before
         return more
 
 
-class _Change(Struct, frozen=True):
-    path: str
-    added: bool
-
-
-async def writable_files(
-    store: Store, git: AskGit, root: Path, old: str, new: str
-) -> WritableFiles:
-    """The files that differ between two commits and are clean."""
-    await git("update-index", "-q", "--refresh", ok=(0, 1))
-    dirty = set((await git("diff-files", "--name-only", "-z")).fields)
-    staged = set((await git("diff-index", "--cached", "--name-only", "-z", old)).fields)
-    marked = (line.split(" ", 1) for line in (await git("ls-files", "-v", "-z")).fields)
-    hidden = {path for tag, path in marked if tag != _PLAIN}
-    theirs = dirty | staged | hidden
-    told = await store.trees("diff-tree", "-r", "-z", "--raw", "--no-renames", old, new)
-    changes = list(_changes(told.fields))
-    paths = [
-        change.path
-        for change in changes
-        if change.path not in theirs and not (change.added and _is_taken(root / change.path))
-    ]
-    added = {change.path for change in changes if change.added}
-    return WritableFiles(root, paths, sorted(_missing(root, added & set(paths))))
-
-
-def _changes(fields: Sequence[str]) -> Iterator[_Change]:
-    for told, path in zip(fields[::_FIELDS], fields[1::_FIELDS], strict=True):
-        before, after, *_, kind = told.removeprefix(":").split()
+def _changes(fields: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Each path of a raw diff, and whether it was added."""
+    for entry, path in zip(fields[::2], fields[1::2], strict=True):
+        before, after, *_, kind = entry.removeprefix(":").split()
         if SUBMODULE not in {before, after}:
-            yield _Change(path, added=kind == "A")
+            yield path, kind == "A"
 
 
 def _missing(root: Path, paths: Iterable[str]) -> set[str]:
-    """The folders above these files that are not there."""
+    """The folders above these files that do not exist."""
     folders = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
     return {folder for folder in folders - {"."} if not is_folder(root / folder)}
 
 
 def _is_taken(path: Path) -> bool:
-    """Whether something is there; a folder makes way for a file if git finds nothing else in it."""
+    """Whether something is there; git replaces a folder by a file if nothing else is in it."""
     return os.path.lexists(path) and not is_folder(path)
 
 
@@ -127,16 +89,13 @@ def _stamp(path: Path) -> tuple[int, int, int, int] | None:
     return (stat.S_IFMT(found.st_mode), found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-_HEADS = "refs/heads/"
 _TRIES = 3
 _IN_THE_WAY = ("would be overwritten", "would be removed", "would lose untracked", "not uptodate")
-"""What git says of files that it would spoil."""
-_DEEPEST = 5
-"""How many symbolic refs in a row are followed; git's own bound."""
+"""What git says about files that it would overwrite."""
 _OWN = ("-c", "core.splitIndex=false")
 """The shared part of a split index would be left in the landing's git directory."""
 _LOCK = "landing"
-"""Below `.windlass`: held by the one landing of a repository, and by its git."""
+"""The file below `.windlass` that the one landing of a repository locks, and its git."""
 
 
 OwnChanges: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, Sequence[str]]]
@@ -144,12 +103,11 @@ OwnChanges: TypeAlias = Callable[[Path, str], Coroutine[Any, Any, Sequence[str]]
 
 
 async def no_own_changes(_checkout: Path, _commit: str) -> Sequence[str]:
-    """Of who writes into no file."""
     return ()
 
 
 def unfinished_landings(origin: Origin) -> list[tuple[LandingFolder, Path]]:
-    """The landings that go on or have died, each with the checkout that it is about."""
+    """The landings that are running or have died, each with its checkout."""
     homes = (
         (LandingFolder(own, origin.git_dir), place)
         for own, place in worktrees(origin.git_dir, origin.root)
@@ -158,21 +116,18 @@ def unfinished_landings(origin: Origin) -> list[tuple[LandingFolder, Path]]:
 
 
 class Branches:
-    """Looks at branches of the user's, and moves them forward."""
+    """Finds the user's branches, and moves them forward."""
 
     def __init__(
-        self,
-        store: Store,
-        environment: Mapping[str, str],
-        ours: OwnChanges = no_own_changes,
+        self, store: Store, environment: Mapping[str, str], ours: OwnChanges = no_own_changes
     ) -> None:
         self._store = store
         self._environment = environment
-        """The user's own, for their configuration holds in their checkout."""
+        """The user's own, because their configuration applies in their checkout."""
         self._ours = ours
 
     async def look(self, branch: str, tip: str, base: str) -> Seen:
-        """Where it stands, how the tip stands to it, and whether it still holds the base."""
+        """Where the branch stands, how the tip relates to it, and whether it has the base."""
         await self.settle()
         _, commit = await self._found(branch)
         if not commit:
@@ -184,7 +139,7 @@ class Branches:
         return Seen(commit=commit, relation="behind" if behind else "apart", rewound=rewound)
 
     async def move(self, branch: str, old: str, new: str) -> None:
-        """Move it from one commit to the next, or raise with nothing changed."""
+        """Move the branch from one commit to the next, or raise with nothing changed."""
         await self.settle()
         ref, now = await self._found(branch)
         if now == new:
@@ -210,17 +165,17 @@ class Branches:
         else:
             await self._update(ref, old, new)
         _, moved = await self._found(branch)
-        if moved != new:  # somebody switched or moved it in the very moment
+        if moved != new:  # another git moved it in the same moment
             raise _stands_elsewhere(branch, moved, new)
 
     async def _found(self, branch: str) -> tuple[str, str]:
-        """The ref that the name stands for in the end, and its commit; empty where it is gone."""
-        ref = f"{_HEADS}{branch}"
-        for _ in range(_DEEPEST):
+        """The ref that the name stands for, symbolic refs followed, and its commit or ""."""
+        ref = f"{HEADS}{branch}"
+        for _ in range(MOST_LINKS):
             listed = await self._store.refs(
                 "for-each-ref", "--format=%(refname)%00%(objectname)%00%(symref)", ref
             )
-            # What lies below a folder of that name is listed as well.
+            # Refs below a folder of that name are listed as well.
             lines = (line.split("\0") for line in listed.stdout.split("\n"))
             found = next((line for line in lines if line[0] == ref), None)
             if found is None:
@@ -231,12 +186,12 @@ class Branches:
         return ref, ""
 
     async def _checkouts(self, ref: str) -> list[Path]:
-        """The user's checkouts of the branch that are there."""
+        """The user's checkouts of the branch that exist."""
         listed = await self._store.refs("worktree", "list", "--porcelain", "-z")
         places: list[Path] = []
         for i, entry in enumerate(listed.stdout.split("\0\0")):
             lines = entry.split("\0")
-            # Of the first, git knows only where its own folder is.
+            # For the first, git lists its git directory.
             first = lines[0].removeprefix("worktree ")
             place = self._store.origin.root if i == 0 else Path(first)
             if f"branch {ref}" not in lines:
@@ -245,30 +200,35 @@ class Branches:
                 places.append(place)
             elif any(line.startswith("locked") for line in lines):
                 raise RepositoryError(
-                    f"{place}, where {ref.removeprefix(_HEADS)} is checked out, cannot be reached",
+                    f"{place}, where {ref.removeprefix(HEADS)} is checked out, cannot be reached",
                     hint="bring it back, or `git worktree unlock` it; then `windlass land`",
                 )
         return places
 
     async def settle(self) -> None:
-        """Take back or complete what landings have left that were cut short, of any plan."""
-        if not (found := unfinished_landings(self._store.origin)):
-            return
-        async with self._alone() as held:
-            for home, place in found:
-                await self._settled(home, place, held)
+        """Undo or complete every landing that was cut short, of any plan."""
+        if found := unfinished_landings(self._store.origin):
+            async with self._alone() as held:
+                for home, place in found:
+                    await self._settle_one(self._target(home, place, held))
 
-    async def _settled(self, home: LandingFolder, place: Path, held: int) -> None:
+    def _target(self, home: LandingFolder, place: Path, held: int) -> LandingTarget:
+        return LandingTarget(self._store, self._environment, home, place, held)
+
+    async def _settle_one(self, target: LandingTarget) -> None:
+        home = target.home
+        if not home.is_there():
+            return
         intent = home.read()
-        if intent is not None and intent.files and place.is_dir():
+        if intent is not None and intent.files and target.place.is_dir():
             now = await self._stands(intent.ref)
             if intent.written and home.holds_index() and now in {intent.old, intent.new}:
                 await self._finish(home, intent)
                 return
-            # An index that was swapped belongs to the files; where the lock on it is gone, a
-            # person has gone on from there.
+            # A swapped index belongs to the files; where the lock on it is gone, a person has
+            # continued from there.
             if not (intent.written and home.is_swapped()):
-                await Rollback(self._store, self._environment, home, place, (held,)).run(intent)
+                await Rollback(target).run(intent)
         if intent is not None:
             home.unlock_ref(intent)
             if not intent.files and await self._stands(intent.ref) == intent.new:
@@ -277,10 +237,10 @@ class Branches:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[int]:
-        """Be the only landing, with all that died ended."""
+        """Be the only landing; raises Busy while another one or its git is running."""
         busy = Busy(
-            "another landing goes on in this repository, or its git does",
-            hint="wait for its end, then `windlass land`",
+            "another landing is running in this repository, or its git still is",
+            hint="wait until it ends, then `windlass land`",
         )
         one = exclusively(self._store.folders.root / _LOCK, busy)
         held = await anyio.to_thread.run_sync(one.__enter__)
@@ -293,18 +253,17 @@ class Branches:
         return (await self._store.pins(ref)).get(ref, "")
 
     async def _update(self, ref: str, old: str, new: str) -> None:
-        """Nobody has it checked out: the ref alone moves, if it is where it was."""
-        common = self._store.origin.git_dir
-        home = LandingFolder(common, common)
+        """Move a ref that is checked out nowhere, if it is where it was."""
+        origin = self._store.origin
+        home = LandingFolder(origin.git_dir, origin.git_dir)
         async with self._alone() as held:
-            if home.is_there():
-                await self._settled(home, self._store.origin.root, held)
-            intent = self._intent(ref, old, new, files=False, logged=True)
+            await self._settle_one(self._target(home, origin.root, held))
+            intent = self._intent(ref, old, new, files=False)
             home.begin(intent)
             await self._finish(home, intent)
 
     async def _finish(self, home: LandingFolder, intent: Intent) -> None:
-        """Bring index, branch and reflogs to the new commit; may be done again from any point."""
+        """Bring index, branch and reflogs to the new commit; repeatable from any point."""
         if intent.files:
             home.swap_index()
         await anyio.to_thread.run_sync(home.lock_ref, intent)
@@ -316,26 +275,26 @@ class Branches:
             home.log(intent)
         home.leave()
 
-    def _intent(self, ref: str, old: str, new: str, *, files: bool, logged: bool) -> Intent:
+    def _intent(self, ref: str, old: str, new: str, *, files: bool) -> Intent:
         who = self._store.origin.identity
         now = SystemClock().now().astimezone()
         name, email = who["GIT_COMMITTER_NAME"], who["GIT_COMMITTER_EMAIL"]
         line = f"{old} {new} {name} <{email}> {now.timestamp():.0f} {now:%z}\twindlass land"
-        return Intent(ref=ref, old=old, new=new, line=line, files=files, logged=logged)
+        return Intent(ref=ref, old=old, new=new, line=line, files=files, logged=True)
 
     async def _fast_forward(self, checkout: Path, ref: str, old: str, new: str) -> None:
-        """Let git write the files from a git directory of the landing's own; then all follows."""
+        """Let git write the files from the landing's own git directory; then index and branch."""
         asked = ("rev-parse", "--absolute-git-dir")
         own = Path((await run_user_git(*asked, cwd=checkout, environment=self._environment)).text)
         home = LandingFolder(own, self._store.origin.git_dir)
         async with self._alone() as held:
-            if home.is_there():
-                await self._settled(home, checkout, held)
-            move = Move(self._store, self._environment, home, checkout, held)
+            target = self._target(home, checkout, held)
+            await self._settle_one(target)
+            move = Move(target)
             try:
-                await move.prepare(self._intent(ref, old, new, files=True, logged=True))
+                await move.prepare(self._intent(ref, old, new, files=True))
                 failure = await move.refused()
-                # More than once: what was taken out of a file may have been written again.
+                # More than once: Windlass may have written its state again meanwhile.
                 for _ in range(_TRIES):
                     if failure is None or not (paths := await self._ours(checkout, old)):
                         break
@@ -345,18 +304,17 @@ class Branches:
                     raise _not_moved(checkout, failure)
                 intent = await move.written()
             except (OSError, GitFailed, RepositoryError):
-                # What cannot be taken back now is taken back by the next landing.
+                # What cannot be undone now is undone by the next landing.
                 with contextlib.suppress(OSError, GitFailed):
                     await move.undo()
                 raise
             await self._finish(home, intent)
 
     async def _moved_by_git(self, ref: str, old: str, new: str, checkouts: list[Path]) -> None:
-        """As the user's own git would, with its own locks."""
-        said = ("-m", "windlass land", "--create-reflog")
+        """Move the branch by the user's own git, with its own locks."""
         try:
             if not checkouts:
-                asked = ("update-ref", *said, ref, new, old)
+                asked = ("update-ref", "-m", "windlass land", "--create-reflog", ref, new, old)
                 root = self._store.origin.root
                 await run_user_git(*asked, cwd=root, environment=self._environment)
             else:
@@ -368,42 +326,52 @@ class Branches:
 
 
 class Move:
-    """One landing in a checkout, up to the moment when all of its files are in their place."""
+    """One landing in a checkout, until all of its files are in place."""
 
-    def __init__(
-        self,
-        store: Store,
-        environment: Mapping[str, str],
-        home: LandingFolder,
-        place: Path,
-        held: int,
-    ) -> None:
-        self._store = store
-        self._environment = environment
-        self._home = home
-        self._place = place
-        self._held = held
+    def __init__(self, target: LandingTarget) -> None:
+        self._target = target
+        self._home = target.home
+        self._place = target.place
         self._within = {
-            "GIT_DIR": str(home.at),
-            "GIT_COMMON_DIR": str(home.common),
-            "GIT_WORK_TREE": str(place),
+            "GIT_DIR": str(self._home.at),
+            "GIT_COMMON_DIR": str(self._home.common),
+            "GIT_WORK_TREE": str(self._place),
         }
         self._intent: Intent | None = None
-        self._writable = WritableFiles(place, (), ())
+        self._writable = WritableFiles(self._place)
 
     async def prepare(self, intent: Intent) -> None:
-        """Lock the index, and put on record what may be written."""
+        """Lock the index, and record what may be written."""
         await anyio.to_thread.run_sync(self._home.lock_index)
         self._home.make_git_dir(intent.old)
         self._within |= await self._configured()
-        writable = await writable_files(self._store, self._git, self._place, intent.old, intent.new)
+        writable = await self._find_writable(intent.old, intent.new)
         logged = await self._git("config", "core.logAllRefUpdates", ok=(0, 1))
         intent = replace(intent, logged=logged.text.lower() not in {"false", "no", "off", "0"})
         self._home.begin(intent, writable.paths, writable.made)
         self._intent, self._writable = intent, writable
 
+    async def _find_writable(self, old: str, new: str) -> WritableFiles:
+        """The files that differ between two commits and are clean."""
+        await self._git("update-index", "-q", "--refresh", ok=(0, 1))
+        dirty = await self._git("diff-files", "--name-only", "-z")
+        staged = await self._git("diff-index", "--cached", "--name-only", "-z", old)
+        listed = await self._git("ls-files", "-v", "-z")
+        marked = (line.split(" ", 1) for line in listed.fields)
+        hidden = (path for mark, path in marked if mark != _TRACKED)
+        theirs = {*dirty.fields, *staged.fields, *hidden}
+        raw = ("diff-tree", "-r", "-z", "--raw", "--no-renames", old, new)
+        changes = dict(_changes((await self._target.store.trees(*raw)).fields))
+        paths = [
+            path
+            for path, added in changes.items()
+            if path not in theirs and not (added and _is_taken(self._place / path))
+        ]
+        added = [path for path in paths if changes[path]]
+        return WritableFiles(self._place, paths, sorted(_missing(self._place, added)))
+
     async def refused(self) -> GitFailed | None:
-        """What git says against it; None when the files are written."""
+        """Let git write the files; why it refused, or None."""
         try:
             await self._git(*_forward(self._started.new))
         except GitFailed as failure:
@@ -411,9 +379,9 @@ class Move:
         return None
 
     async def remove_own_text(self, paths: Sequence[str]) -> None:
-        """Take Windlass's own words out of files.
+        """Restore files that differ only by what Windlass wrote into them.
 
-        Not in the index: what the user has put there is theirs, and stops the landing.
+        Not in the index: what the user staged stops the landing.
         """
         self._writable = self._writable.with_paths(paths)
         self._home.begin(self._started, self._writable.paths, self._writable.made)
@@ -421,7 +389,7 @@ class Move:
         await self._git(*asked, *paths, within={"GIT_LITERAL_PATHSPECS": "1"})
 
     async def written(self) -> Intent:
-        """Make what git wrote outlast a power loss, and put on record that all of it is there."""
+        """Sync what git wrote, and record that all files are written."""
         await anyio.to_thread.run_sync(sync_all, self._place, self._home.own)
         intent = replace(self._started, written=True)
         self._home.begin(intent, self._writable.paths, self._writable.made)
@@ -432,58 +400,43 @@ class Move:
         if not self._home.is_there():
             return
         if self._intent is not None and self._writable.is_changed():
-            back = Rollback(self._store, self._environment, self._home, self._place, (self._held,))
-            await back.run(self._intent)
+            await Rollback(self._target).run(self._intent)
         self._home.leave()
 
     @property
     def _started(self) -> Intent:
         if self._intent is None:
-            raise AssertionError("a landing begins with its intent")
+            raise AssertionError("the landing was not prepared")
         return self._intent
 
     async def _configured(self) -> dict[str, str]:
-        """The user's configuration where this git directory alone would not lead to all of it.
+        """The user's configuration, where git would not find all of it from the new git directory.
 
-        A part of it may be included for the branch, or for exactly the checkout's git directory.
+        A part may be included for the branch, or for exactly the checkout's git directory.
         """
         asked = ("config", "--list", "--null")
-        here = await run_user_git(*_OWN, *asked, cwd=self._place, environment=self._environment)
+        here = await self._target.git(*_OWN, *asked, within={})
         if here.stdout == (await self._git(*asked)).stdout:
             return {}
-        told: dict[str, str] = {"GIT_CONFIG_COUNT": str(len(here.fields))}
+        variables = {"GIT_CONFIG_COUNT": str(len(here.fields))}
         for i, field in enumerate(here.fields):
             name, given, value = field.partition("\n")
-            told[f"GIT_CONFIG_KEY_{i}"] = name
-            told[f"GIT_CONFIG_VALUE_{i}"] = value if given else "true"
-        return told
+            variables[f"GIT_CONFIG_KEY_{i}"] = name
+            variables[f"GIT_CONFIG_VALUE_{i}"] = value if given else "true"
+        return variables
 
     async def _git(
-        self,
-        *args: str,
-        ok: Sequence[int] = (0,),
-        within: Mapping[str, str] | None = None,
-        stdin: str = "",
+        self, *args: str, ok: Sequence[int] = (0,), within: Mapping[str, str] | None = None
     ) -> Output:
-        """The user's own git in their checkout, with the landing's git directory."""
-        return await run_user_git(
-            *_OWN,
-            *args,
-            cwd=self._place,
-            environment=self._environment,
-            within={**self._within, **(within or {})},
-            stdin=stdin,
-            held=(self._held,),
-            ok=ok,
-        )
+        """Run the user's own git in their checkout, with the landing's git directory."""
+        within = {**self._within, **(within or {})}
+        return await self._target.git(*_OWN, *args, within=within, ok=ok)
 
 
 def _forward(commit: str) -> tuple[str, ...]:
     return (
-        "merge",
-        "--ff-only",
-        "--quiet",
-        # Whatever the user is used to: theirs is a branch that goes forward, or stays.
+        *("merge", "--ff-only", "--quiet"),
+        # Against the user's configuration: the branch moves forward, or stays.
         *("--no-squash", "--no-autostash", "--no-stat"),
         "--no-overwrite-ignore",  # an ignored file is the user's, too
         commit,
@@ -491,7 +444,7 @@ def _forward(commit: str) -> tuple[str, ...]:
 
 
 def _not_moved(checkout: Path | None, failure: GitFailed) -> RepositoryError:
-    in_the_way = any(said in failure.stderr for said in _IN_THE_WAY)
+    in_the_way = any(text in failure.stderr for text in _IN_THE_WAY)
     where = f" in {checkout}" if checkout is not None else ""
     cure = "commit, stash or move what is in the way" if in_the_way else "settle that"
     return RepositoryError(
@@ -501,24 +454,19 @@ def _not_moved(checkout: Path | None, failure: GitFailed) -> RepositoryError:
 
 
 def _git_message(failure: GitFailed) -> str:
-    """What git said, without its advice on what to do next."""
+    """Git's message without its advice, or how it ended without one."""
     lines = [line for line in failure.stderr.splitlines() if line.strip()]
-    said = [line.strip() for line in lines if not line.startswith(("hint:", "Aborting", "Please"))]
-    if not said:
-        return _ended(failure.code)
-    return printable(" ".join(said).removeprefix("error: ").removeprefix("fatal: "))
-
-
-def _ended(code: int) -> str:
-    """How a git ended that said nothing."""
-    if code < 0:
+    kept = [line.strip() for line in lines if not line.startswith(("hint:", "Aborting", "Please"))]
+    if kept:
+        return printable(" ".join(kept).removeprefix("error: ").removeprefix("fatal: "))
+    if failure.code < 0:
         with contextlib.suppress(ValueError):
-            return f"it was ended by {signal.Signals(-code).name}"
-    return f"it ended with {code} and said nothing"
+            return f"it was killed by {signal.Signals(-failure.code).name}"
+    return f"it failed with {failure.code} and no message"
 
 
 def _stands_elsewhere(branch: str, now: str, expected: str) -> RepositoryError:
     return RepositoryError(
-        f"{branch} stands at {now[:10] or 'nothing'} by now, not at {expected[:10]}",
-        hint="`windlass land` looks again",
+        f"{branch} now stands at {now[:10] or 'nothing'}, not at {expected[:10]}",
+        hint="run `windlass land` again",
     )

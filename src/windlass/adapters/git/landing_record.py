@@ -18,7 +18,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import anyio.to_thread
@@ -33,7 +33,7 @@ from windlass.adapters.files import (
     sync_all,
     write_durably,
 )
-from windlass.adapters.git.git import SUBMODULE, run_user_git
+from windlass.adapters.git.git import SUBMODULE, Output, run_user_git
 from windlass.adapters.git.store import Store
 from windlass.adapters.locks import wait_until
 from windlass.errors import GitFailed, RepositoryError
@@ -42,12 +42,12 @@ HOME = "windlass-land"
 """The folder of a landing, in the git directory of the checkout that it moves."""
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
-"""How a file system says that it knows no second name for a file."""
+"""How a file system says that it has no hard links."""
 
 _INDEX_PATIENCE = 1.0
-"""Seconds to wait for a lock of another git on the index: an editor looks at it all the time."""
+"""Seconds to wait for another git's lock on the index: an editor reads it all the time."""
 _REF_PATIENCE = 5.0
-"""Seconds to wait for a lock of another git on the branch."""
+"""Seconds to wait for another git's lock on the branch."""
 
 _COPIED = (
     "MERGE_HEAD",
@@ -56,7 +56,7 @@ _COPIED = (
     "config.worktree",
     "info/sparse-checkout",
 )
-"""What git looks at in the git directory of a checkout before it moves it, or while it does."""
+"""What git reads in the git directory of a checkout before and while it moves it."""
 
 
 class Intent(Struct, frozen=True, kw_only=True):
@@ -66,22 +66,22 @@ class Intent(Struct, frozen=True, kw_only=True):
     old: str
     new: str
     line: str
-    """What the reflogs are to say."""
+    """The new line of the reflogs."""
     logged: bool
-    """Whether a reflog is begun where there is none."""
+    """Whether a reflog is created where there is none."""
     files: bool
     """Whether a checkout follows."""
     written: bool = False
-    """Whether all files of the checkout are in their place, for good."""
+    """Whether all files of the checkout are in place, durably."""
 
 
 class Locked(RepositoryError):
-    """Another git holds what the landing needs, or died with it."""
+    """Another git holds a lock that Windlass needs, or died with it."""
 
     def __init__(self, lock: Path) -> None:
         super().__init__(
-            f"{lock} is there: another git is at work, or one that died has left it",
-            hint="let it end, or remove that file if no git is running; then try again",
+            f"{lock} is there: another git is running, or one that died left it",
+            hint="wait until it ends, or remove that file if no git is running; then try again",
         )
 
 
@@ -89,7 +89,7 @@ class LandingFolder:
     """The folder of one landing; at most one landing at a time has it."""
 
     def __init__(self, own: Path, common: Path) -> None:
-        """Take the git directory of the checkout, and the one that holds the branches."""
+        """`own` is the git directory of the checkout, `common` the one with the branches."""
         self.own = own
         self.common = common
         self.folder = own / HOME
@@ -100,7 +100,7 @@ class LandingFolder:
         self._lock = own / "index.lock"
 
     def is_there(self) -> bool:
-        """Whether a landing goes on here, or has died here."""
+        """Whether a landing is running here, or died here."""
         return self.folder.is_dir()
 
     # Before
@@ -109,46 +109,45 @@ class LandingFolder:
         """Keep every other git from the index of the checkout."""
         make_folder(self.folder)
         write_durably(self._token, f"windlass land {secrets.token_hex(16)}\n")
-        if not wait_until(lambda: create_lock(self._token, self._lock), _INDEX_PATIENCE):
-            raise Locked(self._lock)
+        take_lock(self._token, self._lock, _INDEX_PATIENCE)
         fsync_dir(self.own)
 
     def holds_index(self) -> bool:
-        """Whether the lock on the index is there and this landing's own."""
-        told = read_plainly(self._token)
-        return bool(told) and told == read_plainly(self._lock)
+        """Whether the lock on the index is there and is this landing's."""
+        token = read_plainly(self._token)
+        return bool(token) and token == read_plainly(self._lock)
 
     def make_git_dir(self, old: str) -> None:
-        """Make the git directory of the landing's own, as the checkout's is now."""
+        """Make the landing's own git directory, a copy of the checkout's."""
         make_folder(self.at / "info")
         (self.at / "commondir").write_text(f"{self.common}\n", encoding="utf-8")
         (self.at / "HEAD").write_text(f"{old}\n", encoding="utf-8")
         shared = [path.name for path in self.own.glob("sharedindex.*")]
         for name in (*_COPIED, *shared, "index"):
-            # With its times: from them git tells files that were changed since.
+            # With its times: git compares them to find files that were changed since.
             with contextlib.suppress(FileNotFoundError):
                 shutil.copy2(self.own / name, self.at / name)
 
     def begin(self, intent: Intent, paths: Iterable[str] = (), made: Iterable[str] = ()) -> None:
-        """Put on record what is about to be done, to which files, and which folders it makes."""
+        """Record what is about to be done, which files may be written, which folders made."""
         make_folder(self.folder)
         self._write_list("paths", paths)
         self._write_list("made", made)
         write_durably(self._intent, msgspec.json.encode(intent))
 
     def read(self) -> Intent | None:
-        """What a landing was about to do; None where it did nothing yet, or has done all."""
+        """What a landing was about to do; None where it had not begun, or is done."""
         try:
             return msgspec.json.decode(self._intent.read_bytes(), type=Intent)
         except (FileNotFoundError, msgspec.MsgspecError):
             return None
 
     def paths(self) -> list[str]:
-        """The files that it may have written, none of them the user's to lose."""
+        """The files that it may have written; all were clean before."""
         return self._read_list("paths")
 
     def made(self) -> list[str]:
-        """The folders that were not there before it."""
+        """The folders that did not exist before it."""
         return self._read_list("made")
 
     def _write_list(self, name: str, items: Iterable[str]) -> None:
@@ -161,13 +160,12 @@ class LandingFolder:
     # After
 
     def swap_index(self) -> None:
-        """Let the checkout have the index that belongs to its files now."""
+        """Give the checkout the index that belongs to its new files."""
         if (self.at / "index").exists():
             (self.at / "index").replace(self.own / "index")
             fsync_dir(self.own)
 
     def is_swapped(self) -> bool:
-        """Whether it has."""
         return not (self.at / "index").exists()
 
     def lock_ref(self, intent: Intent) -> None:
@@ -177,14 +175,10 @@ class LandingFolder:
         write_durably(staged, f"{intent.new}\n")
         with contextlib.suppress(FileNotFoundError):
             staged.chmod((self.common / intent.ref).stat().st_mode & 0o777)
-        taken = wait_until(
-            lambda: self._holds_ref(intent) or create_lock(staged, lock), _REF_PATIENCE
-        )
-        if not taken:
-            raise Locked(lock)
+        take_lock(staged, lock, _REF_PATIENCE, is_held=lambda: self._holds_ref(intent))
 
     def move_ref(self, intent: Intent) -> None:
-        """Move the branch, under its lock, to what the lock holds."""
+        """Move the branch by renaming its lock, which holds the new commit."""
         target = self.common / intent.ref
         if target.is_dir():  # git leaves empty folders where branches were
             for folder, _, _ in os.walk(target, topdown=False):
@@ -193,7 +187,7 @@ class LandingFolder:
         fsync_dir(target.parent)
 
     def unlock_ref(self, intent: Intent) -> None:
-        """Let go of the branch, if this landing has it."""
+        """Release the branch, if this landing locked it."""
         if self._holds_ref(intent):
             remove_durably(self._ref_lock(intent))
 
@@ -202,11 +196,11 @@ class LandingFolder:
         return path.with_name(f"{path.name}.lock")
 
     def _holds_ref(self, intent: Intent) -> bool:
-        """Another process that puts the branch to this very commit loses nothing by it."""
+        # The same as that of another process that moves it to this very commit, which is fine.
         return read_plainly(self._ref_lock(intent)) == f"{intent.new}\n"
 
     def log(self, intent: Intent) -> None:
-        """Write into the reflogs what happened, once, and where HEAD stood before."""
+        """Append to the reflogs, once, and write ORIG_HEAD."""
         logs = [self.common / "logs" / intent.ref]
         if intent.files:
             logs.append(self.own / "logs" / "HEAD")
@@ -216,7 +210,7 @@ class LandingFolder:
                 _append_once(log, intent.line)
 
     def leave(self) -> None:
-        """Let go of everything; what is left of it without an intent means nothing."""
+        """Release everything. Without an intent, a rest of the folder means nothing."""
         remove_durably(self._intent)
         if self.holds_index():
             remove_durably(self._lock)
@@ -224,10 +218,18 @@ class LandingFolder:
         fsync_dir(self.own)
 
 
-def create_lock(held: Path, lock: Path) -> bool:
-    """Make the lock, at once with what it holds; False where there is one."""
+def take_lock(
+    token: Path, lock: Path, patience: float, *, is_held: Callable[[], bool] = lambda: False
+) -> None:
+    """Create the lock with the token's content; raises Locked where another one stays."""
+    if not wait_until(lambda: is_held() or _create_lock(token, lock), patience):
+        raise Locked(lock)
+
+
+def _create_lock(token: Path, lock: Path) -> bool:
+    """Create the lock and its content in one step; False where there is one."""
     try:
-        os.link(held, lock)
+        os.link(token, lock)
     except FileExistsError:
         return False
     except OSError as error:
@@ -238,14 +240,14 @@ def create_lock(held: Path, lock: Path) -> bool:
         except FileExistsError:
             return False
         with os.fdopen(fd, "wb") as file:
-            file.write(held.read_bytes())
+            file.write(token.read_bytes())
             file.flush()
             os.fsync(fd)
     return True
 
 
 def _append_once(log: Path, line: str) -> None:
-    """Append the line, or the rest of it where a killed landing has begun it."""
+    """Append the line, or the rest of it where a killed landing wrote the beginning."""
     make_folder(log.parent)
     data = f"{line}\n".encode(errors="surrogateescape")
     with log.open("ab+") as file:
@@ -262,6 +264,35 @@ def _append_once(log: Path, line: str) -> None:
 _ATTRIBUTES = ".gitattributes"
 
 
+class LandingTarget(Struct, frozen=True):
+    """The checkout that a landing moves, and the user's git there."""
+
+    store: Store
+    environment: Mapping[str, str]
+    home: LandingFolder
+    place: Path
+    held: int
+    """The open lock file, which git keeps open too."""
+
+    async def git(
+        self,
+        *args: str,
+        within: Mapping[str, str],
+        stdin: str = "",
+        ok: Sequence[int] = (0,),
+    ) -> Output:
+        """Run the user's own git in the work tree that `within` names."""
+        return await run_user_git(
+            *args,
+            cwd=Path(within.get("GIT_WORK_TREE", self.place)),
+            environment=self.environment,
+            within=within,
+            stdin=stdin,
+            held=(self.held,),
+            ok=ok,
+        )
+
+
 class _Found(Struct, frozen=True):
     """A file or a link, as it is on the disk."""
 
@@ -271,29 +302,20 @@ class _Found(Struct, frozen=True):
 
 
 class Rollback:
-    """One landing that is taken back."""
+    """Undoes one landing."""
 
-    def __init__(
-        self,
-        store: Store,
-        environment: Mapping[str, str],
-        home: LandingFolder,
-        place: Path,
-        held: Sequence[int],
-    ) -> None:
-        """Take the checkout that it was about to move."""
-        self._store = store
-        self._environment = environment
-        self._home = home
-        self._place = place
-        self._held = held
+    def __init__(self, target: LandingTarget) -> None:
+        self._target = target
+        self._home = target.home
+        self._place = target.place
 
     async def run(self, intent: Intent) -> None:
         """Put back what the landing wrote, and sync it."""
         mine = set(self._home.paths())
         if not self._home.holds_index():
             # The lock was removed by hand: what has been staged since is a person's decision.
-            mine -= await self._staged_otherwise(intent.old)
+            asked = ("diff-index", "--cached", "--name-only", "-z", intent.old)
+            mine -= set((await self._target.git(*asked, within={"GIT_OPTIONAL_LOCKS": "0"})).fields)
         old, new = await self._listed(intent.old), await self._listed(intent.new)
         before = await self._stage("old", old, mine)
         after = await self._stage("new", new, mine)
@@ -304,81 +326,55 @@ class Rollback:
             with contextlib.suppress(OSError):  # the user has put something there, or it is gone
                 (self._place / folder).rmdir()
         lost = [path for path in sorted(mine & old.keys()) if self._is_lost(path, before, after)]
-        attributes = [path for path in lost if _is_attributes(path)]
-        await self._write(attributes)
-        await self._write([path for path in lost if not _is_attributes(path)])
+        within = self._within("old", self._place)
+        await self._write([path for path in lost if _is_attributes(path)], within)
+        await self._write([path for path in lost if not _is_attributes(path)], within)
         await anyio.to_thread.run_sync(sync_all, self._place, self._home.own)
 
-    async def _staged_otherwise(self, old: str) -> set[str]:
-        asked = ("diff-index", "--cached", "--name-only", "-z", old)
-        within = {"GIT_OPTIONAL_LOCKS": "0"}
-        answer = await run_user_git(
-            *asked, cwd=self._place, environment=self._environment, within=within, held=self._held
-        )
-        return set(answer.fields)
-
     async def _listed(self, commit: str) -> dict[str, str]:
-        """What a commit holds: mode and name of the object, by path."""
-        listed = await self._store.trees("ls-tree", "-r", "-z", commit)
+        """Mode and object of every file of a commit, by path."""
+        listed = await self._target.store.trees("ls-tree", "-r", "-z", commit)
         entries = (line.partition("\t") for line in listed.fields)
-        found = {path: told.split() for told, _, path in entries}
+        found = {path: entry.split() for entry, _, path in entries}
         return {p: f"{mode} {name}" for p, (mode, _, name) in found.items() if mode != SUBMODULE}
 
     async def _stage(
         self, name: str, listed: Mapping[str, str], mine: set[str]
     ) -> dict[str, _Found]:
-        """What git writes for these files of a commit, written into a folder of the landing's own.
+        """What git writes for these files of a commit, written into the landing's own folder.
 
-        Its attributes come first, for they say how the others are written.
+        The attributes come first, because they say how the others are written.
         """
-        folder, index = self._home.folder / f"tree-{name}", self._home.folder / f"{name}.index"
+        folder = self._home.folder / f"tree-{name}"
+        within = self._within(name, folder)
+        index = Path(within["GIT_INDEX_FILE"])
         folder.mkdir(exist_ok=True)
         for left in (index, index.with_name(f"{index.name}.lock")):
             left.unlink(missing_ok=True)
         attributes = [path for path in listed if _is_attributes(path)]
         wanted = sorted(mine & listed.keys())
         entries = "".join(f"{listed[path]}\t{path}\0" for path in {*attributes, *wanted})
-        within = {
-            "GIT_DIR": str(self._home.own),
-            "GIT_WORK_TREE": str(folder),
-            "GIT_INDEX_FILE": str(index),
-        }
-        await self._git("update-index", "-z", "--index-info", within=within, stdin=entries)
+        if entries:
+            add = ("update-index", "-z", "--index-info")
+            await self._target.git(*add, within=within, stdin=entries)
         for paths in (attributes, wanted):
             with contextlib.suppress(GitFailed):  # a filter that fails: those files stay as found
-                await self._git(
-                    *("checkout-index", "--force", "--quiet", "-z", "--stdin"),
-                    within=within,
-                    stdin="".join(f"{path}\0" for path in paths),
-                )
+                await self._write(paths, within)
         staged = {path: _found(folder, path) for path in wanted}
         return {path: found for path, found in staged.items() if found is not None}
 
-    async def _write(self, paths: Iterable[str]) -> None:
-        """Let git write these files as the old commit has them."""
-        within = {
+    def _within(self, index: str, work_tree: Path) -> dict[str, str]:
+        return {
             "GIT_DIR": str(self._home.own),
-            "GIT_WORK_TREE": str(self._place),
-            "GIT_INDEX_FILE": str(self._home.folder / "old.index"),
+            "GIT_WORK_TREE": str(work_tree),
+            "GIT_INDEX_FILE": str(self._home.folder / f"{index}.index"),
         }
-        await self._git(
-            *("checkout-index", "--force", "--quiet", "-z", "--stdin"),
-            within=within,
-            stdin="".join(f"{path}\0" for path in paths),
-        )
 
-    async def _git(self, *args: str, within: Mapping[str, str], stdin: str) -> None:
-        if not stdin:
-            return
-        place = Path(within["GIT_WORK_TREE"])
-        await run_user_git(
-            *args,
-            cwd=place,
-            environment=self._environment,
-            within=within,
-            stdin=stdin,
-            held=self._held,
-        )
+    async def _write(self, paths: Sequence[str], within: Mapping[str, str]) -> None:
+        if paths:
+            asked = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
+            names = "".join(f"{path}\0" for path in paths)
+            await self._target.git(*asked, within=within, stdin=names)
 
     def _is_written(self, path: str, after: _Found | None) -> bool:
         """Whether a file is there that the landing added."""
@@ -388,7 +384,7 @@ class Rollback:
     def _is_lost(
         self, path: str, before: Mapping[str, _Found], after: Mapping[str, _Found]
     ) -> bool:
-        """Whether a file is not what it was, and only the landing can have made it so."""
+        """Whether a file is not as it was, and only the landing can have changed it."""
         if not _is_reachable(self._place, path):
             return False
         was, found = before.get(path), _found(self._place, path)
@@ -404,7 +400,7 @@ def _is_attributes(path: str) -> bool:
 
 
 def _is_reachable(root: Path, path: str) -> bool:
-    """Whether the folders above it are folders, as far as they are there: no link leads away."""
+    """Whether every folder above it that exists is a folder, and no link."""
     folder = root
     for part in path.split("/")[:-1]:
         folder /= part
@@ -441,7 +437,7 @@ def _is_part(found: _Found, whole: _Found) -> bool:
 
 
 def is_part(found: bytes, whole: bytes) -> bool:
-    """Whether this is what can be left of a file that was being written."""
+    """Whether `found` can be what is left of a file that was being written."""
     if len(found) > len(whole):
         return False
     if whole.startswith(found):

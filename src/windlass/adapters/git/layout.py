@@ -225,9 +225,9 @@ def note_of(folders: Folders, task: str) -> Prepared | None:
         return None
 
 
-_HEADS = "refs/heads/"
-_LINKS = 5
-"""How many names in a row a ref may be another name for; git's own bound."""
+HEADS = "refs/heads/"
+MOST_LINKS = 5
+"""How many symbolic refs in a row are followed; git's own bound."""
 
 
 def in_use(git_dir: Path, root: Path, branch: str) -> str:
@@ -251,7 +251,7 @@ def in_progress(git_dir: Path, root: Path, branch: str) -> str:
 def _in_the_middle(own: Path, branch: str) -> str:
     if branch in _rebased(own):
         return "rebased"
-    bisected = {branch, branch.removeprefix(_HEADS)}
+    bisected = {branch, branch.removeprefix(HEADS)}
     return "bisected" if _text(own / "BISECT_START").strip() in bisected else ""
 
 
@@ -266,7 +266,7 @@ def worktrees(git_dir: Path, root: Path) -> Iterator[tuple[Path, Path]]:
 def _stands_at(git_dir: Path, own: Path) -> Iterator[str]:
     """The branch that HEAD names; where that is a name for another, that one too."""
     at = own / "HEAD"
-    for _ in range(_LINKS):
+    for _ in range(MOST_LINKS):
         name = _named(at)
         if not name:
             return

@@ -1,8 +1,8 @@
-"""Whether git holds what it should: all that the journal records, and what a stage was to leave.
+"""Whether git holds what it should: all that the journal records, and what a stage must leave.
 
-Before a run goes on, stale locks are removed, lost pins are written again, and lost commits are
+Before a run is resumed, stale locks are removed, lost pins are written again, and lost commits are
 refused. This happens under the plan's lock, so everything with this plan's name belongs to the
-caller. However many tasks there are, one call of git says which commits the tip holds.
+caller. For any number of tasks, one call of git lists the commits that the tip does not hold.
 """
 
 import contextlib
@@ -27,10 +27,9 @@ _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>\d+)/")
 
 
 async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...]:
-    """Make sure that every commit the journal speaks of is there and pinned, and merges merged.
+    """Check that every commit in the journal exists and is pinned, and that the tip has all merges.
 
-    The merged tasks for which that was found so are told. However many there are, one call asks
-    git for all their commits, and one whether the tip holds their merges.
+    Returns the merged tasks that this covers.
     """
     expected = dict(_expected(state, refs))
     held = await _held(store, refs, state, {refs.tip, *expected})
@@ -60,10 +59,10 @@ async def reconcile(store: Store, refs: Refs, state: RunState) -> tuple[str, ...
 
 
 async def _held(store: Store, refs: Refs, state: RunState, settled: Set[str]) -> dict[str, str]:
-    """The run's pins with what they hold, but for those of which a power loss left the name alone.
+    """The run's pins, without those whose objects a power loss has taken.
 
-    They are let go: nobody may ever ask for them again, and `git fsck` would complain for good.
-    Of the settled ones the journal speaks, so that is whole or refused.
+    Those are removed: they may never be asked for again, and `git fsck` would always complain.
+    The settled ones are in the journal; the caller refuses what they have lost.
     """
     pins = await store.pins(refs.root)
     doubtful = {ref: name for ref, name in pins.items() if ref not in settled}
@@ -83,7 +82,7 @@ async def _held(store: Store, refs: Refs, state: RunState, settled: Set[str]) ->
 
 
 def remove_stale_locks(store: Store, refs: Refs) -> None:
-    """Remove the lock files that a killed git left where only this plan's runs write."""
+    """Remove the lock files of killed gits, where only this plan's runs write."""
     git_dir = store.origin.git_dir
     ours = (
         store.folders.home / "private",
@@ -102,7 +101,7 @@ def _expected(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
     for task in state.all_tasks:
         for attempt in task.attempts:
             if attempt.commit is None or attempt.is_tip:
-                continue  # nobody knows how far it came when the process ended, or nobody played
+                continue  # it may have been cut short anywhere, or no Player worked on it
             pins = attempt_pins(attempt.n, attempt.start, attempt.onto, attempt.turn)
             for what, commit in pins.items():
                 yield refs.attempt(task.id, attempt.n, what), commit
@@ -113,7 +112,7 @@ def _expected(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
 
 
 def _reviews(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
-    """Every review the journal has, as it is pinned."""
+    """Every review in the journal, as it is pinned."""
     for task in state.all_tasks:
         for attempt in task.attempts:
             for coaching in attempt.coachings:
@@ -123,7 +122,7 @@ def _reviews(state: RunState, refs: Refs) -> Iterator[tuple[str, str]]:
 
 
 def forgotten_pin(state: RunState, refs: Refs, held: Iterable[str]) -> str | None:
-    """A pin is written after its intent; one the journal knows nothing of was forgotten by it."""
+    """A pin that is not in the journal. A pin is written after its intent: the journal lost it."""
     tasks = {task.id: task for task in state.all_tasks}
     for ref in held:
         found = _ATTEMPT.search(ref.removeprefix(refs.root))
@@ -134,10 +133,10 @@ def forgotten_pin(state: RunState, refs: Refs, held: Iterable[str]) -> str | Non
 
 
 def displaced_tip(state: RunState, refs: Refs, held: Mapping[str, str]) -> str | None:
-    """Why the tip is not where the journal has it, or was about to move it; a lost one is put back.
+    """Why the tip is not where the journal has it; None for a lost tip, which is put back.
 
-    The tip is recorded once it has moved: it may be ahead of the journal by that one move, never
-    behind.
+    A move is recorded after it was made: the tip may be ahead of the journal by that one move,
+    never behind.
     """
     now = held.get(refs.tip)
     if now is None or now in _tips(state):
@@ -146,9 +145,9 @@ def displaced_tip(state: RunState, refs: Refs, held: Mapping[str, str]) -> str |
 
 
 def recorded(state: RunState, refs: Refs, *, finished: bool) -> dict[str, str]:
-    """Every commit that the journal speaks of and git must have, each with what it is.
+    """Every commit in the journal that git must have, each with what it is.
 
-    Of a finished run that is what it came to: pins of its attempts may have been cleaned since.
+    For a finished run only its result: pins of its attempts may have been cleaned since.
     """
     found = {commit: f"the merge of {task}" for commit, task in _merges(state).items()}
     found.setdefault(state.tip, "the tip")
@@ -164,13 +163,13 @@ def _tips(state: RunState) -> set[str | None]:
 
 
 def _merges(state: RunState) -> dict[str, str]:
-    """The merges that the tip is to hold, each with its task; of tasks that are reopened, too."""
+    """The merges that the tip must hold, each with its task; reopened tasks included."""
     made = ((task.merge_commit or task.merge_before, task.id) for task in state.all_tasks)
     return {commit: task for commit, task in made if commit is not None}
 
 
 def _forgotten_tip(state: RunState, refs: Refs, held: dict[str, str]) -> str | None:
-    """The tip moves after its intent too; where nobody was to move it, the journal forgot that."""
+    """The tip, if no intent in the journal explains where it is."""
     known = {None, state.base, *_tips(state), *_merges(state)}
     return None if held.get(refs.tip) in known else refs.tip
 
@@ -186,51 +185,53 @@ def _refuse_forgetful_journal(state: RunState, refs: Refs, held: dict[str, str])
 
 
 async def _refuse_unmerged(store: Store, state: RunState, tip: str) -> None:
-    """What is recorded as merged must be in the tip: the run builds on it."""
+    """Every recorded merge must be in the tip: the run builds on it."""
     merges = _merges(state)
-    asked = "".join(f"{commit}\n" for commit in (*merges, f"^{tip}"))
-    beyond = await store.trees("rev-list", "--stdin", stdin=asked)
-    outside = [commit for commit in beyond.text.splitlines() if commit in merges]
+    beyond = await _beyond(store, merges, tip)
+    outside = ", ".join(f"{merges[c]} ({c[:10]})" for c in merges if c in beyond)
     if outside:
-        told = ", ".join(f"{merges[commit]} ({commit[:10]})" for commit in outside)
         raise JournalDamaged(
-            f"the journal and git disagree: the tip does not hold the merge of {told}",
+            f"the journal and git disagree: the tip does not hold the merge of {outside}",
             position=0,
             why="the history of the run was rewritten",
         )
 
 
+async def _beyond(store: Store, commits: Iterable[str], tip: str, *how: str) -> set[str]:
+    """Those of the commits and their ancestors that the tip does not hold."""
+    asked = "".join(f"{commit}\n" for commit in (*commits, f"^{tip}"))
+    return set((await store.trees("rev-list", *how, "--stdin", stdin=asked)).text.splitlines())
+
+
 async def _refuse_lost_commits(store: Store, state: RunState, expected: dict[str, str]) -> None:
-    commits = dict.fromkeys((*expected.values(), *_merges(state), state.tip))
+    merges = _merges(state)
+    commits = dict.fromkeys((*expected.values(), *merges, state.tip))
     asked = "".join(f"{commit}\n" for commit in commits)
     answer = await store.trees("cat-file", "--batch-check=%(objecttype) %(objectname)", stdin=asked)
     lost = [line.split()[0] for line in answer.text.splitlines() if line.endswith(" missing")]
     if lost:
         refs = [ref for ref, commit in expected.items() if commit in lost]
-        tasks = [
-            f"the merge of {task}" for commit, task in _merges(state).items() if commit in lost
-        ]
-        what = f" ({', '.join((*refs, *tasks))})" if refs or tasks else ""
+        refs += [f"the merge of {task}" for commit, task in merges.items() if commit in lost]
+        what = f" ({', '.join(refs)})" if refs else ""
         raise RepositoryError(
             f"git has lost {', '.join(commit[:10] for commit in lost)}{what}",
-            hint="bring the objects back from a copy of the repository, or start anew with "
-            "--restart",
+            hint="restore the objects from a copy of the repository, or start again with --restart",
         )
 
 
-_TOLD = 3
-"""How many paths of a workspace are told."""
+_MOST_NAMED = 3
+"""How many paths of a workspace are named."""
 
 
 class Deliverables:
-    """Looks for what should be there."""
+    """Finds what a stage should have left and has not."""
 
     def __init__(self, store: Store, throwaways: Throwaways) -> None:
         self._store = store
         self._throwaways = throwaways
 
     async def missing(self, tip: str, expected: Expected) -> tuple[str, ...]:
-        """A line for each thing that is not as it should be."""
+        """A line for each merge, file or workspace that is not as expected."""
         return (
             *await self._unmerged(tip, expected),
             *await self._absent(tip, expected),
@@ -242,39 +243,33 @@ class Deliverables:
         if not commits:
             return []
         parents = await self._parents(commits)
-        beyond = await self._beyond(commits, tip)
+        beyond = await _beyond(self._store, commits, tip, "--ignore-missing")
         lines: list[str] = []
         for task, (merge, approved) in expected.merges.items():
             gone = [commit for commit in {merge, approved} if commit not in parents]
             outside = [commit for commit in {merge, approved} if commit in beyond]
             lines += [f"{task}: git has lost commit {commit[:10]}" for commit in gone]
             lines += [f"{task}: commit {commit[:10]} is not in the tip" for commit in outside]
-            # What was approved as it stood on the tip was never merged: it is that commit.
+            # A commit that was approved while it was the tip needed no merge.
             if not gone and approved != merge and approved not in parents[merge][1:]:
-                told = f"merge {merge[:10]} is not of {approved[:10]}, which was approved"
-                lines.append(f"{task}: {told}")
+                was = f"merge {merge[:10]} is not of {approved[:10]}, which was approved"
+                lines.append(f"{task}: {was}")
         return lines
 
     async def _parents(self, commits: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The parents of those that git has."""
+        """The parents of those commits that git has."""
         found: dict[str, tuple[str, ...]] = {}
         for commit in commits:
             with contextlib.suppress(GitFailed):
                 found[commit] = await self._store.parents_of(commit)
         return found
 
-    async def _beyond(self, commits: Iterable[str], tip: str) -> set[str]:
-        """Those of the commits, and of what they lead to, that the tip does not hold."""
-        asked = "".join(f"{commit}\n" for commit in (*commits, f"^{tip}"))
-        answer = await self._store.trees("rev-list", "--ignore-missing", "--stdin", stdin=asked)
-        return set(answer.text.splitlines())
-
     async def _absent(self, tip: str, expected: Expected) -> list[str]:
         if not expected.files:
             return []
         wanted = {path: printable_line(path.rstrip("/")) for path in expected.files}
         folders = {str(f) for path in wanted.values() for f in PurePosixPath(path).parents}
-        # A plan may as well name a folder.
+        # Folders included: a plan may name one.
         there = await self._store.listing(tip, folders.__contains__)
         absent = [path for path, plain in wanted.items() if plain not in there]
         ignored = await self._ignored(tip, absent) if absent else set[str]()
@@ -285,28 +280,28 @@ class Deliverables:
         ]
 
     async def _ignored(self, tip: str, paths: list[str]) -> set[str]:
-        """Those that no commit is to hold, by the project's own rules or as by-products."""
-        # A path that leads outside is none of the project's, and git answers nothing after one.
-        told = "".join(f"./{path}\0" for path in paths if _is_inside(path))
+        """Those that never enter a commit, by the project's own rules or as by-products."""
+        # Not paths outside of the project: git would stop at the first of them.
+        asked = "".join(f"./{path}\0" for path in paths if _is_inside(path))
         rules = self._throwaways.excerpt(tip, "ignored", _is_gitignore)
         async with rules as excerpt:
             answer = await self._store.trees(
                 *("check-ignore", "--no-index", "-z", "--stdin"),
-                stdin=told,
+                stdin=asked,
                 work_tree=excerpt.path,
-                ok=(0, 1, 128),  # what it does not take for a path is not ignored
+                ok=(0, 1, 128),  # a path that git does not accept is not ignored
             )
         return {path.removeprefix("./") for path in answer.fields}
 
     async def _uncommitted(self, expected: Expected) -> list[str]:
-        """Work of tasks that were given up, which somebody changed since it was pinned."""
+        """Workspaces of abandoned tasks that were changed since they were pinned."""
         dirty: list[str] = []
         for task in expected.kept:
             place, index = self._store.folders.workspace(task), self._store.folders.index(task)
             if not is_folder(place) or not index.is_file():
                 continue
             if any(await anyio.to_thread.run_sync(lambda place=place: list(find_traps(place)))):
-                dirty.append(f"{task}: its workspace holds what git cannot look at")
+                dirty.append(f"{task}: its workspace has files that git cannot read")
                 continue
             which = ("--others", "--modified", "--deleted", "--exclude-standard")
             made = made_by_setup(index)
@@ -315,8 +310,8 @@ class Deliverables:
             )
             if listed.fields:
                 paths = dict.fromkeys(printable_line(path) for path in listed.fields)
-                named = ", ".join(tuple(paths)[:_TOLD])
-                dirty.append(f"{task}: its workspace holds what no commit does: {named}")
+                named = ", ".join(tuple(paths)[:_MOST_NAMED])
+                dirty.append(f"{task}: its workspace has changes that are in no commit: {named}")
         return dirty
 
 

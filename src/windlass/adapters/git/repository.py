@@ -1,7 +1,7 @@
 """One run's pins, workspaces and merges in the user's repository: the Repository port on real git.
 
-The user's checkout, index, HEAD, configuration and hooks are never touched, but at their word, when
-their branch takes what was merged (landing.py). Nothing is removed that is not pinned.
+The user's checkout, index, HEAD, configuration and hooks are never touched, except when the user
+asks to land (landing.py). Nothing is removed that is not pinned.
 """
 
 import contextlib
@@ -33,7 +33,15 @@ from windlass.adapters.git.checkouts import (
 from windlass.adapters.git.commits import Merges, Snapshots, set_identity
 from windlass.adapters.git.inspect import patches
 from windlass.adapters.git.landing import Branches, OwnChanges, no_own_changes
-from windlass.adapters.git.layout import Folders, Prepared, Refs, is_order, is_ready, note_of
+from windlass.adapters.git.layout import (
+    HEADS,
+    Folders,
+    Prepared,
+    Refs,
+    is_order,
+    is_ready,
+    note_of,
+)
 from windlass.adapters.git.paths import made_by_setup
 from windlass.adapters.git.pool import Pool
 from windlass.adapters.git.reconcile import Deliverables
@@ -46,8 +54,6 @@ from windlass.ports import Authorship, Conflict, Merged, Patch, Refused, Seen, S
 
 
 class GitRepository:
-    """Real git behind the port."""
-
     def __init__(
         self,
         store: Store,
@@ -59,7 +65,7 @@ class GitRepository:
         notice: Callable[[str], None] = lambda _text: None,
         ours: OwnChanges = no_own_changes,
     ) -> None:
-        """Compose it; `environment` is what the user's own git is called with."""
+        """`environment` is the one that the user's own git is called with."""
         self._store = store
         self._refs = refs
         self._branches = Branches(store, environment, ours)
@@ -73,7 +79,7 @@ class GitRepository:
         git_dirs = Linked(store, self._histories) if settings.kind == "worktree" else clone
         self._checkouts = Checkouts(store, self._pool, git_dirs)
         self.throwaways = Throwaways(store, setup, Checkouts(store, self._pool, clone))
-        """For whoever runs checks on the commits of this run."""
+        """Also for the checks of this run's commits."""
         self._merges = Merges(store, run=refs.run)
         self._snapshots = Snapshots(
             store, self._merges, run=refs.run, max_file_bytes=settings.max_file_mb * 1e6
@@ -81,17 +87,17 @@ class GitRepository:
         self._ours: set[str] = set()
         """Tasks whose workspace this process made."""
         self._found: dict[str, str] = {}
-        """Pins of an earlier process, until what they hold is asked for again."""
+        """Pins of an earlier process, until the effect that made them is repeated."""
         self._base = ""
         self._shown = ""
-        """Where this process last put the integration branch."""
+        """The commit to which this process last moved the integration branch."""
 
     @property
     def _folders(self) -> Folders:
         return self._store.folders
 
     async def open(self, base: str) -> None:
-        """Pin base and tip, and see what an earlier process of this run has pinned already."""
+        """Pin base and tip, and read what an earlier process of this run has pinned."""
         self._base = base
         await self._branches.settle()
         self._found = await self._store.pins(self._refs.root)
@@ -100,13 +106,13 @@ class GitRepository:
             new[await next_order(self._store, self._refs)] = base
         if new:
             await self._store.pin(new)
-        await self._store.settle()  # the base as well, which the user's own git has not synced
+        await self._store.settle()  # the base too, which the user's own git has not synced
         await self._pool.empty()
         await self._histories.open(base)
         await self._entries.prune()
 
     async def close(self) -> None:
-        """Leave nothing behind that only this process could use."""
+        """Remove what only this process could use."""
         await self._pool.empty()
         await self._histories.close()
 
@@ -120,7 +126,6 @@ class GitRepository:
         turn: int | None = None,
         by_person: bool = False,
     ) -> Path:
-        """The task's workspace, at `start` unless it is there already; `onto` merged into it."""
         held = attempt_pins(n, start, onto, turn)
         pins = {self._refs.attempt(task, n, what): commit for what, commit in held.items()}
         workspace, index = self._folders.workspace(task), self._folders.index(task)
@@ -130,9 +135,9 @@ class GitRepository:
         else:
             await self._store.pin(pins)
         if by_person and not fresh and self._is_prepared(task, n):
-            return workspace  # and its `.git` may hold what they committed
+            return workspace  # its `.git` may have commits of theirs
         noted = self._prepared(task)
-        # The same merge again would undo what a Player settled and could not get committed.
+        # The same merge again would undo what a Player resolved and has not committed.
         has_git_dir = fresh and not by_person
         if onto is not None and (noted is None or (noted.start, noted.onto) != (start, onto)):
             tree, _ = await self._merges.combine(start, onto)
@@ -142,7 +147,7 @@ class GitRepository:
             with contextlib.suppress(*((SetupFailed,) if by_person else ())):
                 has_git_dir = not await self._setup(workspace, index, start) and has_git_dir
         if not has_git_dir:
-            # Last, for it knows by now what setup made; and what an agent made of it is gone.
+            # Last, because it lists what setup made; an agent's changes to the old one are gone.
             if by_person:
                 await self._checkouts.write_git_dir_for_person(workspace, start, index)
             else:
@@ -150,17 +155,16 @@ class GitRepository:
                 visible = Visible((start,)) if same else await self._visible(index, start, onto)
                 await self._checkouts.write_git_dir(workspace, start, index, visible)
         if by_person:
-            self._ours.discard(task)  # they may stand in it long after it was merged
+            self._ours.discard(task)  # they may use it long after it was merged
             set_identity(workspace, self._store.origin.identity)
-        # A file that the Player does not touch must not be found empty after a power loss, and be
-        # committed so with what it left.
+        # After a power loss a file that the Player did not touch must not be committed empty.
         await self._store.settle()
         note = Prepared(run=self._refs.run, n=n, start=start, onto=onto, by_person=by_person)
         write_durably(self._folders.prepared(task), msgspec.json.encode(note))
         return workspace
 
     async def _make(self, task: str, start: str, pins: Mapping[str, str]) -> None:
-        """Make the workspace anew; what is there is no workspace any more."""
+        """Make a new workspace; a folder that is there is moved aside."""
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         if is_folder(workspace):
             await self._move_aside(task, self._prepared(task))
@@ -178,13 +182,13 @@ class GitRepository:
         try:
             await self._checkouts.fill(workspace, tree, index)
         except GitFailed:
-            # A power loss may have spoilt the index; what it held is known.
+            # A power loss may have damaged the index; its content is known.
             index.unlink(missing_ok=True)
             await self._store.trees("read-tree", start, index=index)
             await self._checkouts.fill(workspace, tree, index)
 
     async def _visible(self, index: Path, start: str, onto: str | None) -> Visible:
-        """What a workspace sees whose files are not just those of its start commit."""
+        """What a workspace shows whose files are not just those of its start commit."""
         commits = (start,) if onto is None else (start, onto)
         with contextlib.suppress(GitFailed):  # the next snapshot says what is wrong with the index
             tree = (await self._store.trees("write-tree", index=index)).text
@@ -193,15 +197,15 @@ class GitRepository:
         return Visible(commits)
 
     async def stands(self, task: str, start: str) -> bool:
-        """Whether the workspace is there, with its `.git` or something of what it began with."""
+        """Whether the workspace is there, with its `.git` or a file that it began with."""
         workspace = self._folders.workspace(task)
         if not is_folder(workspace):
             return False
         try:
-            held = set(os.listdir(workspace))  # noqa: PTH208  the names are all that is asked for
+            held = set(os.listdir(workspace))  # noqa: PTH208  only the names are needed
         except FileNotFoundError:
             return False
-        except OSError:  # it is there, and the snapshot says what is wrong with it
+        except OSError:  # it is there, and the snapshot reports what is wrong
             return True
         if ".git" in held and len(held) > 1:
             return True
@@ -211,7 +215,7 @@ class GitRepository:
     async def snapshot(
         self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
     ) -> Snapshot | Refused:
-        """Commit what the workspace holds, or find the commit that a crash left unrecorded."""
+        """Commit the workspace's content, or find the commit that a crash left unrecorded."""
         ref, start = self._refs.attempt(author.task, author.n, kind), parents[0]
         pinned = self._found.pop(ref, None)
         made = pinned and await self._snapshots.adopt(pinned, parents, ref)
@@ -220,21 +224,21 @@ class GitRepository:
             index = self._folders.index(author.task)
             try:
                 made = made or await self._snapshots.take(author, workspace, index, parents, ref)
-                # Nobody works there now, and whoever looks next may be a person with a git of
-                # their own, which would run what the agent's configuration and hooks name.
+                # The next git here may be a person's own, which would run what the agent's
+                # configuration and hooks name.
                 at = made.commit if isinstance(made, Snapshot) else start
                 hand_over = partial(self._checkouts.write_git_dir_for_person, workspace, at, index)
-                # Its checks and its Coach will look at that commit.
+                # Its checks and its Coach need checkouts of that commit.
                 pack = partial(self._histories.packs, at)
                 after = () if author.by_person else (hand_over,)
                 await together(self._store.settle, pack, *after)
             except (GitFailed, OSError):
                 if await self.stands(author.task, start):
-                    raise  # it was not just taken away while it was looked at
+                    raise  # else it was removed in this moment
             else:
                 return made
         if not made:
-            # The Player never began here, or a person took the workspace away: nothing is new.
+            # The Player never began here, or a person removed the workspace: nothing is new.
             return Snapshot(commit=start, tree=await self._store.tree_of(start), changed=False)
         await self._store.settle()
         return made
@@ -242,7 +246,6 @@ class GitRepository:
     async def merge(
         self, author: Authorship, candidate: int, commit: str, onto: str
     ) -> Merged | Conflict:
-        """Merge the commit onto another in memory and pin the result as a candidate."""
         ref = self._refs.candidate(candidate)
         pinned = self._found.pop(ref, None)
         adopted = pinned and await self._merges.adopt(commit, onto, ref, pinned)
@@ -251,7 +254,7 @@ class GitRepository:
         return merged
 
     async def move_tip(self, tip: str, commit: str) -> str:
-        """Move the tip, and let the integration branch follow where nobody has it checked out."""
+        """Move the tip, and the integration branch too unless it is checked out."""
         note = await self._moved(tip, commit)
         await self._store.settle()
         return note
@@ -264,7 +267,7 @@ class GitRepository:
                 await self._store.move(self._refs.tip, branch, new=commit, old=tip)
                 self._shown = commit
                 return ""
-        # Somebody has moved one of them, or may have: each by itself.
+        # One of them was moved by someone else, or may have been: move each by itself.
         await self._move_tip(tip, commit)
         if used:
             return f"{_short(branch)} {used} and stays where it is"
@@ -276,7 +279,7 @@ class GitRepository:
         except GitFailed:
             now = (await self._store.pins(self._refs.tip)).get(self._refs.tip)
             if now == tip:
-                raise  # nobody moved it: git could not
+                raise  # git itself failed
             if now != commit:
                 raise RepositoryError(
                     f"{self._refs.tip} stands at {now}, not at {tip} where this run left it",
@@ -287,31 +290,26 @@ class GitRepository:
     def throwaway(
         self, commit: str, label: str
     ) -> contextlib.AbstractAsyncContextManager[GitThrowaway]:
-        """A checkout of the commit for as long as the block lasts. Raises SetupFailed."""
         return self.throwaways.checkout(commit, label)
 
     async def diff(self, old: str, new: str) -> tuple[Patch, ...]:
-        """What changed between two commits, file by file."""
         return await patches(self._store, old, new)
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
-        """Pin a text beside the commits of the n-th start of a task's Player."""
         blob = await self._store.text(text)
         await self._store.pin({self._refs.attempt(task, n, what): blob})
         await self._store.settle()
 
     async def kept(self, task: str, n: int, what: str) -> str | None:
-        """The text that was pinned so, if any."""
         ref = self._refs.attempt(task, n, what)
         blob = (await self._store.pins(ref)).get(ref)
         return blob and (await self._store.trees("cat-file", "blob", blob)).stdout
 
     async def release(self, task: str) -> None:
-        """Let a merged task's workspace go."""
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         if task in self._ours:
             self._ours.discard(task)
-            # Only one that is kept could bring what somebody writes there to another task.
+            # The pool would bring what a process still writes there to another task.
             room = self._pool.has_room("players")
             if room and not await anyio.to_thread.run_sync(is_occupied, workspace):
                 await self._checkouts.give_back(workspace, index, "players")
@@ -319,35 +317,30 @@ class GitRepository:
         await self._entries.remove_entry(workspace)
 
     async def set_aside(self, task: str, until: int) -> None:
-        """Keep the workspace under another name if it is that of the n-th start, n up to this."""
         noted = self._prepared(task) if until else None
         if noted is not None and noted.n <= until and is_folder(self._folders.workspace(task)):
             await self._move_aside(task, noted)
 
     async def changed(self, pairs: Iterable[tuple[str, str]]) -> ChangedPaths:
-        """All that differs between commits, also beyond what a snapshot tells."""
         found: dict[tuple[str, str], dict[str, bool]] = {}
         for pair in pairs:
-            with contextlib.suppress(GitFailed):  # that git has lost one is said elsewhere
+            with contextlib.suppress(GitFailed):  # a lost commit is reported elsewhere
                 paths = await self._store.changed_paths(*pair)
                 found[pair] = {path: kind == "A" for path, kind in paths.items()}
         return found
 
     async def verify(self, tip: str, expected: Expected) -> tuple[str, ...]:
-        """What of that is not so in the tip, a line each."""
         return await Deliverables(self._store, self.throwaways).missing(tip, expected)
 
     async def look(self, branch: str, tip: str) -> Seen:
-        """Where one of the user's branches stands, and how the tip stands to it."""
         return await self._branches.look(branch, tip, self._base)
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:
-        """Move one of the user's branches forward, with its checkout where it has one."""
         await self._branches.move(branch, old, new)
         await self._store.settle()
 
     async def _show(self, tip: str, commit: str) -> str:
-        """Move the integration branch, unless a person has moved it; what there is to say of it."""
+        """Move the integration branch, unless a person has moved it; a note for people."""
         branch = self._refs.integration
         at = (await self._store.pins(branch)).get(branch, "")
         with contextlib.suppress(GitFailed):
@@ -355,11 +348,11 @@ class GitRepository:
                 await self._store.move(branch, new=commit, old=at or "0" * len(commit))
                 self._shown = commit
                 gone = not at and tip != self._base
-                return f"{_short(branch)} was gone; it was made anew" if gone else ""
-        return f"{_short(branch)} was moved by somebody else and stays where it is"
+                return f"{_short(branch)} was gone; it was created again" if gone else ""
+        return f"{_short(branch)} was moved by someone else and stays where it is"
 
     async def _is_pinned(self, commit: str) -> bool:
-        """Whether a pin of this plan, of any run, holds the commit: a branch may leave it then."""
+        """Whether a pin of any run of this plan holds the commit, so that a branch may leave it."""
         plan = self._refs.root.removesuffix(self._refs.run)
         answer = await self._store.refs("for-each-ref", "--count=1", f"--contains={commit}", plan)
         return bool(answer.text)
@@ -368,8 +361,8 @@ class GitRepository:
         noted = self._prepared(task)
         if noted is not None and noted.run == self._refs.run:
             self._notice(
-                f"the workspace of {task} was gone; it is made anew from {start[:10]}, "
-                "the last commit that was kept of it"
+                f"the workspace of {task} was gone; it is made again from {start[:10]}, "
+                "its last commit"
             )
 
     def _is_prepared(self, task: str, n: int) -> bool:
@@ -379,7 +372,7 @@ class GitRepository:
         return note_of(self._folders, task)
 
     async def _set_aside_other_runs(self, task: str) -> None:
-        """Keep another run's workspace under another name; a person may still want it."""
+        """Rename another run's workspace; a person may still want it."""
         workspace, index = self._folders.workspace(task), self._folders.index(task)
         noted = self._prepared(task)
         ours = noted is not None and noted.run == self._refs.run and index.is_file()
@@ -396,7 +389,7 @@ class GitRepository:
             aside = aside.with_name(f"{aside.name}+")
         self._ours.discard(task)
         if noted is not None and not noted.by_person and index.is_file():
-            # Its Player may be dead, and what it made of its `.git` is not for a person.
+            # A person must not get the `.git` that a Player could change.
             await self._checkouts.write_git_dir_for_person(workspace, noted.start, index)
         workspace.rename(aside)
         await self._entries.move(workspace, aside)
@@ -408,4 +401,4 @@ class GitRepository:
 
 
 def _short(branch: str) -> str:
-    return branch.removeprefix("refs/heads/")
+    return branch.removeprefix(HEADS)

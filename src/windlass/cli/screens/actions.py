@@ -1,7 +1,7 @@
-"""Plain lines as GitHub Actions reads them: details fold away, what failed is marked at its file.
+"""Plain lines for GitHub Actions: details in groups, failures as annotations.
 
-Law: only Windlass speaks to the runner. Whatever an agent, a plan or a check says is defused first:
-a line of theirs can neither begin with `::` nor hold `##[`, which the runner would obey.
+Law: only Windlass sends commands to the runner. In text of agents, plans and checks, no line begins
+with `::` or contains `##[`, which the runner would obey.
 """
 
 import re
@@ -21,13 +21,11 @@ from windlass.views.words import markdown_text, one_line
 
 _LINE = re.compile(r"^(.*?):(\d+)(?::\d+)?$")
 _MOST = 10
-"""Annotations that one failure may make; the runner shows no more of a step."""
+"""Annotations of one failure; the runner shows no more for a step."""
 _CELL = 300
 
 
 class ActionsScreen(PlainScreen):
-    """Plain lines with groups, and errors at the files they are about."""
-
     def __init__(
         self,
         stream: TextIO,
@@ -37,19 +35,18 @@ class ActionsScreen(PlainScreen):
         quiet: bool,
         summary: str | None = None,
     ) -> None:
-        """Take the file of the job's page, `summary`, where there is one."""
+        """`summary` is the file of the job's summary page, if there is one."""
         super().__init__(stream, now=now, verbose=verbose, quiet=quiet)
         self._summary = summary
 
     def entry(self, entry: e.Entry, state: RunState) -> None:
-        """Tell what happened; a task that is given up is an error."""
         super().entry(entry, state)
         if isinstance(entry.event, e.TaskAbandoned):
             for command in errors(entry.event, state):
                 self.command(command)
 
     def closing(self, state: RunState, seq: int, lines: Sequence[Line]) -> None:
-        """The end of the run, here and on the page of the job."""
+        """Print the last lines, and write the summary page of the job."""
         super().closing(state, seq, lines)
         if not self._summary:
             return
@@ -62,7 +59,7 @@ class ActionsScreen(PlainScreen):
             )
             for id_, task in progress(state, seq).tasks.items()
         ]
-        # A page that cannot be written is no reason to fail a run that did not.
+        # A summary that cannot be written does not fail the run.
         with (
             suppress(OSError),
             Path(self._summary).open("a", encoding="utf-8", errors="replace") as file,
@@ -70,7 +67,6 @@ class ActionsScreen(PlainScreen):
             file.write(summary(state, lines, rows))
 
     def write(self, line: Line, at: str) -> None:
-        """A line whose details fold away below it."""
         if not line.details or not at:
             super().write(line, at)
             return
@@ -80,22 +76,21 @@ class ActionsScreen(PlainScreen):
         self.command("::endgroup::")
 
     def print(self, text: str) -> None:
-        """One line that the runner takes for no more than a line."""
         super().print(defused(text))
 
     def command(self, text: str) -> None:
-        """Tell the runner something."""
+        """Send a command to the runner."""
         super().print(text)
 
 
 def errors(event: e.TaskAbandoned, state: RunState) -> list[str]:
-    """What the runner is told of a task that was given up: its must_fix, or why."""
+    """The annotations of an abandoned task: its must_fix issues, or the reason."""
     title = f"{event.task} {one_line(state.specs[event.task].title, 60)}"
-    coachings = [each for a in state.tasks[event.task].attempts for each in a.coachings]
-    reviews = [each.review for each in coachings if each.review is not None]
+    attempts = state.tasks[event.task].attempts
+    reviews = [c.review for a in attempts for c in a.coachings if c.review is not None]
     found = [i for r in reviews[-1:] for i in r.issues if i.severity == "must_fix"]
-    told = [_error(title, one_line(issue.description, 500), issue.file) for issue in found]
-    return told[:_MOST] or [_error(title, one_line(event.reason, 500), None)]
+    lines = [_error(title, one_line(issue.description, 500), issue.file) for issue in found]
+    return lines[:_MOST] or [_error(title, one_line(event.reason, 500), None)]
 
 
 def _error(title: str, text: str, file: str | None) -> str:
@@ -108,7 +103,7 @@ def _error(title: str, text: str, file: str | None) -> str:
 
 
 def data(text: str) -> str:
-    """Text as the runner wants it after the second `::`."""
+    """Text escaped for the part after the second `::`."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -117,14 +112,14 @@ def _property(text: str) -> str:
 
 
 def defused(text: str) -> str:
-    """A line that tells the runner nothing, however it begins."""
+    """The line, changed so that the runner sees no command in it."""
     safe = text.replace("##[", "# #[")
     return re.sub(r"^(\s*)::", r"\1: :", safe)
 
 
 def summary(state: RunState, lines: Iterable[Line], rows: Iterable[tuple[str, ...]]) -> str:
-    """The end of a run in Markdown, for the page of the job."""
+    """The end of a run in Markdown, for the summary page of the job."""
     table = ["| task | status | turns | cost |", "|---|---|---|---|"]
     table += [f"| {' | '.join(markdown_text(cell, _CELL) for cell in row)} |" for row in rows]
-    told = [f"- **{line.word}** {markdown_text(line.text, _CELL)}" for line in lines]
-    return "\n".join([f"## {markdown_text(state.plan.title, _CELL)}", "", *told, "", *table, ""])
+    items = [f"- **{line.word}** {markdown_text(line.text, _CELL)}" for line in lines]
+    return "\n".join([f"## {markdown_text(state.plan.title, _CELL)}", "", *items, "", *table, ""])

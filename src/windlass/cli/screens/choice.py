@@ -1,7 +1,7 @@
-"""Which screen a run is shown on, and whether in colour: by what was asked, else by where it is.
+"""Choose the screen of a run, and whether it uses colour: by the options, else by the terminal.
 
-Law: people's lines go to stderr, programs' to stdout. A live footer is painted only where a person
-looks at a terminal that can move its cursor; programs, logs and agents get plain lines.
+Law: lines for people go to stderr, lines for programs to stdout. A live footer is painted only on a
+terminal that can move its cursor; programs, logs and agents get plain lines.
 """
 
 import sys
@@ -19,30 +19,26 @@ from windlass.errors import BadInput
 
 Display: TypeAlias = Literal["live", "plain", "json", "none"]
 
-DISPLAYS = ("auto", "live", "plain", "json", "none")
-
 CI = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "JENKINS_URL", "TEAMCITY_VERSION")
 
 _NO = frozenset({"", "0", "false", "no", "off"})
 
 
 def chosen(asked: str, environment: Mapping[str, str], *, terminal: bool) -> Display:
-    """The display to use; `terminal` says whether people's lines go to one."""
-    if asked == "json":
-        return "json"
-    if asked == "none":
-        return "none"
+    """The display to use; `terminal`: lines for people go to one."""
+    if asked in {"json", "none"}:
+        return cast("Display", asked)
     if asked == "plain" or not terminal or environment.get("TERM", "dumb") in {"dumb", ""}:
         return "plain"
     if asked == "live":
         return "live"
-    # An agent that reads it pays for every repainted row.
-    watched = any(is_set(environment, name) for name in (*CI, *IN_AGENT))
-    return "plain" if watched else "live"
+    # An agent that reads the output pays for every repainted row.
+    is_program = any(is_set(environment, name) for name in (*CI, *IN_AGENT))
+    return "plain" if is_program else "live"
 
 
 def wants_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
-    """Whether to colour: forced, forbidden, or as the terminal can."""
+    """Whether to use colour: as the variables say, else if the terminal can."""
     forced = environment.get("FORCE_COLOR", "")
     if forced:
         return forced.lower() not in _NO
@@ -54,12 +50,11 @@ def wants_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
 
 
 def wants_ascii(encoding: str | None) -> bool:
-    """Whether a stream of that encoding can take no more than ASCII."""
+    """Whether a stream with that encoding takes only ASCII."""
     return (encoding or "ascii").lower().replace("-", "").replace("_", "") not in {"utf8", "utf16"}
 
 
 def is_set(environment: Mapping[str, str], name: str) -> bool:
-    """Whether a variable says yes."""
     return environment.get(name, "").lower() not in _NO
 
 
@@ -71,20 +66,18 @@ def screen_for(
     watching: bool = False,
     left: Callable[[], object] | None = None,
 ) -> Screen:
-    """The screen that these options ask for.
+    """The screen for these options.
 
-    `left` is called when the reader has gone; without it, that is an error.
+    `left` is called when the reader has closed the pipe; without it, that is an error.
     """
     to, data = (_lasting(each, left) for each in (stream or sys.stderr, sys.stdout))
     asked: str = options.get("display") or "auto"
     if options.get("as_json"):
         if asked not in {"auto", "json"}:
-            raise BadInput(f"--json is --display json, not {asked}", hint="take one of them")
+            raise BadInput(f"--json and --display {asked} exclude each other", hint="use one")
         asked = "json"
     if options.get("quiet") and options.get("verbose"):
-        raise BadInput(
-            "--quiet shows the end only, --verbose also what agents say", hint="take one"
-        )
+        raise BadInput("--quiet and --verbose exclude each other", hint="use one")
     terminal = to.isatty()
     display = chosen(asked, environment, terminal=terminal)
     if display == "none":

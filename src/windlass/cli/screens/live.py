@@ -1,10 +1,9 @@
-"""A terminal with a person before it: results scroll by, and a small footer says what goes on.
+"""A live terminal: results scroll by, and a small footer shows the current state.
 
-Law: it only paints what `views.board` drew. The footer lies at the end of the ordinary screen and
-is painted over in place: no alternate screen, no hidden cursor, no mode that outlives a write. So
-there is nothing to restore where the process is killed, and scrolling back shows all that happened.
-What a person types meanwhile is shown by the terminal itself; what they enter is read, so that it
-is known how far it has moved the cursor, and forgotten.
+Law: it only paints what `views.board` drew. The footer is at the end of the ordinary screen and is
+repainted in place: no alternate screen, no hidden cursor, no mode that outlives a write. So nothing
+has to be restored if the process is killed, and scrolling back shows all that happened. The
+terminal echoes what a person types; Windlass reads it only to know how far it moved the cursor.
 """
 
 import os
@@ -28,17 +27,17 @@ from windlass.views.story import line_of
 from windlass.views.words import one_line
 
 GAP = 0.1
-"""Seconds between two paintings, at least: more would not be seen, and costs the run."""
+"""Seconds between two paintings, at least: more could not be seen."""
 TICK = 1.0
-"""Seconds after which it is painted even though nothing happened: clocks go on."""
+"""Seconds after which it is painted even if nothing happened, for the clocks."""
 
 _INDENT = 24
 _NARROW = 20
 
 _AT_ONCE, _DONE = "\x1b[?2026h", "\x1b[?2026l"
-"""Paint all of it at once, where the terminal can."""
+"""Paint everything at once, if the terminal can."""
 _CUT, _WRAP = "\x1b[?7l", "\x1b[?7h"
-"""Wrap no row of the footer, however the terminal counts columns."""
+"""Do not wrap rows of the footer, however the terminal counts columns."""
 
 _SHOWN_BELOW = (
     e.PlayerStarted,
@@ -49,7 +48,7 @@ _SHOWN_BELOW = (
     e.BaselineStarted,
     e.VerificationStarted,
 )
-"""What the footer shows; above it only what came of it."""
+"""Facts that the footer shows; only their results are printed above it."""
 
 
 class LiveScreen:
@@ -78,16 +77,15 @@ class LiveScreen:
         self._state: RunState | None = None
         self._views: TaskViews = {}
         self._lines: list[str] = []
-        """What is to be printed above with the next painting."""
+        """Lines to print above the footer with the next painting."""
         self._footer: list[str] = []
-        """What is on the terminal, and how many columns each row of it takes."""
+        """The rows on the terminal, and how many columns each takes."""
         self._widths: list[int] = []
         self._painted: os.terminal_size | None = None
         self._painting = False
         self._changed = anyio.Event()
 
     def entry(self, entry: e.Entry, state: RunState) -> None:
-        """Show what changed, and tell above what came of something."""
         self.remember(entry, state)
         if self._verbose or not isinstance(entry.event, _SHOWN_BELOW):
             line = line_of(entry.event, state)
@@ -96,11 +94,11 @@ class LiveScreen:
         self._changed.set()
 
     def remember(self, entry: e.Entry, state: RunState) -> None:
-        """Show how it stands, and tell nothing."""
+        """Update the footer, and print nothing."""
         self._state, self._views = state, after_event(self._views, entry.event, state)
 
     def activity(self, activity: Activity) -> None:
-        """Show what an agent does; tell it above only where all was asked for."""
+        """Show in the footer what an agent does; with --verbose also print it above."""
         self._views = after_activity(self._views, activity)
         if self._verbose:
             arrow = "→" if activity.kind == "tool" else "·"
@@ -109,18 +107,17 @@ class LiveScreen:
         self._changed.set()
 
     def say(self, word: str, text: str) -> None:
-        """A line that no event tells."""
         self._write(Line(word, one_line(text, 1000)))
 
     def closing(self, state: RunState, seq: int, lines: Sequence[Line]) -> None:  # noqa: ARG002
-        """Take the footer away, and tell the end."""
+        """Remove the footer, and print the last lines."""
         self._put("")
         for line in lines:
             self._write(line)
         self._rest()
 
     async def keep(self) -> None:
-        """Paint on every change, but not oftener than anyone can see, and once a second."""
+        """Paint on every change, at most every GAP and at least every TICK seconds."""
         with anyio.open_signal_receiver(signal.SIGTSTP, signal.SIGWINCH) as signals:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._answer, signals)
@@ -136,21 +133,19 @@ class LiveScreen:
         async for each in signals:
             if each is signal.SIGTSTP:
                 self._rest()
-                # A signal that cannot be caught: the shell has the terminal until `fg`.
+                # SIGSTOP cannot be caught: the shell has the terminal until `fg`.
                 os.kill(os.getpid(), signal.SIGSTOP)
                 self._painting = True
             self._changed.set()
 
     def __enter__(self) -> Self:
-        """Nothing is painted before `keep`."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the footer away, whatever happened."""
         self._rest()
 
     def paint(self) -> None:
-        """Print what is to be printed, and the footer below it, in one write."""
+        """Print the waiting lines, and the footer below them, in one write."""
         if not self._in_foreground():
             return
         size = self._size()
@@ -164,7 +159,7 @@ class LiveScreen:
         if not self._lines and shown == self._footer and not moved:
             return
         out = [_AT_ONCE, self._back(size.columns, moved)]
-        # A terminal that broke rows remembers it, unless they are wiped before others take over.
+        # A resized terminal has wrapped rows: erase them before painting others.
         out += ["\x1b[J"] if size != self._painted else []
         out += [f"{line}\x1b[K\n" for line in self._taken()]
         out += [_CUT, "\x1b[K\n".join(shown), "\x1b[J", _WRAP, _DONE]
@@ -178,7 +173,7 @@ class LiveScreen:
         return board(self._state, self._views, self._now(), screen)
 
     def _rest(self) -> None:
-        """Take the footer away and print what is left, until the next painting."""
+        """Remove the footer and print the waiting lines, until the next painting."""
         self._painting = False
         size = self._size()
         moved = self._moved(size.columns) if self._in_foreground() else 0
@@ -189,9 +184,9 @@ class LiveScreen:
             self._send(text)
 
     def _moved(self, width: int) -> int:
-        """How many rows the cursor has gone down since, by what a person has entered."""
+        """How many rows the cursor has moved down because a person pressed Enter."""
         if not self._footer:
-            return 0  # what is entered now is for another program, which may have asked for it
+            return 0  # the input is for another program, which may have asked for it
         *lines, _ = self._entered().split("\n")
         rows, at = 0, self._widths[-1]
         for line in lines:
@@ -200,10 +195,10 @@ class LiveScreen:
         return rows
 
     def _back(self, width: int, moved: int) -> str:
-        """To the first column of the footer's first row, also where it was made narrower since."""
+        """Move to the first column of the footer's first row, also after a resize."""
         if not self._footer:
             return ""
-        # A terminal that was narrowed has broken rows that are wider than it is now.
+        # A terminal that was narrowed has wrapped rows that are wider than it is now.
         rows = moved + sum(max(1, -(-taken // max(1, width))) for taken in self._widths)
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "")
 
@@ -236,7 +231,7 @@ class LiveScreen:
         return "".join(coloured(text, BY_STYLE.get(style, "")) for style, text in row.pieces)
 
     def _in_foreground(self) -> bool:
-        """Whether the terminal is ours: a run in the background keeps its footer to itself."""
+        """Whether the terminal is ours: a run in the background paints no footer."""
         try:
             return os.tcgetpgrp(self._stream.fileno()) == os.getpgrp()
         except (OSError, ValueError):
@@ -251,7 +246,7 @@ class LiveScreen:
 
 
 def _entered_at(stream: TextIO) -> Callable[[], str]:
-    """What is entered at the terminal that is painted on; nothing where it comes from elsewhere."""
+    """Reads the input of the terminal that is painted on; nothing if stdin is elsewhere."""
     try:
         here = os.ttyname(0) == os.ttyname(stream.fileno())
     except (OSError, ValueError):

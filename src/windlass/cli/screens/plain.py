@@ -1,8 +1,7 @@
-"""Plain lines on a stream: one for each thing that happened, stamped in UTC.
+"""Plain lines on a stream: one for each event, with the time in UTC.
 
-Words stand right-aligned in one column, so that the eye finds what it looks for. Colour only where
-it is wanted; nothing an agent says can move the cursor. A log that would be silent for a minute
-gets a line that says what goes on.
+Words are right-aligned in one column. No text of an agent can move the cursor. After a minute of
+silence a line shows the current state.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +28,6 @@ _INDENT = " " * 22
 
 
 class PlainScreen:
-    """Writes the story as it happens."""
-
     def __init__(
         self,
         stream: TextIO,
@@ -52,7 +49,6 @@ class PlainScreen:
         self._spoke = now()
 
     def entry(self, entry: Entry, state: RunState) -> None:
-        """Tell what happened, if it is worth telling."""
         if self._quiet:
             return
         self.remember(entry, state)
@@ -61,11 +57,11 @@ class PlainScreen:
             self.write(line, stamp(entry.event.at))
 
     def remember(self, entry: Entry, state: RunState) -> None:
-        """Know how it stands, and tell nothing."""
+        """Keep the state for the next heartbeat, and print nothing."""
         self._state, self._views = state, after_event(self._views, entry.event, state)
 
     def activity(self, activity: Activity) -> None:
-        """Tell what an agent does now: one line for each tool call, its words only on request."""
+        """Print a line for each tool call of an agent; its words only with --verbose."""
         if self._quiet:
             return
         self._views = after_activity(self._views, activity)
@@ -75,37 +71,33 @@ class PlainScreen:
             self.print(f"{stamp(activity.at or self._now()):9}  {'':>9}  {line}")
 
     def closing(self, state: RunState, seq: int, lines: Sequence[Line]) -> None:  # noqa: ARG002
-        """The end of the story, and what to do next."""
         self.print("")
         for line in lines:
             self.write(line, "")
 
     def say(self, word: str, text: str) -> None:
-        """A line that no event tells, such as a warning before the run."""
+        """Print a line that belongs to no event, such as a warning before the run."""
         self.write(Line(word, one_line(text, 1000)), "")
 
     async def keep(self) -> None:
-        """Break every silence that lasts."""
+        """Print a heartbeat after every long silence."""
         while not self._quiet:
             left = self._spoke + BEAT - self._now()
             await anyio.sleep(max(1.0, left.total_seconds()))
             self.beat()
 
     def beat(self) -> None:
-        """Say what goes on, where nothing was said for a while."""
         now = self._now()
         if self._state is not None and now >= self._spoke + BEAT:
             self.write(Line("ALIVE", heartbeat(self._state, self._views, now)), stamp(now))
 
     def __enter__(self) -> Self:
-        """Nothing to prepare."""
         return self
 
     def __exit__(self, *_: object) -> None:
         """Nothing to restore."""
 
     def write(self, line: Line, at: str) -> None:
-        """A line with its details below it."""
         word = f"{line.word:>9}"
         if self._colour:
             word = coloured(word, BY_WORD.get(line.word, ""))
@@ -115,7 +107,6 @@ class PlainScreen:
             self.print(f"{_INDENT}{detail}")
 
     def print(self, text: str) -> None:
-        """One line, as the stream can take it."""
         self._spoke = self._now()
         shown = text.rstrip()
         self._stream.write((ascii_only(shown) if self._ascii else shown) + "\n")
@@ -123,5 +114,4 @@ class PlainScreen:
 
 
 def stamp(at: datetime) -> str:
-    """The time of day, in UTC."""
     return f"{at:%H:%M:%S}Z"

@@ -1,9 +1,8 @@
-"""What a terminal or a pipe can take: colours, lines folded to its width, a reader that goes away.
+"""Output to a terminal or a pipe: colours, folded lines, and a reader that goes away.
 
-Law 1: on a terminal no line is wider than it is, and no word is broken that could stay whole; what
-does not fit goes on below, as far in as the text began. Elsewhere a line stays one line. Law 2: a
-reader that has gone is no error of the run. What is written from then on goes nowhere; any other
-trouble, such as a full disk below a log, is an error as always.
+Law 1: on a terminal no line is wider than the screen; it is folded between words, and the rest is
+indented below. Elsewhere a line stays one line. Law 2: a reader that closes the pipe is no error of
+the run; later output goes nowhere. Any other failure, such as a full disk, is an error.
 """
 
 import errno
@@ -51,16 +50,15 @@ BY_STYLE = {
 
 
 def coloured(text: str, code: str) -> str:
-    """The text in that colour, and what follows in none."""
     return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
 _NARROW = 40
-"""Columns below which folding makes nothing more legible."""
+"""Columns below which lines are not folded."""
 
 
 def room() -> int | None:
-    """The columns of the terminal that stdout is; None where it is none, or is very narrow."""
+    """The columns of the terminal on stdout; None without a terminal, or on a very narrow one."""
     if not sys.stdout.isatty():
         return None
     try:
@@ -71,34 +69,31 @@ def room() -> int | None:
 
 
 def put(head: str, text: str = "") -> None:
-    """Print a line: what stands at its beginning, and a text that may be folded beside it."""
+    """Print a line: a fixed head, and a text that is folded next to it."""
     for line in hanging(head, text, room()):
         click.echo(line)
 
 
 _NO_READER = frozenset({errno.EPIPE, errno.EIO})
-"""Of a pipe and of a terminal."""
+"""The errors of a pipe and of a terminal without a reader."""
 
 
 class LastingStream:
-    """Writes to a stream for as long as it has a reader."""
+    """A stream that discards what is written after its reader has gone."""
 
     def __init__(self, stream: TextIO, left: Callable[[], object]) -> None:
         self._stream = stream
         self._left = left
-        """Called when the reader of a pipe has gone; who had a terminal gets a signal anyway."""
+        """Called when the reader of a pipe has gone; a closed terminal sends a signal itself."""
 
     def write(self, text: str) -> int:
-        """Write, with or without a reader."""
         self._lasting(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flush, with or without a reader."""
         self._lasting(self._stream.flush)
 
     def __getattr__(self, name: str) -> Any:
-        """All else is as the stream has it."""
         return getattr(self._stream, name)
 
     def _lasting(self, act: Callable[[], object]) -> None:
@@ -113,7 +108,7 @@ class LastingStream:
 
 
 def silence(stream: TextIO) -> None:
-    """Let what is in the stream, and what is still written to it, go nowhere."""
+    """Discard what is buffered in the stream, and all that is written later."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -1,4 +1,4 @@
-"""What to do next: a pure function of what is true. No I/O, no clock, no dice."""
+"""What to do next: a pure function of the state. No I/O, no clock, no randomness."""
 
 from windlass.core.scheduler.decide import decide
 

@@ -1,4 +1,4 @@
-"""What happens between two stages: the one that is done is looked at before the next begins."""
+"""Between two stages: a finished stage is verified before the next one begins."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from windlass.core.state.transitions import IN_TIP
 
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """Look at the stage that is done; let the next begin, or do what the policy says."""
+    """Verify the finished stage; then pass it, or follow the policy."""
     stage = stages.unpassed(state)
     if stage is None or state.phase is RunPhase.VERIFYING:
         return ()
@@ -37,7 +37,7 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 
 def troubles(state: RunState) -> tuple[str, ...]:
-    """What keeps the stage that was looked at from passing; none before it was looked at."""
+    """What keeps the finished stage from passing; empty before it is verified."""
     stage = stages.unpassed(state)
     look = look_at(state, stage) if stage is not None else None
     if stage is None or look is None:
@@ -48,7 +48,7 @@ def troubles(state: RunState) -> tuple[str, ...]:
 
 
 def retry(state: RunState, stage: str, *, by: str, at: datetime) -> tuple[e.Event, ...]:
-    """A stage once more: all its tasks that are done or given up, told what was wrong."""
+    """Redo a stage: reopen its merged and abandoned tasks, with its problems as feedback."""
     why = "\n".join(troubles(state)) if stages.unpassed(state) == stage else ""
     tasks = (state.tasks[id_] for id_ in state.index.stages.get(stage, ()))
     again = [task for task in tasks if task.phase in IN_TIP | {Phase.ABANDONED}]

@@ -1,11 +1,11 @@
 """decide(state): the facts that are due now, intents and decisions alike.
 
-Law: total, pure and deterministic. What it returns is recorded before anything is done about it;
-an intent (`…Started`) tells the runner which effect to begin, a decision is the fact itself.
-Once they are recorded and folded, decide is asked again, until it has nothing more to say; so a
-state in which it says nothing and nothing is under way is one in which the run has ended.
+Law: total, pure and deterministic. Its facts are recorded before any effect begins: an intent
+(`…Started`) names the effect to begin, and a decision is the fact itself. Once they are recorded
+and folded, decide is called again until it returns nothing. If it returns nothing and no effect
+is under way, the run has ended.
 
-`at` is stamped on what it returns and is never compared: time passes through events alone.
+`at` is stamped on the facts and never compared: time passes through events alone.
 """
 
 from datetime import datetime
@@ -16,7 +16,7 @@ from windlass.core.state import RunPhase, RunState
 
 
 def decide(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """The facts that are due now; none while the run waits for what is under way."""
+    """The facts that are due now; none while the run waits for an effect."""
     if state.ended is not None:
         return ()
     if state.stopping is not None and state.stop_as != "pause":

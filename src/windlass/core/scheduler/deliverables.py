@@ -1,4 +1,4 @@
-"""What a stage should have left behind: merges, files, and nothing that no commit holds."""
+"""What a finished stage should have left: merges, files, and the pinned work of lost tasks."""
 
 from collections import Counter
 
@@ -16,7 +16,7 @@ from windlass.core.state import Phase, RunState, TaskState
 
 
 def work_of(state: RunState, stage: str) -> StageWork:
-    """All that the run knows of what is merged, when this stage is done."""
+    """The merged work that the run knows of when this stage is done."""
     here = state.index.stages.get(stage, ())
     tasks = (task for task in state.tasks.values() if task.phase is Phase.MERGED and task.attempts)
     lost = (state.tasks[id_] for id_ in here if state.tasks[id_].phase is Phase.ABANDONED)
@@ -27,7 +27,7 @@ def work_of(state: RunState, stage: str) -> StageWork:
 
 
 def cut_short(work: StageWork) -> tuple[tuple[str, str], ...]:
-    """Start and commit of each attempt that may have changed more than is recorded of it."""
+    """Start and commit of each attempt whose list of changed files may be cut off."""
     steps = (step for task in work.merged for step in task.steps)
     return tuple(
         (step.start, step.commit)
@@ -37,9 +37,9 @@ def cut_short(work: StageWork) -> tuple[tuple[str, str], ...]:
 
 
 def in_full(work: StageWork, changes: ChangedPaths) -> StageWork:
-    """The work with all that it changed, where git was asked for it.
+    """The work with all its changed files, as read from git.
 
-    What was cut off may be a file that another task removed for a good reason.
+    A file that was cut off the list may be one that another task removed on purpose.
     """
 
     def whole(step: WorkStep) -> WorkStep:
@@ -54,13 +54,13 @@ def in_full(work: StageWork, changes: ChangedPaths) -> StageWork:
 
 
 def expected_after(work: StageWork) -> Expected:
-    """What to look for in the tip once the stage is done."""
+    """What to look for in the tip after the stage."""
     touched = Counter(path for task in work.merged for path in set(_changed(task)))
     return Expected(
         merges={
             task.task: (task.merge, task.approved) for task in work.merged if task.merge is not None
         },
-        # What another task has changed too may be gone for a good reason.
+        # A file that another task changed too may have been removed on purpose.
         files={
             path: task.task
             for task in work.merged
@@ -73,7 +73,6 @@ def expected_after(work: StageWork) -> Expected:
 
 
 def changed_in(work: StageWork) -> tuple[str, ...]:
-    """The files that the stage's merged tasks have changed."""
     here = (task for task in work.merged if task.in_stage)
     return tuple(dict.fromkeys(path for task in here for path in _changed(task)))
 
@@ -98,7 +97,7 @@ def _merged(state: RunState, task: TaskState, *, in_stage: bool) -> MergedWork:
 
 
 def _approved(task: TaskState) -> str:
-    """The commit that was let through; where one was tried as the tip, or stands, that is it."""
+    """The approved commit; the merge itself for a scenario on the tip or a standing merge."""
     if not task.last.is_tip:
         for attempt in reversed(task.attempts):
             if attempt.commit not in {None, attempt.start}:
@@ -107,7 +106,7 @@ def _approved(task: TaskState) -> str:
 
 
 def _made(task: MergedWork) -> set[str]:
-    """Files that the task made and did not touch again."""
+    """Files that the task created and did not change again."""
     made: set[str] = set()
     for step in task.steps:
         made = (made - set(step.files)) | set(step.created)

@@ -1,7 +1,7 @@
-"""How a run begins and ends: the baseline, what holds new work back, the last look, the last word.
+"""How a run begins and ends: the baseline, limits on new work, the final verification, the end.
 
-When several endings apply the worst for the user's attention comes first: a limit, then a stop,
-then a person's help, then a failure; the exit codes follow the same order.
+If several ends apply, the most urgent one for the user wins: a limit, then a stop, then a person's
+help, then a failure. The exit codes follow the same order.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ _CANCELLED_BY_STOP = frozenset(
         Phase.WAITING_FOR_COACH,
     }
 )
-"""Steps that a stop simply drops, for they can be repeated at no loss."""
+"""Steps that a stop drops, because they can be repeated without loss."""
 
 _WAITING = frozenset({Phase.WAITING, Phase.WAITING_FOR_COACH})
-"""What is not waited for where no Player may be started any more."""
+"""Phases that the end does not wait for once no Player may start."""
 
 _COMES_TO_REST = {
     "stop": (e.RunEnd.STOPPED, "stopped"),
@@ -40,11 +40,11 @@ _COMES_TO_REST = {
 }
 
 _NAMED = 10
-"""How many tasks the last word names."""
+"""How many tasks a reason names."""
 
 
 def baseline(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """Look at the base before anything is spent; go no further on a red one unless told to."""
+    """Check the base before any money is spent; stop on a red base unless the policy says go."""
     if state.phase is RunPhase.CHECKING_BASE:
         return ()
     if state.phase is RunPhase.NEW:
@@ -58,17 +58,17 @@ def baseline(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 
 def base_is_refused(state: RunState) -> bool:
-    """Whether the base is red and nobody said to go on all the same."""
+    """Whether the base is red and the policy does not accept that."""
     return bool(state.red_base) and state.settings.policy.red_base != "go"
 
 
 def holds_back(state: RunState) -> bool:
-    """Whether no Player may be started any more in this stretch of the run."""
+    """Whether no Player may start any more in this stretch of the run."""
     return _limit(state) is not None or _stops_on_failure(state)
 
 
 def stop(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """End a stopping run once everything that must not be cut short is done."""
+    """End a stopping run once all steps that must not be cut short are done."""
     landing = state.landing is not None and state.landing.under_way
     if landing or any(task.phase in UNDER_WAY - _CANCELLED_BY_STOP for task in state.live):
         return ()
@@ -81,16 +81,16 @@ def _stopped(state: RunState, at: datetime) -> e.RunEnded:
 
 
 def end(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """End the run when nothing is under way and nothing can be started."""
-    # Nobody waits for a provider whom no agent may ask once it is ready.
+    """End the run when no effect is under way and nothing can start."""
+    # Do not wait for a provider that no agent may ask afterwards.
     rests = state.stopping is not None or holds_back(state)
     waits = _WAITING if rests else frozenset[Phase]()
     under_way = any(task.phase in UNDER_WAY - waits for task in state.live)
     if under_way or state.phase is RunPhase.VERIFYING:
         return ()
     if state.index.merged == len(state.tasks) and not barriers.troubles(state):
-        return (_last_look(state, at),)
-    if not rests and (look := _look_for_stale(state, at)) is not None:
+        return (_final_verification(state, at),)
+    if not rests and (look := _verification_of_stale(state, at)) is not None:
         return (look,)
     return (_stopped(state, at) if state.stopping is not None else _unfinished(state, at),)
 
@@ -127,8 +127,8 @@ def _unfinished(state: RunState, at: datetime) -> e.RunEnded:
     return e.RunEnded(at=at, status=e.RunEnd.FAILED, reason=reason)
 
 
-def _look_for_stale(state: RunState, at: datetime) -> e.VerificationStarted | None:
-    """The checks of stale tasks' new texts on the tip, for the person who is to judge them."""
+def _verification_of_stale(state: RunState, at: datetime) -> e.VerificationStarted | None:
+    """Run the checks of stale tasks' new texts on the tip, for the person who decides."""
     verdict = _stale_verdict(state)
     if verdict.judgement is not Judgement.RUN:
         return None
@@ -142,15 +142,15 @@ def _stale_verdict(state: RunState) -> gate.Verdict:
 
 
 def _about_stale(state: RunState) -> str:
-    """Why it waits for a person: the stale tasks, what their new checks said, and other tasks."""
-    told = [staleness.why(state.stale)]
+    """Why it waits for a person: stale tasks, the results of their new checks, other tasks."""
+    reasons = [staleness.why(state.stale)]
     verdict, said = _stale_verdict(state), state.evidence.get(state.tip_tree or "", {})
     if verdict.judgement in {Judgement.RETURN, Judgement.ASK}:
         asked = [said[check] for check in evidence.stale_demand(state).checks if check in said]
-        told.append(f"the tip does not pass: {_red(asked, verdict)}")
+        reasons.append(f"the tip does not pass: {_red(asked, verdict)}")
     if helpless := [task.id for task in state.live if task.phase in HELPLESS - {Phase.STALE}]:
-        told.append(f"{some(helpless, _NAMED)} cannot go on without you")
-    return "; ".join(told)
+        reasons.append(f"{some(helpless, _NAMED)} cannot go on without you")
+    return "; ".join(reasons)
 
 
 def _red(results: Sequence[e.CheckResult], verdict: gate.Verdict) -> str:
@@ -158,8 +158,8 @@ def _red(results: Sequence[e.CheckResult], verdict: gate.Verdict) -> str:
     return _summary(red) if red else verdict.reason
 
 
-def _last_look(state: RunState, at: datetime) -> e.Event:
-    """Every merged task's checks once more on the tip; what that tree has proven stays proven."""
+def _final_verification(state: RunState, at: datetime) -> e.Event:
+    """All merged tasks' checks on the tip, without those that this tree has already passed."""
     tree = state.tip_tree or ""
     verdict = evidence.tree_verdict(state, tree, evidence.tip_demand(state), runs=state.tip_runs)
     match verdict.judgement:
@@ -190,7 +190,7 @@ def _word(result: e.CheckResult) -> str:
 
 
 def _limit(state: RunState) -> str | None:
-    """Why no agent can work for now, if so; what the run itself may spend comes first."""
+    """Why no agent can work now; the run's budget comes first."""
     if (spent := used_up(state)) is not None:
         return spent
     for task in state.live:

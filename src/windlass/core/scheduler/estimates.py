@@ -1,7 +1,7 @@
-"""How long tasks will take, learnt from the runs a journal tells of.
+"""How long tasks will take, learnt from past runs.
 
-A task that was done before takes as long as it took; one that was not, as long as those of its
-complexity, or as all did. Only who goes first follows from it, never whether.
+The estimate is the task's own time in a past run, else the mean of its complexity, else the mean
+of all tasks. It decides only the order of tasks, never whether they run.
 """
 
 import statistics
@@ -14,7 +14,7 @@ from windlass.core.state.stretches import worked
 
 
 def learnt(past: Sequence[RunState], plan: Plan) -> dict[str, float]:
-    """Seconds of work for each task of the plan; none at all where nothing was ever finished."""
+    """Seconds of work for each task of the plan; empty if no task was ever finished."""
     own: dict[str, float] = {}
     alike: dict[int | None, list[float]] = defaultdict(list)
     for state in past:

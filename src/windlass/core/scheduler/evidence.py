@@ -1,4 +1,4 @@
-"""Which checks a tree must pass, and what the gate makes of what they said of it so far."""
+"""Which checks a tree must pass, and the gate's verdict on their results so far."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,17 +16,17 @@ from windlass.core.state.work import base_of_work, removes_tests
 
 
 class Demand(Struct, frozen=True, kw_only=True):
-    """What is asked of one tree."""
+    """The checks that one tree must pass."""
 
     checks: tuple[str, ...]
     skippable: frozenset[str]
-    """Those of them that may collect nothing."""
+    """Those that may find no test."""
     unproven: frozenset[str] = frozenset()
-    """Those of them that came with a text that nothing was merged for: they must find something."""
+    """Those from a text that nothing was merged for; they must find a test."""
 
 
 def merge_demand(state: RunState, tasks: Sequence[TaskState]) -> Demand:
-    """What must hold once these are merged: also what was merged since they began, stages done."""
+    """The checks of a merge: of its tasks, of tasks merged since they began, of finished stages."""
     own = [state.specs[task.id] for task in tasks]
     since = state.merged[min(task.merged_before for task in tasks) :]
     others = [spec for other in since if (spec := _proven_as(state, other)) is not None]
@@ -35,21 +35,21 @@ def merge_demand(state: RunState, tasks: Sequence[TaskState]) -> Demand:
 
 
 def tip_demand(state: RunState, stage: str | None = None) -> Demand:
-    """What must hold of the tip after that stage, or at the end: all any merged task is asked."""
+    """The checks of the tip after that stage, or at the end: those of all merged tasks."""
     merged = [spec for id_ in state.merged if (spec := _asked_of_tip(state, id_)) is not None]
     demand = _demand(state, (), merged, stages.checks_after(state, stage))
     return replace(demand, unproven=_unproven(state, state.merged))
 
 
 def stale_demand(state: RunState) -> Demand:
-    """What the new texts of stale tasks ask of the tip."""
+    """The checks of stale tasks' new texts on the tip."""
     checks = distinct(check for id_ in state.stale for check in state.specs[id_].checks)
     unproven = _unproven(state, state.stale)
     return Demand(checks=checks, skippable=frozenset(checks) - unproven, unproven=unproven)
 
 
 def _unproven(state: RunState, ids: Iterable[str]) -> frozenset[str]:
-    """The checks that nothing was merged for, where the tasks or the policy let none be absent."""
+    """The checks that nothing was merged for, unless the task or the policy lets them be absent."""
     if state.settings.policy.absent == "skip":
         return frozenset()
     tasks = (task for id_ in ids if (task := state.tasks.get(id_)) and task.phase in IN_TIP)
@@ -65,7 +65,7 @@ def _unproven(state: RunState, ids: Iterable[str]) -> frozenset[str]:
 def _demand(
     state: RunState, own: Iterable[Task], others: Iterable[Task], more: Iterable[str]
 ) -> Demand:
-    """The project's checks are asked by the tasks that come in, each task's own by itself."""
+    """The incoming tasks decide whether the project's checks may find no test."""
     common = project_checks(state)
     incoming = [(spec, (*common, *spec.checks)) for spec in own]
     asked = [*incoming, *((spec, spec.checks) for spec in others)]
@@ -78,16 +78,15 @@ def _demand(
 
 
 def _merged_as(state: RunState, task_id: str) -> Task | None:
-    """What a task was asked for that is in the tip, whatever the plan asks of it by now."""
+    """The text that a task was merged for, which may differ from the plan's text now."""
     task = state.tasks.get(task_id) or state.withdrawn.get(task_id)
     return task.merged_as if task is not None else None
 
 
 def _asked_of_tip(state: RunState, task_id: str) -> Task | None:
-    """What the tip must show of a task that is in it: what the plan asks, once it is done for that.
+    """The text by which the tip is checked for a task: the plan's text if the task is done for it.
 
-    A stale task, one that is being done again and one that the plan has no more hold nothing up
-    with a newer text: what they were merged for must still hold.
+    For a stale task, a reopened one and one that left the plan it is the text of their merge.
     """
     task = state.tasks.get(task_id)
     done = task is not None and task.phase is Phase.MERGED
@@ -95,30 +94,30 @@ def _asked_of_tip(state: RunState, task_id: str) -> Task | None:
 
 
 def _proven_as(state: RunState, task_id: str) -> Task | None:
-    """What a merge of another task must not break: what the tip is known to pass.
+    """The text by which a task limits another task's merge: only checks that the tip passes.
 
-    A new check of an accepted text counts once the tip has passed it. A red one is the plan's to
-    answer for, and not the next task's.
+    A new check of an accepted text counts once the tip has passed it. The next task is not blamed
+    for a red one.
     """
     merged_as, task = _merged_as(state, task_id), state.tasks.get(task_id)
     accepted = task.accepted if task is not None else None
     if merged_as is None or accepted is None:
         return merged_as
-    said = state.evidence.get(state.tip_tree or "", {})
-    passed = {check for check, result in said.items() if result.outcome is Outcome.PASS}
+    results = state.evidence.get(state.tip_tree or "", {})
+    passed = {check for check, result in results.items() if result.outcome is Outcome.PASS}
     proven = passed.union(merged_as.checks)
     spec = accepted.spec
     return replace(spec, checks=tuple(check for check in spec.checks if check in proven))
 
 
 def criteria(state: RunState, task_id: str) -> tuple[str, ...]:
-    """What must be shown to be met; a task without criteria has its description for one."""
+    """The acceptance criteria; a task without any has its description as the only one."""
     spec = state.specs[task_id]
     return spec.acceptance_criteria or (f"The task is done as described: {spec.title}",)
 
 
 def task_verdict(state: RunState, task: TaskState) -> gate.Verdict:
-    """What the gate says of a task's own snapshot."""
+    """The gate's verdict on a task's own snapshot."""
     demand = _demand(state, (state.specs[task.id],), (), ())
     rules = gate.Rules(
         skippable=demand.skippable,
@@ -129,7 +128,7 @@ def task_verdict(state: RunState, task: TaskState) -> gate.Verdict:
 
 
 def less_proven(state: RunState, task: TaskState) -> tuple[tallies.Shortfall, ...]:
-    """What the checks of its snapshot are short of before, as far as that is put to the Coach."""
+    """The checks of its snapshot that prove less than before, for the Coach."""
     demand = _demand(state, (state.specs[task.id],), (), ())
     said = state.evidence.get(task.last.tree or "", {})
     results = [said[check] for check in demand.checks if check in said]
@@ -146,18 +145,19 @@ def _removes_tests(state: RunState, task: TaskState) -> bool:
 
 
 def _said_of(state: RunState, commit: str) -> Mapping[str, CheckResult]:
-    """What checks said of the base or of a tip: what the work on it is measured by."""
+    """The results on the base or a tip, with which the work on it is compared."""
     tip = state.evidence.get(state.tip_trees.get(commit, ""), {})
-    # Where tests went away with a merge the base is no measure any more.
+    # Once a merge has removed tests, the base is no longer comparable.
     outdated = state.tests_removed and commit != state.base
     base = {} if outdated else {result.command: result for result in state.baseline or ()}
     return {**base, **tip}
 
 
 def merge_verdict(state: RunState, tasks: Sequence[TaskState]) -> gate.Verdict:
-    """What it says of these, each merged onto the one before it.
+    """The gate's verdict on these tasks, each merged onto the one before it.
 
-    Of several nobody is to blame yet; of one alone a failure is doubted before it is believed.
+    A failure of a single task is checked again before it counts; one of several is not, because
+    the batch is halved first.
     """
     demand, last = merge_demand(state, tasks), tasks[-1]
     rules = gate.Rules(
@@ -170,16 +170,16 @@ def merge_verdict(state: RunState, tasks: Sequence[TaskState]) -> gate.Verdict:
 
 
 def stage_verdict(state: RunState, stage: str) -> gate.Verdict:
-    """What it says of the tip after a stage."""
+    """The gate's verdict on the tip after a stage."""
     demand = tip_demand(state, stage)
     return tree_verdict(state, state.tip_tree or "", demand, runs=state.tip_runs)
 
 
 def tree_verdict(state: RunState, tree: str, demand: Demand, *, runs: int) -> gate.Verdict:
-    """What it says of a tip; a check that finds nothing to run says nothing against it.
+    """The gate's verdict on a tip, where a check may find no test.
 
-    Unless it found tests when its task was merged: then they were lost on the way. Or unless
-    nothing has ever passed it: a check that came with an edited text must find something.
+    Unless it found tests when its task was merged, so they were lost since; or unless it came with
+    an edited text and has never passed.
     """
     skippable = frozenset(demand.checks) - _proven(state) - demand.unproven
     rules = gate.Rules(skippable=skippable, doubted=True)
@@ -187,7 +187,7 @@ def tree_verdict(state: RunState, tree: str, demand: Demand, *, runs: int) -> ga
 
 
 def _proven(state: RunState) -> frozenset[str]:
-    """The checks that ran tests for a task that is merged; none once tests are meant to go."""
+    """The checks that ran tests for a merged task; none once a task has removed tests."""
     if state.tests_removed:
         return frozenset()
     merged = (state.tasks[id_] for id_ in state.done)
@@ -198,7 +198,7 @@ def _proven(state: RunState) -> frozenset[str]:
 def _verdict(
     state: RunState, tree: str, demand: Demand, *, runs: int, rules: gate.Rules
 ) -> gate.Verdict:
-    """What was proven on the same tree stays proven."""
+    """The verdict on a tree, from all results on the same tree."""
     said = state.evidence.get(tree, {})
     return gate.judge_checks(
         demand.checks,

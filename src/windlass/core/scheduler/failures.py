@@ -1,4 +1,4 @@
-"""What follows when an agent fails, Player or Coach: the retry table applied to the task."""
+"""What follows when a Player or Coach fails: the retry table applied to the task."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from windlass.core.state.model import Attempt, Coaching
 
 
 def retry_of(task: TaskState, ended: Attempt | Coaching) -> retry.Retry:
-    """What the retry table says of an agent of this task that failed."""
+    """The retry table's decision on a failed agent of this task."""
     failure = ended.failure or e.Failure.INTERRUPTED
     return retry.after(
         failure,
@@ -21,7 +21,7 @@ def retry_of(task: TaskState, ended: Attempt | Coaching) -> retry.Retry:
 
 
 def step(task: TaskState, ended: Attempt | Coaching, who: str, at: datetime) -> e.Event | None:
-    """Wait, or ask a person; None where the agent may start again, or the whole run pauses."""
+    """Wait, or ask a person; None if the agent may start again or the whole run pauses."""
     decision = retry_of(task, ended)
     failure = ended.failure or e.Failure.INTERRUPTED
     if decision.then is retry.Then.WAIT and decision.until is not None:
@@ -34,7 +34,7 @@ def step(task: TaskState, ended: Attempt | Coaching, who: str, at: datetime) -> 
 
 
 def reason_to_pause(task: TaskState, ended: Attempt | Coaching) -> str | None:
-    """Why no agent of any task can work until a person mends it, if so."""
+    """Why no agent of any task can work until a person fixes it; None if they can."""
     if retry_of(task, ended).then is retry.Then.PAUSE:
         return f"{ended.failure}: {ended.message}"
     return None

@@ -55,7 +55,7 @@ _RUNS: Mapping[Absence, int] = MappingProxyType(
 """How often checks may run on one tree before an absence of this kind counts."""
 
 MOST_ANSWERS = 5
-"""How often a check that cannot make up its mind is asked; then it has failed."""
+"""How often a flaky check runs on one tree before it counts as failed."""
 
 NOTHING_SAID = Review(
     decision="feedback",
@@ -63,11 +63,11 @@ NOTHING_SAID = Review(
     test_results=TestResults(passed=None),
     evidence=(),
 )
-"""What a review that is not there amounts to."""
+"""Stands for a missing review."""
 
 
 class Judgement(enum.Enum):
-    """What is to be done with the commit."""
+    """What to do with the commit."""
 
     PASS = "pass"  # noqa: S105  no password
     RETURN = "return"
@@ -76,7 +76,7 @@ class Judgement(enum.Enum):
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """A judgement, and the words that go with it."""
+    """A judgement with its reason."""
 
     judgement: Judgement
     reason: str = ""
@@ -84,24 +84,24 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """What else matters when checks are judged."""
+    """The rules by which checks are judged."""
 
     skippable: Container[str] = ()
-    """Commands that may collect nothing."""
+    """Commands that may find no test."""
     doubted: bool = False
-    """Whether a failure is as likely the check's as the code's."""
+    """Whether a failure may be the check's fault, because the code passed before."""
     before: Mapping[str, CheckResult] | None = None
-    """What the checks said before the work; None where numbers of tests are not compared."""
+    """The results before the work; None if numbers of tests are not compared."""
     removing: bool = False
-    """Whether the task says that tests go away: then the Coach is asked, and nothing returned."""
+    """Whether the task removes tests; then the Coach is asked instead of returning the work."""
     flaky: Literal["name", "ask"] = "name"
-    """What to do where a check said two things of one tree: go on and name it, or ask."""
+    """What to do about a flaky check: name it and go on, or ask a person."""
 
 
 def judge_checks(
     checks: Sequence[str], said: Sequence[CheckResult], *, runs: int, rules: Rules
 ) -> Verdict:
-    """Judge a tree by what its checks said; `said` has at most one result for each check."""
+    """Judge a tree by its check results; `said` has at most one result for each check."""
     results = {result.command: result for result in said}
     missing = tuple(check for check in checks if check not in results)
     if missing:
@@ -123,7 +123,7 @@ def judge_checks(
 
 
 def _is_open(result: CheckResult, runs: int, rules: Rules) -> bool:
-    """Whether the check is to be asked once more before what it said counts."""
+    """Whether the check must run again before its result counts."""
     if result.absence is not None:
         return runs < _RUNS[result.absence]
     answers = result.answers
@@ -135,9 +135,9 @@ def _is_open(result: CheckResult, runs: int, rules: Rules) -> bool:
 def judge_review(
     review: Review, *, criteria: int, checked: bool, points: Sequence[str] = ()
 ) -> Verdict:
-    """Judge a commit whose checks passed by what the Coach said of it.
+    """Judge a commit whose checks passed by the Coach's review.
 
-    `points` are what its evidence must name: files it was not shown, checks that prove less.
+    `points` must be named by its evidence: files it was not shown, checks that prove less.
     """
     if review.question:
         return Verdict(judgement=Judgement.ASK, reason=review.question)
@@ -154,7 +154,7 @@ def judge_review(
 
 
 def unnamed(review: Review, points: Sequence[str]) -> tuple[str, ...]:
-    """The points that an approval has no evidence about; what is sent back needs none."""
+    """The points that an approval has no evidence about; a review with feedback needs none."""
     if review.decision != "approve":
         return ()
     named = {_bare(item.name) for item in review.seen if item.evidence.strip()}
@@ -171,7 +171,7 @@ def _bare(name: str) -> str:
 
 
 def _names(text: str, point: str) -> bool:
-    """Whether the text names that very file or command, not only one that ends or begins so."""
+    """Whether the text names exactly this file or command, not a longer one."""
     pattern = rf"(?<![\w/.-])(?:\./)?{re.escape(_bare(point))}/?(?![\w/-]|\.\w)"
     return re.search(pattern, text) is not None
 
@@ -183,10 +183,10 @@ def _decided_against(review: Review) -> list[str]:
 
 
 def _must_fix(review: Review) -> list[str]:
-    return [_told(issue) for issue in review.issues if issue.severity == "must_fix"]
+    return [_described(issue) for issue in review.issues if issue.severity == "must_fix"]
 
 
-def _told(issue: Issue) -> str:
+def _described(issue: Issue) -> str:
     where = f" ({issue.file})" if issue.file else ""
     cure = f" Suggestion: {issue.suggestion}" if issue.suggestion else ""
     return f"- must fix{where}: {issue.description}{cure}"
@@ -203,14 +203,14 @@ def _own_tests(review: Review, *, checked: bool) -> list[str]:
 
 
 def _unmet(review: Review, criteria: int) -> list[str]:
-    """A criterion without evidence that it is met; one that anything speaks against is not met."""
-    told = {
+    """Criteria without evidence that they are met, or with any evidence against."""
+    by_number = {
         number: [e for e in review.evidence if e.criterion == number]
         for number in range(1, criteria + 1)
     }
     return [
         f"- no evidence that criterion {number} is met" + _denied(said)
-        for number, said in told.items()
+        for number, said in by_number.items()
         if not said or any(not (item.met and item.evidence.strip()) for item in said)
     ]
 
@@ -221,7 +221,7 @@ def _denied(said: list[CriterionEvidence]) -> str:
 
 
 def feedback(bad: Sequence[CheckResult], short: Mapping[str, Shortfall | None]) -> str:
-    """What a Player needs to know of checks that did not pass."""
+    """The feedback for a Player about checks that did not pass."""
     return "\n\n".join(
         f"{_headline(result, short[result.command])}\n{_quoted(result.output)}".rstrip()
         for result in bad
@@ -229,19 +229,19 @@ def feedback(bad: Sequence[CheckResult], short: Mapping[str, Shortfall | None]) 
 
 
 def could_not_start(unable: Sequence[CheckResult]) -> str:
-    """What a person needs to know of checks that could not even start."""
+    """The message for a person about checks that could not start."""
     commands = ", ".join(f"`{result.command}`" for result in unable)
-    return f"{commands} could not start here; install what is missing or mend the command"
+    return f"{commands} could not start here; install what is missing or fix the command"
 
 
 def wavering(flaky: Sequence[CheckResult]) -> str:
-    """What a person needs to know of checks that say now this, now that."""
-    told = (f"`{r.command}` ({', '.join(r.answers)} on the same tree)" for r in flaky)
-    return f"flaky: {'; '.join(told)}; mend or remove what is not steady in it"
+    """The message for a person about flaky checks."""
+    results = (f"`{r.command}` ({', '.join(r.answers)} on the same tree)" for r in flaky)
+    return f"flaky: {'; '.join(results)}; fix or remove the unstable part"
 
 
 def _holds_task(result: CheckResult, rules: Rules) -> bool:
-    """Whether a check of a task's tree keeps the task from going on: red, short or undecided."""
+    """Whether a check keeps the task from continuing: it is red, short of tests or undecided."""
     if not rules.removing and _short(result, rules) is not None:
         return True
     needs_tests = not (rules.removing or result.command in rules.skippable)
@@ -251,7 +251,7 @@ def _holds_task(result: CheckResult, rules: Rules) -> bool:
 
 
 def _short(result: CheckResult, rules: Rules) -> Shortfall | None:
-    """What it certainly is short of what it said before; one that failed has said enough."""
+    """The certain shortfall of a check that passed or found no test."""
     says_nothing_else = result.outcome is Outcome.PASS or (
         result.absence is Absence.COLLECTED_NOTHING
     )
@@ -279,8 +279,10 @@ def _headline(result: CheckResult, short: Shortfall | None) -> str:
         case Absence.TIMED_OUT:
             return f"Check `{result.command}` did not end within {result.seconds:.0f} s, twice."
         case Absence.UNABLE_TO_START | None if result.wavers:
-            told = ", ".join(result.answers)
-            return f"Check `{result.command}` is flaky, {told} on the same files; make it steady."
+            answers = ", ".join(result.answers)
+            return (
+                f"Check `{result.command}` is flaky: {answers} on the same files; make it stable."
+            )
         case Absence.UNABLE_TO_START | None:
             return f"Check `{result.command}` failed with exit code {result.exit_code}."
         case _:

@@ -1,9 +1,9 @@
 """The base branch takes what was merged: once it was looked at, merged with, and verified.
 
-Law: a branch moves only forward, only from where it was seen to stand, and only to a commit whose
-tree passed every merged task's checks. What a person would be asked about before that is refused,
-unless they have said that they want it all the same. While a task is stale nothing lands: a
-person says first what becomes of the task.
+Law: a branch moves only forward, only from its last known commit, and only to a commit whose
+tree passed every merged task's checks. Anything that a person should decide first is refused,
+unless they asked to land anyway. While a task is stale nothing lands: a person decides about the
+task first.
 """
 
 from datetime import datetime
@@ -21,7 +21,7 @@ _GONE = "the branch is gone"
 
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """The next step of the landing that was asked for."""
+    """The next step of the requested landing."""
     landing = state.landing
     if landing is None or landing.under_way or state.phase is RunPhase.VERIFYING:
         return ()
@@ -58,7 +58,7 @@ def _step(state: RunState, landing: Landing, branch: str, at: datetime) -> e.Eve
 
 
 def _held(state: RunState, landing: Landing, branch: str, at: datetime) -> e.Event:
-    """Somebody moved the branch already; but no run is completed whose tip has not passed."""
+    """The branch already holds the tip; but a run completes only if its tip passes."""
     if landing.then is e.RunEnd.COMPLETED:
         step = _verified(state, landing, state.tip, state.tip_tree or "", at)
         if not isinstance(step, e.BranchMoveStarted):
@@ -67,7 +67,7 @@ def _held(state: RunState, landing: Landing, branch: str, at: datetime) -> e.Eve
 
 
 def _merged(state: RunState, landing: Landing, at: datetime) -> e.Event:
-    """The branch has moved: the tip is merged onto it first, and that is what must pass."""
+    """The branch has moved: the tip is merged onto it first, and that merge must pass."""
     if landing.merge is None:
         return e.BaseMergeStarted(
             at=at, candidate=state.candidates + 1, base=landing.base or "", tip=state.tip
@@ -92,9 +92,9 @@ def _verified(state: RunState, landing: Landing, commit: str, tree: str, at: dat
 
 
 def _end(state: RunState, landing: Landing, at: datetime) -> e.RunEnded:
-    """The run ends as it had; one that was completed waits for a person where it cannot land.
+    """The run ends as before. A completed run that cannot land needs a person.
 
-    One whose last stage nobody let pass has something left to do.
+    A run whose last stage has not passed is not complete.
     """
     if landing.landed is None and landing.then is e.RunEnd.COMPLETED:
         reason = f"{landing.branch or 'the base'} was not moved: {landing.refused}"

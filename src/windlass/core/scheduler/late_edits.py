@@ -1,8 +1,8 @@
-"""What an edit of the plan means for a run that is about to be complete. Pure.
+"""Edits of the plan that a run must apply before it is complete. Pure.
 
-Law: a run is complete for the plan as its files stand at the end. An edit that makes a merged task
-stale, or asks something else of the whole, is taken up before the run can end as complete. All
-other edits wait for `windlass resume`: nothing new is begun, or paid for, that no one asked for.
+Law: a run is complete for the plan as its files are at the end. An edit that makes a merged task
+stale, or changes the checks of the whole plan, is applied before the run can end as complete. All
+other edits wait for `windlass resume`, so that no work starts and costs money unasked.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from windlass.core.state.staleness import is_done_for
 
 
 def completes(state: RunState, due: Sequence[e.Event]) -> bool:
-    """Whether these facts would end the run with all that was asked for, or begin to land it."""
+    """Whether these facts would end the run as complete, or begin to land it."""
     as_asked = state.stopping is None and selection.is_done(state)
     ends = {e.RunEnd.COMPLETED, e.RunEnd.STOPPED} if as_asked else {e.RunEnd.COMPLETED}
     return any(
@@ -27,7 +27,7 @@ def completes(state: RunState, due: Sequence[e.Event]) -> bool:
 
 
 def facts_of(state: RunState, plan: Plan | str, at: datetime) -> tuple[e.Event, ...]:
-    """What to record first; `plan` is the plan as its files stand, or why they cannot be read."""
+    """The facts to record first; `plan` is the plan as it is now, or why it cannot be read."""
     if isinstance(plan, str):
         return (e.StopRequested(at=at, by=plan),)
     now = _taken_up(state, plan)
@@ -36,7 +36,7 @@ def facts_of(state: RunState, plan: Plan | str, at: datetime) -> tuple[e.Event, 
 
 
 def _taken_up(state: RunState, plan: Plan) -> Plan:
-    """The run's own plan, with what the files now ask of merged tasks and of the whole."""
+    """The run's plan, with the new texts of merged tasks and the new checks of the whole."""
     new = {task.id: task for task in plan.tasks}
     stale = {id_ for id_ in newly_stale(state, plan) if not state.specs[id_].scenario}
     before = _without_scenario(state.plan)
@@ -53,7 +53,7 @@ def _taken_up(state: RunState, plan: Plan) -> Plan:
 
 
 def newly_stale(state: RunState, plan: Plan) -> tuple[str, ...]:
-    """The merged tasks that this plan makes stale, for a text that the run has not seen yet."""
+    """The merged tasks that this plan makes stale with a text that is new to the run."""
     known = (task for task in plan.tasks if task.id in state.in_tip)
     new = (task for task in known if not same_meaning(task, state.specs[task.id]))
     return tuple(task.id for task in new if not is_done_for(state.tasks[task.id], task))

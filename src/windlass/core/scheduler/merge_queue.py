@@ -1,12 +1,12 @@
 """The merge queue: approved commits onto the tip, in the order of approval.
 
-What waits at once goes as one batch: each commit is merged onto the merge before it, and the last
-merge stands for all of them. Where it passes, the tip moves to it. Where it does not, the first
-half is tried, and so on, until one commit is found that fails on a tip that passed: that one goes
-back to its Player, what came before it is in, and what came after it is merged anew.
+Tasks that wait at the same time form one batch: each commit is merged onto the merge before it,
+and the last merge is checked for all of them. If it passes, the tip moves to it. If not, the first
+half is checked, and so on, until one commit is found that fails on a tip that passed. That task is
+returned, the tasks before it are merged, and those after it are merged again.
 
-Law: the tip moves only to a commit whose tree passed every check that concerns it, and only from
-the commit it was merged with. How far a batch is follows from the evidence alone.
+Law: the tip moves only to a commit whose tree passed all its checks, and only from the commit it
+was merged with. The progress of a batch follows from the evidence alone.
 """
 
 from datetime import datetime
@@ -32,7 +32,7 @@ _OTHER_TIP = "It holds of a tip that has moved since; it is to be tried on what 
 
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """The next step of the queue: at most one batch is under way."""
+    """The next steps of the queue; at most one batch is under way."""
     conflicted = [task for task in state.live if task.phase is Phase.CONFLICTED]
     if conflicted:
         return tuple(_conflicted(state, task, at) for task in conflicted)
@@ -51,7 +51,7 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 
 def _batch(state: RunState, built: list[TaskState]) -> list[TaskState]:
-    """The merges that lead from the tip on, each made onto the one before it."""
+    """The merges on top of the tip, each made onto the one before it."""
     by_onto = {task.candidate_onto: task for task in built}
     batch: list[TaskState] = []
     at: str | None = state.tip
@@ -62,7 +62,7 @@ def _batch(state: RunState, built: list[TaskState]) -> list[TaskState]:
 
 
 def _next(state: RunState, batch: list[TaskState]) -> TaskState | None:
-    """Who joins the batch; none once it is being checked, or where nobody else could."""
+    """The task that joins the batch next; None once the batch is being checked."""
     if len(batch) >= state.settings.batch or any(task.check_runs for task in batch):
         return None
     merges = {task.candidate_commit for task in batch}
@@ -70,7 +70,7 @@ def _next(state: RunState, batch: list[TaskState]) -> TaskState | None:
     for task in waiting:
         if task.phase is not Phase.APPROVED or task.clashes_with in merges:
             continue
-        # What was approved as the tip stands is not merged, and comes alone.
+        # A scenario approved on the tip itself is not merged, and forms a batch alone.
         return task if not (batch and task.last.is_tip) else None
     return None
 
@@ -88,24 +88,24 @@ def _begin(state: RunState, task: TaskState, batch: list[TaskState], at: datetim
 
 
 def _tip_approved(state: RunState, task: TaskState, at: datetime) -> e.Event:
-    """There is nothing to merge; but what held of another tip says nothing of this one."""
+    """There is nothing to merge; but an approval of another tip does not count."""
     if task.last.commit == state.tip:
         return e.TaskMerged(at=at, task=task.id, candidate=0, commit=state.tip)
     return e.TurnReturned(at=at, task=task.id, cause="conflict", feedback=_OTHER_TIP)
 
 
 def _conflicted(state: RunState, task: TaskState, at: datetime) -> e.Event:
-    """A conflict with the tip is the Player's; one within the batch may never come about."""
+    """A conflict with the tip goes to the Player; one within the batch may go away."""
     if task.candidate_onto != state.tip:
         return e.MergeSetAside(at=at, task=task.id)
     return e.TurnReturned(at=at, task=task.id, cause="conflict", feedback=_CONFLICT + task.conflict)
 
 
 def _judge(state: RunState, batch: list[TaskState], at: datetime) -> e.Event | None:
-    """What follows from what is known: move the tip, or send the first of the batch back."""
+    """Move the tip or return the first task of the batch, if the evidence is enough."""
     moving = [task for task in batch if task.moving_as is not None]
     if moving:
-        return _move(state, moving, at)  # git may have moved the tip already: there is no way back
+        return _move(state, moving, at)  # git may have moved the tip already
     verdicts = _verdicts(state, batch)
     passed = [i for i, verdict in enumerate(verdicts) if verdict.judgement is Judgement.PASS]
     if passed:
@@ -131,7 +131,7 @@ def _refused(task: TaskState, verdict: Verdict, at: datetime) -> e.Event | None:
 
 
 def _check(state: RunState, batch: list[TaskState], at: datetime) -> e.Event:
-    """All of the batch at once; where some of it is known to fail, the first half of that."""
+    """Check the whole batch; if a part is known to fail, check the first half of that part."""
     verdicts = _verdicts(state, batch)
     red = (i for i, v in enumerate(verdicts) if v.judgement in {Judgement.RETURN, Judgement.ASK})
     begun = (i for i, task in enumerate(batch) if task.check_runs)

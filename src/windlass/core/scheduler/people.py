@@ -1,4 +1,4 @@
-"""What people say to a run, as facts. Whether it can be said now is decided here alone."""
+"""Messages of people to a run, as facts. Only this module decides whether one applies now."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -16,10 +16,10 @@ _A_PERSON = "a person"
 
 
 def spoken(message: Message, state: RunState, at: datetime) -> Words:
-    """The facts that this message is; none where nothing has a use for it.
+    """The facts of this message; none if it does not apply.
 
-    A stage may be called like a task: it is meant where the task has no use for what is said. A run
-    that was given up has no use for anything.
+    A stage may have the same name as a task; the message is for the stage if it does not apply to
+    the task. No message applies to a run that has ended for good.
     """
     if state.given_up:
         return ()
@@ -34,7 +34,7 @@ def spoken(message: Message, state: RunState, at: datetime) -> Words:
 
 
 def _approve(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
-    """A complex task may start; a stale one is taken for done, as the text that the person saw."""
+    """Let a complex task start, or accept a stale one for the text that the person saw."""
     if task.phase is Phase.STALE:
         spec = state.specs[task.id]
         if message.meaning not in {"", digest_of(spec)}:
@@ -48,7 +48,7 @@ def _answer(message: Message, _: RunState, task: TaskState, at: datetime) -> e.E
 
 
 def _retry(_: Message, state: RunState, task: TaskState, at: datetime) -> e.Event:
-    """What was merged for what the task still means may stand, as where its stage is retried."""
+    """Reopen the task; its merge may stand if the text has not changed."""
     may_stand = not state.is_stale(task.id)
     return e.TaskReopened(at=at, task=task.id, by=_A_PERSON, may_stand=may_stand)
 
@@ -63,7 +63,7 @@ def _reset(message: Message, state: RunState, task: TaskState, at: datetime) -> 
 
 
 def _take(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
-    """A person may begin what waits for no other task, and what agents have left."""
+    """A person may take a task that waits for no other, or one that agents have left."""
     waits = task.phase is Phase.PENDING and not task.attempts and task not in state.free
     if state.specs[task.id].scenario or waits:
         return None

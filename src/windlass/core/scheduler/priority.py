@@ -1,4 +1,4 @@
-"""Who gets an agent next: critical path first, among the tasks that are ready for one."""
+"""Which task gets an agent next: critical path first, among the tasks that are ready."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -9,14 +9,14 @@ from windlass.core.state import Phase, RunState, TaskState, quota, selection
 from windlass.core.state.transitions import WITH_AGENT
 
 MEETING = 0.5
-"""What it costs to meet another task over a file, in terms of the task's own length."""
+"""The penalty for sharing a file with another task, in units of the task's own length."""
 
 COMPLEX = 7
-"""From this complexity on a person says whether a task may start."""
+"""From this complexity on, a task needs a person's approval to start."""
 
 
 def starts(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """An agent for each that is free and each task that is ready, the most urgent first."""
+    """Start the free agents on ready tasks, the most urgent first."""
     if ending.holds_back(state):
         return ()
     pausing = state.stopping is not None
@@ -30,25 +30,25 @@ def starts(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 
 def _to_be_finished(state: RunState) -> list[TaskState]:
-    """While a pause comes, turns that have begun come to their end."""
+    """While the run is pausing, only reviews of running turns start."""
     return _unlimited(state, [task for task in state.live if _may_be_reviewed(state, task)])
 
 
 def _ready(state: RunState, free: int) -> list[TaskState]:
     going_on = _unlimited(state, [task for task in state.live if _goes_on(state, task)])
     if sum(turns.is_ready_for_coach(state, task) for task in going_on) >= free:
-        return going_on  # reviews come first: there is no need to look at all that could begin
+        return going_on  # reviews come first and take all free agents
     return going_on + _unlimited(state, _startable(state))
 
 
 def _unlimited(state: RunState, waiting: list[TaskState]) -> list[TaskState]:
-    """The tasks whose next agent would not run into a usage limit."""
+    """The tasks whose next agent would not hit a usage limit."""
     limited = quota.limits(state)
     return [t for t in waiting if _model(state, t) not in limited] if limited else waiting
 
 
 def _chosen(state: RunState, ready: list[TaskState], free: int) -> Iterator[TaskState]:
-    """The most urgent, one after another, for each one chosen may make another less welcome."""
+    """The most urgent tasks, ranked again after each choice because they may share files."""
     unmerged = (*state.index.live, *state.queue)
     touched = {path for id_ in unmerged for path in state.specs[id_].files}
     for _ in range(min(free, len(ready))):
@@ -59,10 +59,10 @@ def _chosen(state: RunState, ready: list[TaskState], free: int) -> Iterator[Task
 
 
 def _rank(state: RunState, task: TaskState, touched: set[str]) -> tuple[bool, bool, float]:
-    """What is nearest its end comes first: a review frees a dependent, a begun task a workspace.
+    """Tasks near their end come first: a review frees dependents, a started task a workspace.
 
-    Two tasks that are about the same files had better not meet in the merge queue: of tasks about
-    equally urgent the one goes first that meets nobody.
+    Of about equally urgent tasks, one that shares no file with a running task comes first, to
+    avoid conflicts in the merge queue.
     """
     meets = not task.attempts and not touched.isdisjoint(state.specs[task.id].files)
     cost = MEETING * state.estimates.get(task.id, 1.0) if meets else 0.0
@@ -71,7 +71,7 @@ def _rank(state: RunState, task: TaskState, touched: set[str]) -> tuple[bool, bo
 
 
 def _checkpoints(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """Complex tasks wait for a person's word before their first turn, or for `--yes`."""
+    """Complex tasks need a person's approval, or `--yes`, before their first turn."""
     by_policy = state.settings.policy.checkpoint == "pass"
     passing = by_policy or state.passes_checkpoints
     waiting = [t for t in state.live if t.phase is Phase.HELP_TO_START]
@@ -80,7 +80,7 @@ def _checkpoints(state: RunState, at: datetime) -> tuple[e.Event, ...]:
         return tuple(e.CheckpointPassed(at=at, task=t.id, by=by) for t in waiting)
     if passing or state.index.highest_complexity < COMPLEX:
         return ()
-    due = [t for t in _startable(state) if _needs_a_word(state, t)]
+    due = [t for t in _startable(state) if _needs_approval(state, t)]
     return tuple(
         e.HelpNeeded(
             at=at,
@@ -91,19 +91,19 @@ def _checkpoints(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     )
 
 
-def _needs_a_word(state: RunState, task: TaskState) -> bool:
+def _needs_approval(state: RunState, task: TaskState) -> bool:
     return (state.specs[task.id].complexity or 0) >= COMPLEX and not task.released
 
 
 def _startable(state: RunState) -> list[TaskState]:
-    """Tasks that wait for nothing: no other task, no barrier, and no other stretch of the run."""
+    """Tasks that may start now: no dependency, stage or selection holds them back."""
     closed, asked = stages.closed(state), selection.chosen(state)
     ready = [task for task in state.free if state.specs[task.id].stage not in closed]
     return ready if asked is None else [task for task in ready if task.id in asked]
 
 
 def _goes_on(state: RunState, task: TaskState) -> bool:
-    """Whether a begun task is ready for its next agent."""
+    """Whether a started task is ready for its next agent."""
     match task.phase:
         case Phase.RETURNED:
             return not turns.begins_with_tip(state, task)
@@ -120,7 +120,7 @@ def _may_be_reviewed(state: RunState, task: TaskState) -> bool:
 
 
 def _model(state: RunState, task: TaskState) -> str:
-    """Whom the next agent of the task would ask."""
+    """The model of the task's next agent."""
     if turns.is_ready_for_coach(state, task):
         return quota.coach_model(state)
     return quota.player_model(state, task.id)
@@ -133,7 +133,7 @@ def _start(state: RunState, task: TaskState, at: datetime) -> e.Event:
 
 
 def start_of(state: RunState, task: TaskState, at: datetime) -> e.PlayerStarted:
-    """A fresh Player for the task, from the newest of its work, or from the tip."""
+    """Start a fresh Player on the task's newest work, or on the tip."""
     return e.PlayerStarted(
         at=at,
         task=task.id,
@@ -145,10 +145,9 @@ def start_of(state: RunState, task: TaskState, at: datetime) -> e.PlayerStarted:
 
 
 def _onto(state: RunState, task: TaskState) -> str | None:
-    """The tip to merge into the workspace, where the last attempt could not be merged with it.
+    """The tip to merge into the workspace, if the last attempt could not be merged with it.
 
-    A round that was interrupted needs it only if nothing of it was kept: its partial work has
-    both parents.
+    An interrupted round needs it only if none of its work was kept: partial work has both parents.
     """
     unmerged = task.candidate is not None
     lost = bool(task.attempts) and task.last.onto is not None

@@ -1,11 +1,10 @@
 """Facts of a run that git shows and its journal does not: merges, snapshots, starts. Pure.
 
-A journal that was restored from its mirror knows of every pin, and nothing is added. There is more
-where the mirror was put back or damaged, or where a version of Windlass without a mirror made the
-run. Law: nothing is claimed that git does not show. A task is merged where its merge is on the own
-line of the tip. What an attempt left is judged once more, and a pinned verdict is found again, so
-that no finished work is paid for twice. Every fact is applied as it is told, so the transition
-tables allow each of them.
+A journal restored from its mirror knows every pin, and nothing is added. Git shows more if the
+mirror was rewound or damaged, or if a version of Windlass without a mirror made the run.
+Law: nothing is claimed that git does not show. A task is merged if its merge is a first-parent
+ancestor of the tip. The work of an attempt is judged again, and a pinned verdict is reused, so no
+finished work is paid for twice. Every fact is applied at once, so the transition tables allow it.
 """
 
 from datetime import datetime
@@ -34,17 +33,17 @@ _LOST_VERDICT = Review(
 )
 _UNPAID = e.Usage(known=False)
 _JUDGED = frozenset({Phase.SAVED, Phase.CHECKED, Phase.UNREVIEWED, Phase.APPROVED})
-"""Phases of work that is committed, and needs no Player before it can be merged."""
+"""Phases of committed work that needs no Player before it can be merged."""
 
 
 def adopted(state: RunState, remains: Remains, at: datetime) -> tuple[e.Event, ...]:
-    """The facts that git shows beyond this state; none where it shows nothing more.
+    """The facts that git shows beyond this state.
 
-    Raises RepositoryError where the tip holds a commit that is no merge of the run.
+    Raises RepositoryError if the tip holds a commit that is no merge of the run.
     """
     merges = _merges_beyond(state, remains)
-    told = {task.id: len(task.attempts) for task in state.all_tasks}
-    later = [id_ for id_, known in remains.attempts.items() if max(known) > told.get(id_, 0)]
+    recorded = {task.id: len(task.attempts) for task in state.all_tasks}
+    later = [id_ for id_, known in remains.attempts.items() if max(known) > recorded.get(id_, 0)]
     if not merges and not later and max(remains.candidates, default=0) <= state.candidates:
         return ()
     adoption = _Adoption(state, remains)
@@ -57,14 +56,14 @@ def adopted(state: RunState, remains: Remains, at: datetime) -> tuple[e.Event, .
 
 
 def put_back(state: RunState, remains: Remains) -> bool:
-    """Whether the tip's pin stands at what the run has merged before its last merge."""
+    """Whether the tip's pin was moved back to before the run's last merge."""
     if remains.tip is None or remains.tip == state.tip:
         return False
     return chain(remains.commits, remains.tip, state.tip) is not None
 
 
 def _merges_beyond(state: RunState, remains: Remains) -> tuple[Made, ...]:
-    """The merges that the tip has and the state does not know of."""
+    """The merges in the tip that the state does not know."""
     if remains.tip is None or put_back(state, remains):
         return ()
     line = chain(remains.commits, state.tip, remains.tip)
@@ -82,13 +81,13 @@ def _merges_beyond(state: RunState, remains: Remains) -> tuple[Made, ...]:
                 hint=f"put the tip back to {before} with `git update-ref`, and recover again",
             )
         before = made.commit
-    # A move that was announced is found made by the process that resumes the run.
+    # A process that resumes the run finds an announced move by itself.
     announced = {task.candidate_commit for task in state.all_tasks if task.moving_as is not None}
     return () if remains.tip in announced else line
 
 
 class _Adoption:
-    """One telling of what is beyond a state."""
+    """Collects the facts beyond a state, and applies each one."""
 
     def __init__(self, state: RunState, remains: Remains) -> None:
         self._state = state
@@ -99,12 +98,12 @@ class _Adoption:
         self._facts: list[e.Event] = []
 
     def begin(self, at: datetime, tasks: set[str]) -> None:
-        """Let nothing be under way; a task that the plan does not have is in it for a while."""
+        """End all effects, and add stubs for tasks that are no longer in the plan."""
         state = self._state
         for task in state.tasks.values():
             if task.phase is Phase.PLAYING and self._kept(task.id).kind == "snapshot":
                 self._finished(task.id, self._time(self._kept(task.id).commit))
-        self._tell(
+        self._add(
             e.RunResumed(
                 at=at,
                 settings=state.settings,
@@ -117,27 +116,27 @@ class _Adoption:
         if lost:
             stubs = (Task(id=id_, title=f"{id_} (not in the plan any more)") for id_ in lost)
             plan = replace(state.plan, tasks=(*state.plan.tasks, *stubs))
-            self._tell(e.PlanRevised(at=at, plan=plan))
+            self._add(e.PlanRevised(at=at, plan=plan))
 
     def ended(self, at: datetime) -> tuple[e.Event, ...]:
-        """All that was told; the run rests until it is resumed."""
+        """All facts, with an end: the run rests until it is resumed."""
         if self._state.plan != self._plan:
-            self._tell(e.PlanRevised(at=at, plan=self._plan))
+            self._add(e.PlanRevised(at=at, plan=self._plan))
         notes = (*self._remains.notes, UNKNOWN)
-        self._tell(e.RunRecovered(at=at, candidates=self._candidates, notes=notes))
-        self._tell(e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason=RECOVERED))
+        self._add(e.RunRecovered(at=at, candidates=self._candidates, notes=notes))
+        self._add(e.RunEnded(at=at, status=e.RunEnd.STOPPED, reason=RECOVERED))
         return tuple(self._facts)
 
     def merged(self, made: Made) -> None:
-        """A merge on the tip's line: its snapshot was approved."""
+        """Add a merge of the tip; its snapshot must have been approved."""
         id_, snapshot = made.task, made.parents[1]
         if self._state.tasks[id_].phase is Phase.BUILT:
-            self._tell(e.MergeSetAside(at=made.at, task=id_))
+            self._add(e.MergeSetAside(at=made.at, task=id_))
         self._settle(id_)
         task = self._state.tasks[id_]
         if task.phase not in _JUDGED or task.last.commit != snapshot:
             known = self._remains.attempts.get(id_, {})
-            # Every start before the merge led to it, also where the pin of what it left is gone.
+            # Every start before the merge led to it, even if the pin of its work is gone.
             before = (n for n, kept in known.items() if not self._builds_on(made, kept.start))
             n = max((len(task.attempts) + 1, *before))
             self.attempts(id_, n - 1)
@@ -146,7 +145,7 @@ class _Adoption:
         if self._state.tasks[id_].phase is not Phase.APPROVED:
             self._approved(id_, made.at)
         number = self._numbers.get(made.commit)
-        if number is None:  # its pin is gone, and it gets a number that no other pin had
+        if number is None:  # its pin is gone; use a number that no pin has
             number = self._candidates = self._candidates + 1
         onto = made.parents[0]
         at = made.at
@@ -156,10 +155,10 @@ class _Adoption:
             e.TipMoveStarted(at=at, tasks=(id_,), commit=made.commit, tip=self._state.tip),
             e.TaskMerged(at=at, task=id_, candidate=number, commit=made.commit, text=made.text),
         ):
-            self._tell(fact)
+            self._add(fact)
 
     def _builds_on(self, merge: Made, commit: str | None) -> bool:
-        """Whether the commit holds the merge, as far as git shows it."""
+        """Whether the commit contains the merge, as far as git shows."""
         ahead, seen = [commit or ""], set[str]()
         while ahead:
             at = ahead.pop()
@@ -171,7 +170,7 @@ class _Adoption:
         return False
 
     def attempts(self, id_: str, until: int) -> None:
-        """Every start of a Player up to this one, and what it left."""
+        """Add every Player start up to this one, with its work."""
         known = self._remains.attempts.get(id_, {})
         for n in range(len(self._state.tasks[id_].attempts) + 1, until + 1):
             self._attempt(id_, known.get(n, Kept(n=n)))
@@ -181,12 +180,12 @@ class _Adoption:
         task = self._state.tasks[id_]
         start = kept.start or task.head or self._state.tip
         at, n = self._time(start), kept.n
-        turn = task.turn or kept.turn or 1  # none but the tip itself is of no turn
-        self._tell(e.PlayerStarted(at=at, task=id_, n=n, turn=turn, start=start, onto=kept.onto))
+        turn = task.turn or kept.turn or 1  # only the tip itself has turn 0
+        self._add(e.PlayerStarted(at=at, task=id_, n=n, turn=turn, start=start, onto=kept.onto))
         if kept.kind == "snapshot":
             self._finished(id_, at)
         else:
-            self._tell(
+            self._add(
                 e.PlayerFailed(
                     at=at,
                     task=id_,
@@ -200,10 +199,10 @@ class _Adoption:
 
     def _finished(self, id_: str, at: datetime) -> None:
         n = self._state.tasks[id_].last.n
-        self._tell(e.PlayerFinished(at=at, task=id_, n=n, summary="", usage=_UNPAID))
+        self._add(e.PlayerFinished(at=at, task=id_, n=n, summary="", usage=_UNPAID))
 
     def _settle(self, id_: str) -> None:
-        """What the last Player left is committed, as far as git shows it."""
+        """Add the snapshot of the last Player's work, as far as git shows it."""
         if self._state.tasks[id_].phase in {Phase.PLAYED, Phase.LEFT}:
             self._saved(id_, self._kept(id_))
 
@@ -213,8 +212,8 @@ class _Adoption:
         kind = "snapshot" if task.phase is Phase.PLAYED else "partial"
         commit = kept.commit or start
         at, tree = self._time(commit), self._tree(commit)
-        self._tell(e.SnapshotStarted(at=at, task=id_, n=task.last.n, kind=kind))
-        self._tell(
+        self._add(e.SnapshotStarted(at=at, task=id_, n=task.last.n, kind=kind))
+        self._add(
             e.SnapshotTaken(
                 at=at,
                 task=id_,
@@ -230,7 +229,7 @@ class _Adoption:
         )
 
     def _make_ready(self, id_: str, kept: Kept) -> None:
-        """Bring the task to where this Player may start."""
+        """Bring the task to a phase in which this Player may start."""
         self._settle(id_)
         task = self._state.tasks[id_]
         at, ways = self._time(kept.start), TASK_TRANSITIONS[task.phase]
@@ -238,15 +237,15 @@ class _Adoption:
             return
         if task.phase in IN_TIP:
             stands = task.phase is Phase.MERGED
-            self._tell(e.TaskReopened(at=at, task=id_, by=_BY, may_stand=stands))
+            self._add(e.TaskReopened(at=at, task=id_, by=_BY, may_stand=stands))
         elif e.TurnReturned in ways:
             counted = (kept.turn or task.turn + 1) > task.turn
             cause = "checks" if counted else "conflict"
-            self._tell(e.TurnReturned(at=at, task=id_, cause=cause, feedback=_NOT_KNOWN))
+            self._add(e.TurnReturned(at=at, task=id_, cause=cause, feedback=_NOT_KNOWN))
         elif e.CheckpointPassed in ways:
-            self._tell(e.CheckpointPassed(at=at, task=id_, by=_BY))
+            self._add(e.CheckpointPassed(at=at, task=id_, by=_BY))
         else:
-            self._tell(e.TaskReset(at=at, task=id_, by=_BY))
+            self._add(e.TaskReset(at=at, task=id_, by=_BY))
 
     def _approved(self, id_: str, at: datetime) -> None:
         last = self._state.tasks[id_].last
@@ -254,20 +253,20 @@ class _Adoption:
         kept = self._kept(id_)
         review = kept.reviews[max(kept.reviews)] if kept.reviews else _LOST_VERDICT
         checked = bool(task_checks(self._state, id_))
-        self._tell(e.CoachStarted(at=at, task=id_, n=last.n, k=k, commit=commit))
-        self._tell(
+        self._add(e.CoachStarted(at=at, task=id_, n=last.n, k=k, commit=commit))
+        self._add(
             e.CoachAnswered(
                 at=at, task=id_, n=last.n, k=k, commit=commit, review=review, usage=_UNPAID
             )
         )
-        self._tell(e.TaskApproved(at=at, task=id_, commit=commit, checked=checked))
+        self._add(e.TaskApproved(at=at, task=id_, commit=commit, checked=checked))
 
     def _kept(self, id_: str) -> Kept:
-        """What is pinned of the last start of the task's Player."""
+        """The pins of the task's last Player start."""
         n = self._state.tasks[id_].last.n
         return self._remains.attempts.get(id_, {}).get(n, Kept(n=n))
 
-    def _tell(self, fact: e.Event) -> None:
+    def _add(self, fact: e.Event) -> None:
         self._state = apply(self._state, fact)
         self._facts.append(fact)
 

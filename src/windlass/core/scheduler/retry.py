@@ -1,7 +1,7 @@
-"""What to do when an agent fails for a reason that is not the code's: one table.
+"""What to do when an agent fails for a reason other than the code: one table.
 
-Only code uses up turns. Every other class has a bound of its own, counted in a row: a Player that
-finishes ends the row, and so does a person who resumes.
+Such failures use up no turns. Each class has its own bound on failures in a row; a Player that
+finishes, or a person who resumes, resets the count.
 """
 
 import enum
@@ -15,13 +15,11 @@ from windlass.core.events.model import Failure
 
 
 class Then(enum.Enum):
-    """What follows a failure."""
-
     AGAIN = "again"
     WAIT = "wait"
     ASK = "ask"
     PAUSE = "pause"
-    """No agent can work until a person mends it: the whole run pauses."""
+    """No agent can work until a person fixes it: the whole run pauses."""
 
 
 class Rule(Struct, frozen=True):
@@ -47,14 +45,12 @@ RULES: Mapping[Failure, Rule] = MappingProxyType(
 )
 
 FARTHEST = timedelta(days=31)
-"""No provider means more than a month; a moment beyond is a mistake and not waited for."""
+"""A retry time more than a month ahead is an error of the provider, and ignored."""
 
 _PAUSING = frozenset({Failure.AUTH, Failure.BUDGET})
 
 
 class Retry(Struct, frozen=True, kw_only=True):
-    """The decision."""
-
     then: Then
     until: datetime | None = None
 
@@ -62,15 +58,15 @@ class Retry(Struct, frozen=True, kw_only=True):
 def after(
     failure: Failure, *, in_a_row: int, at: datetime, retry_at: datetime | None, jitter: float
 ) -> Retry:
-    """What follows this failure, the `in_a_row`-th of its class; `at` is when it happened."""
+    """The decision on this failure at `at`, the `in_a_row`-th of its class."""
     rule = RULES[failure]
     if failure in _PAUSING:
         return Retry(then=Then.PAUSE)
     if rule.bound is not None and in_a_row > rule.bound:
         return Retry(then=Then.ASK)
     if retry_at is not None and retry_at - at <= FARTHEST:
-        # The provider's word is the truth, to the second. One that comes after another is given
-        # time as well, or a clock that goes wrong would have agents started without end.
+        # The provider's time is exact. A repeated failure also backs off, or a wrong clock would
+        # start agents without end.
         wait = _back_off(rule, in_a_row - 1, jitter)
         return Retry(then=Then.WAIT, until=max(retry_at, at + wait))
     wait = _back_off(rule, in_a_row, jitter)
@@ -81,5 +77,5 @@ def _back_off(rule: Rule, in_a_row: int, jitter: float) -> timedelta:
     if in_a_row < 1:
         return timedelta()
     wait = min(rule.longest_wait, rule.first_wait * 2 ** min(in_a_row - 1, 20))
-    # Half of the wait is certain and half is rolled, so that agents do not come back as a herd.
+    # Half of the wait is fixed and half is random, so that agents do not all retry at once.
     return timedelta(seconds=wait * (0.5 + jitter / 2))

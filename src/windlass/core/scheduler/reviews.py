@@ -1,4 +1,4 @@
-"""The Coach's part of a turn: what follows from its answer, or from its having none."""
+"""The Coach's part of a turn: what follows from its answer or its failure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ from windlass.core.state.checks import task_checks
 
 
 def start(task: TaskState, at: datetime) -> e.CoachStarted:
-    """A fresh Coach for exactly the commit that was checked."""
+    """Start a fresh Coach on exactly the checked commit."""
     attempt = task.last
     return e.CoachStarted(
         at=at,
@@ -27,14 +27,13 @@ def start(task: TaskState, at: datetime) -> e.CoachStarted:
 
 
 def combined(reviews: Sequence[Review]) -> Review:
-    """One review from those of a change and of its parts; nothing in one outweighs another.
+    """One review from those of a change and its parts; any objection counts.
 
-    Whether criteria are met, and whether tests pass, is for the first to show: a part can only
-    speak against it.
+    The first review must show that criteria are met and tests pass; the others can only object.
     """
     first, *others = reviews
     refusing = [review for review in reviews if review.decision != "approve"]
-    told = (review.feedback or review.summary for review in refusing)
+    objections = (review.feedback or review.summary for review in refusing)
     failures = tuple(each for review in reviews for each in review.test_results.failures)
     failed = any(review.test_results.passed is False for review in reviews)
     passed = False if failed else first.test_results.passed
@@ -45,19 +44,18 @@ def combined(reviews: Sequence[Review]) -> Review:
         test_results=replace(first.test_results, passed=passed, failures=failures),
         evidence=(*first.evidence, *against),
         issues=tuple(issue for review in reviews for issue in review.issues),
-        feedback="\n\n".join(told) or first.feedback,
+        feedback="\n\n".join(objections) or first.feedback,
         seen=tuple(item for review in reviews for item in review.seen),
         question=next((review.question for review in reviews if review.question), None),
     )
 
 
 def settles(review: Review) -> bool:
-    """Whether it decides by itself: then no further Coach is paid."""
+    """Whether it decides alone, so that no further Coach is needed."""
     return review.decision != "approve" or bool(review.question)
 
 
 def step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
-    """What follows from the Coach's answer, or from its failure."""
     if task.phase is Phase.UNREVIEWED:
         return failures.step(task, task.last.coachings[-1], "Coach", at)
     return _judge(state, task, at)
@@ -66,12 +64,12 @@ def step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
 def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
     attempt, coaching = task.last, task.last.coachings[-1]
     checked = bool(task_checks(state, task.id))
-    # A review of any other commit is none, however it came here.
+    # A review of another commit never counts.
     review = coaching.review if coaching.commit == attempt.commit else None
     verdict = gate.judge_review(
         review or gate.NOTHING_SAID,
         criteria=len(evidence.criteria(state, task.id)),
-        # A scenario is there to be tried: that its trial passed is what there is to show.
+        # A scenario has no proof but the Coach's own trial.
         checked=checked and not state.specs[task.id].scenario,
         points=(*coaching.unshown, *evidence.doubted_checks(state, task)),
     )

@@ -1,9 +1,9 @@
-"""Barriers between the stages of a plan, where it asks for them.
+"""Barriers between the stages of a plan, if it has them.
 
-A stage is settled when each of its tasks is merged, given up, or out of reach because what it needs
-was given up; what waits for a person is not. The next may begin when it is settled and has passed:
-its merges are in the tip, its files are there and can be parsed, and every merged task's checks
-hold of the tip once more.
+A stage is settled when each of its tasks is merged, abandoned, or blocked by an abandoned task. A
+task that waits for a person is not settled. The next stage may begin when this one is settled and
+has passed: its merges are in the tip, its files exist and can be parsed, and the tip passes every
+merged task's checks.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from windlass.core.state.transitions import IN_TIP
 
 
 def checks_before(state: RunState, stage: str | None) -> Iterator[str]:
-    """What must hold since the stages before that one are done; before None come all of them."""
+    """The checks of all stages before that one; of all stages for None."""
     for each in state.plan.stages:
         if each.name == stage:
             return
@@ -22,7 +22,7 @@ def checks_before(state: RunState, stage: str | None) -> Iterator[str]:
 
 
 def checks_after(state: RunState, stage: str | None) -> Iterator[str]:
-    """What must hold once that stage is done; after None, once all are."""
+    """The checks of all stages up to that one; of all stages for None."""
     for each in state.plan.stages:
         yield from each.checks
         if each.name == stage:
@@ -39,7 +39,7 @@ def closed(state: RunState) -> frozenset[str]:
 
 
 def unpassed(state: RunState) -> str | None:
-    """The stage that is settled and keeps the next, or the end, from coming until it has passed."""
+    """The settled stage that must pass before the next stage, or the end."""
     if (stage := _settled_last(state)) is None or not merges_of(state, stage):
         return None
     look = look_at(state, stage)
@@ -47,9 +47,9 @@ def unpassed(state: RunState) -> str | None:
 
 
 def amiss(state: RunState) -> str | None:
-    """The stage that nobody has let pass although it is not as it should be.
+    """The stage that has problems and has not been passed.
 
-    What its checks said is not meant: whoever asks again has them run again.
+    Red checks do not count here: they run again.
     """
     stage = unpassed(state)
     look = look_at(state, stage) if stage is not None else None
@@ -57,7 +57,7 @@ def amiss(state: RunState) -> str | None:
 
 
 def lost(state: RunState) -> str | None:
-    """The stage of which nothing came at all: nothing is built on that."""
+    """The last settled stage if none of its tasks was merged; no later stage may begin."""
     names, stage = barriers(state), _settled_last(state)
     if stage is None or _first_unsettled(state, names) == len(names):
         return None
@@ -66,7 +66,7 @@ def lost(state: RunState) -> str | None:
 
 
 def _settled_last(state: RunState) -> str | None:
-    """The stage right before the first that has something left to do; the last where none has."""
+    """The stage right before the first unsettled one; the last stage if all are settled."""
     names = barriers(state)
     first = _first_unsettled(state, names)
     before = [name for name in names[:first] if name in state.index.stages]

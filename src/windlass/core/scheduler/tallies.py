@@ -1,12 +1,12 @@
-"""Whether a check ran fewer tests than it did before the work, by what it printed. Pure.
+"""Whether a check ran fewer tests than before the work, by its output. Pure.
 
 Law: a number that a tree prints never makes the gate more lenient. The number before the work is
 Windlass's own reading of a tree that the task did not touch; the number after it is the tree's
-claim. Read in the claim's favour, all summaries are a sum: where even that is less than before, or
-where a runner says that it ran nothing, tests are gone. Read against it, a summary that was not
-there before may be forged, and only the lowest of each runner count: where that is less than
-before, the tests may be gone, and the Coach has to find out. So it has to where a runner of many
-parts says more often than before that one of them has no test: a new package may have none.
+claim. In the best reading all summaries add up: if even the sum is less than before, or a runner
+reports no tests, tests are gone. In the worst reading new summaries are forged, and only the lowest
+of each runner count: if that is less than before, tests may be gone, and the Coach must find out.
+The Coach is also asked if a runner with many parts reports more parts without tests than before: a
+new package may have none.
 """
 
 from collections import defaultdict
@@ -18,13 +18,13 @@ from windlass.core.events.values import Absence, CheckResult, Suite
 
 
 class Shortfall(Struct, frozen=True, kw_only=True):
-    """A check that proves less than it did, or may do so."""
+    """A check that proves less than before, or may do so."""
 
     command: str
     certain: bool
-    """Whether it is so even in the best reading of what it printed."""
+    """Whether it is so even in the best reading of its output."""
     reason: str
-    """Both numbers, in a sentence's words."""
+    """Both numbers, as a phrase."""
 
 
 def shortfalls(
@@ -32,9 +32,9 @@ def shortfalls(
     before: Mapping[str, CheckResult],
     skippable: Container[str],
 ) -> tuple[Shortfall, ...]:
-    """What is short of what the same commands said before, in the order of the results.
+    """The results that prove less than before, in order.
 
-    One that found nothing is short of something, unless it is `skippable`.
+    A check that found no test counts, unless it is `skippable`.
     """
     found = (
         shortfall(result, before.get(result.command)) or _nothing(result, skippable)
@@ -50,7 +50,7 @@ def _nothing(now: CheckResult, skippable: Container[str]) -> Shortfall | None:
 
 
 def shortfall(now: CheckResult, before: CheckResult | None) -> Shortfall | None:
-    """What a check that passed, or found nothing, is short of what it said before."""
+    """The shortfall of a check that passed, or found no test."""
     then = _known(before)
     if (now.tests or 0) < then:
         return _short(now, certain=True, reason=f"{_ran(now)}, and {then} before this work")
@@ -74,7 +74,7 @@ def shortfall(now: CheckResult, before: CheckResult | None) -> Shortfall | None:
 
 
 def _known(before: CheckResult | None) -> int:
-    """How many tests there were; what was ended by the clock had not said all."""
+    """How many tests ran before; a check that timed out had not reported all."""
     if before is None or before.absence is Absence.TIMED_OUT:
         return 0
     return before.tests or 0
@@ -99,7 +99,7 @@ def _idle_parts(suites: Sequence[Suite]) -> list[Suite]:
 
 
 def _least(now: Sequence[Suite], before: Sequence[Suite]) -> int:
-    """How many tests stand against those before, where every larger number may be made up."""
+    """How many tests match those before, if every larger number may be forged."""
     claimed = _by_name(now)
     return sum(
         sum(sorted(claimed.get(name, ()))[: len(numbers)])

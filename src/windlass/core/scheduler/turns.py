@@ -1,4 +1,4 @@
-"""One task's turn, step by step: Player, snapshot, checks, gate. Who may start is priority's."""
+"""One task's turn, step by step: Player, snapshot, checks, gate. `priority` starts agents."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -25,7 +25,7 @@ _NOTHING_CHANGED = (
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     """Every step of a turn that is due, over all tasks."""
     if edited := [id_ for id_ in state.index.scenarios if state.is_stale(id_)]:
-        # Nothing is merged for a scenario. Where its text has changed, it is tried again.
+        # A scenario has no merge. If its text has changed, it is tried again.
         return tuple(e.TaskReopened(at=at, task=id_, by=_EDITED) for id_ in edited)
     scenarios = (state.tasks[id_] for id_ in state.index.scenarios if id_ in state.index.free)
     due = (_step(state, task, at) for task in (*state.live, *scenarios))
@@ -33,7 +33,7 @@ def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 
 def _within_slots(state: RunState, due: Iterable[e.Event]) -> Iterator[e.Event]:
-    """What is due, but for checks beyond those that may run at once: their turn will come."""
+    """The due facts, without checks beyond the free slots."""
     free = free_slots(state)
     for event in due:
         if isinstance(event, e.ChecksStarted):
@@ -44,7 +44,7 @@ def _within_slots(state: RunState, due: Iterable[e.Event]) -> Iterator[e.Event]:
 
 
 def keep_what_is_left(state: RunState, at: datetime) -> tuple[e.Event, ...]:
-    """The snapshots that are due even while the run stops: no work is lost."""
+    """The snapshots that are due even while the run stops, so that no work is lost."""
     unsaved = (t for t in state.live if t.phase in {Phase.PLAYED, Phase.LEFT})
     return tuple(_save(task, at) for task in unsaved)
 
@@ -60,7 +60,7 @@ def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
         case Phase.REFUSED:
             return e.TurnReturned(at=at, task=task.id, cause="refused", feedback=task.last.refused)
         case Phase.SAVED | Phase.CHECKED:
-            return _look(state, task, at)
+            return _judge_work(state, task, at)
         case Phase.REVIEWED | Phase.UNREVIEWED:
             return reviews.step(state, task, at)
         case Phase.RETURNED:
@@ -70,27 +70,27 @@ def _step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
 
 
 def begins_with_tip(state: RunState, task: TaskState) -> bool:
-    """Whether it is a scenario that nobody has tried yet, or not since a person answered."""
+    """Whether it is a scenario that has not been tried yet, or not since a person answered."""
     return state.specs[task.id].scenario and (task.phase is Phase.PENDING or task.turn == 0)
 
 
 def _take_tip(state: RunState, task: TaskState, at: datetime) -> e.TipTaken | None:
-    """A scenario begins with the tip, once everything else is in it."""
+    """A scenario begins with the tip, once all other tasks are merged."""
     if state.index.merged < len(state.tasks) - 1:
         return None
     n = len(task.attempts) + 1
     return e.TipTaken(at=at, task=task.id, n=n, commit=state.tip, tree=state.tip_tree or "")
 
 
-def _look(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
-    """What the Player left, before anybody is paid to judge it."""
+def _judge_work(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    """Judge the Player's work as far as possible without paying for a review."""
     if task.last.question and task.last.n > task.helped_after:
         return e.HelpNeeded(at=at, task=task.id, question=task.last.question)
     if not task.last.is_tip and not _changed(task):
         if (merge := _standing_merge(state, task)) is not None:
             return e.MergeStands(at=at, task=task.id, commit=merge)
         return e.TurnReturned(at=at, task=task.id, cause="unchanged", feedback=_unchanged(task))
-    return _judge(state, task, at)
+    return _judge_checks(state, task, at)
 
 
 def _save(task: TaskState, at: datetime) -> e.SnapshotStarted:
@@ -99,10 +99,10 @@ def _save(task: TaskState, at: datetime) -> e.SnapshotStarted:
 
 
 def _changed(task: TaskState) -> bool:
-    """Whether the work differs from what the turn began with.
+    """Whether the work differs from the start of the turn.
 
-    A turn that was interrupted goes on from its partial work: what counts is the whole turn. A
-    round that settles a conflict may end with just the tip's own content.
+    An interrupted turn continues from its partial work, so the whole turn counts. A round that
+    resolves a conflict may end with exactly the tip's content.
     """
     present = task.attempts[task.begun_after :]
     this_turn = [attempt for attempt in present if attempt.turn == task.turn]
@@ -110,9 +110,9 @@ def _changed(task: TaskState) -> bool:
 
 
 def _standing_merge(state: RunState, task: TaskState) -> str | None:
-    """What was merged for the same meaning before, where nobody found anything to change in it.
+    """The earlier merge of a reopened task with the same text that needed no change.
 
-    Nothing is approved by that: what was approved then is in the tip, and stays approved.
+    This approves nothing new: the approved work is in the tip already.
     """
     untouched = not any(attempt.changed for attempt in task.attempts[task.begun_after :])
     same = is_done_for(task, state.specs[task.id])
@@ -120,12 +120,12 @@ def _standing_merge(state: RunState, task: TaskState) -> str | None:
 
 
 def _unchanged(task: TaskState) -> str:
-    """What was asked stays asked; that nothing changed is said once."""
+    """The earlier feedback, followed once by the note that nothing changed."""
     asked = (task.feedback or "").removesuffix(_NOTHING_CHANGED).rstrip()
     return f"{asked}\n\n{_NOTHING_CHANGED}" if asked else _NOTHING_CHANGED
 
 
-def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+def _judge_checks(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
     commit, tree = task.last.commit or "", task.last.tree or ""
     verdict = evidence.task_verdict(state, task)
     match verdict.judgement:
@@ -138,13 +138,13 @@ def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
         case Judgement.ASK:
             return e.HelpNeeded(at=at, task=task.id, question=verdict.reason)
         case Judgement.PASS:
-            return None  # ready for a Coach, which needs an agent: priority's to start
+            return None  # ready for a Coach, which `priority` starts
         case _:
             assert_never(verdict.judgement)
 
 
 def is_ready_for_coach(state: RunState, task: TaskState) -> bool:
-    """Whether all that is left to do for this commit is to have it reviewed."""
+    """Whether this commit needs only a review."""
     if task.phase is Phase.UNREVIEWED:
         return failures.retry_of(task, task.last.coachings[-1]).then is retry.Then.AGAIN
     if task.phase not in {Phase.SAVED, Phase.CHECKED}:
@@ -180,15 +180,15 @@ def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
 
 
 def _repairs(task: TaskState) -> int:
-    """Turns of Players on a scenario since a person last looked; nothing of it is ever given up."""
+    """Turns of Players on a scenario since a person last helped; a scenario is never abandoned."""
     since = (a for a in task.attempts if a.n > task.helped_after and not a.is_tip)
     return len({attempt.turn for attempt in since})
 
 
 def _is_stuck(task: TaskState) -> bool:
     """The same feedback twice with no change in the tree, since a person last helped."""
-    told = [a for a in task.attempts if a.feedback is not None and a.n > task.helped_after]
-    if len(told) < 2:  # noqa: PLR2004  a pair
+    returned = [a for a in task.attempts if a.feedback is not None and a.n > task.helped_after]
+    if len(returned) < 2:  # noqa: PLR2004  a pair
         return False
-    last, before = told[-1], told[-2]
+    last, before = returned[-1], returned[-2]
     return last.feedback == before.feedback and last.tree == before.tree

@@ -5,7 +5,7 @@ Law: one arm for each fact and no default arm, so a new fact must get a meaning 
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
@@ -22,6 +22,9 @@ from windlass.core.state.transitions import (
     next_phase,
 )
 from windlass.errors import IllegalEvent
+
+_Work = TypeVar("_Work", Attempt, Coaching)
+"""The work of one agent."""
 
 _COUNTED = frozenset({"unchanged", "refused", "checks", "review"})
 """Causes of a return that use up a turn; conflicts have their own bound."""
@@ -45,19 +48,19 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
         case e.PlayerStarted():
             return _started(state, task, event)
         case e.PlayerFinished():
-            attempts = _amended(
-                task,
+            last = replace(
+                task.last,
                 finished_at=event.at,
                 summary=event.summary,
                 usage=event.usage,
                 question=event.question,
             )
-            return replace(task, attempts=attempts, failures={}, spent=task.spent + event.usage)
+            return replace(_with_last(task, last), failures={}, spent=task.spent + event.usage)
         case e.PlayerFailed() | e.CoachFailed():
             return _agent_failed(task, event)
         case e.SnapshotTaken():
-            attempts = _amended(
-                task,
+            last = replace(
+                task.last,
                 kind=event.kind,
                 commit=event.commit,
                 tree=event.tree,
@@ -66,15 +69,15 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
                 created=event.created,
                 deleted=event.deleted,
             )
-            return replace(task, attempts=attempts, check_runs=0)
+            return replace(_with_last(task, last), check_runs=0)
         case e.SnapshotRefused():
-            return replace(task, attempts=_amended(task, refused=event.reason))
+            return _with_last(task, replace(task.last, refused=event.reason))
         case e.ChecksFinished():
-            attempts = _amended(task, results=event.results)
-            return replace(task, attempts=attempts, check_runs=task.check_runs + 1)
+            last = replace(task.last, results=event.results)
+            return replace(_with_last(task, last), check_runs=task.check_runs + 1)
         case e.CoachStarted():
             new = Coaching(k=event.k, commit=event.commit, started_at=event.at)
-            return replace(task, attempts=_amended(task, coachings=(*task.last.coachings, new)))
+            return _with_last(task, replace(task.last, coachings=(*task.last.coachings, new)))
         case e.CoachAnswered():
             return _coach_answered(task, event)
         case e.TurnReturned():
@@ -104,8 +107,8 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
         case e.TaskTaken():
             return _started(state, replace(_helped(task), first_turn=task.turn), event)
         case e.TaskGiven():
-            attempts = _amended(task, finished_at=event.at, summary=event.summary)
-            return replace(task, attempts=attempts, failures={})
+            last = replace(task.last, finished_at=event.at, summary=event.summary)
+            return replace(_with_last(task, last), failures={})
         case e.MergeStarted():
             return replace(
                 _without_candidate(task),
@@ -151,15 +154,12 @@ def interrupted(
     if phase is not task.phase and task.phase in HELPLESS:
         after = _helped(after)
     if task.phase in WITH_AGENT:
-        is_player, usage = task.phase is Phase.PLAYING, e.Usage(known=known)
-        attempts = (_amended if is_player else _with_coaching_amended)(
-            task,
-            finished_at=event.at,
-            failure=e.Failure.INTERRUPTED,
-            message=f"the run ended while the {'Player' if is_player else 'Coach'} worked",
-            usage=usage,
-        )
-        after = replace(after, attempts=attempts, spent=task.spent + usage)
+        usage = e.Usage(known=known)
+        if task.phase is Phase.PLAYING:
+            last = _cut_off(task.last, "Player", event.at, usage)
+        else:
+            last = _with_coaching(task, _cut_off(task.last.coachings[-1], "Coach", event.at, usage))
+        after = replace(_with_last(after, last), spent=task.spent + usage)
     return replace(after, phase=phase)
 
 
@@ -262,8 +262,20 @@ def _started(state: RunState, task: TaskState, event: e.PlayerStarted | e.TaskTa
 
 
 def _agent_failed(task: TaskState, event: e.PlayerFailed | e.CoachFailed) -> TaskState:
-    attempts = (_amended if isinstance(event, e.PlayerFailed) else _with_coaching_amended)(
-        task,
+    match event:
+        case e.PlayerFailed():
+            last = _failed(task.last, event)
+        case e.CoachFailed():
+            last = _with_coaching(task, _failed(task.last.coachings[-1], event))
+        case _:
+            assert_never(event)
+    failures = {**task.failures, event.failure: task.failures.get(event.failure, 0) + 1}
+    return replace(_with_last(task, last), failures=failures, spent=task.spent + event.usage)
+
+
+def _failed(work: _Work, event: e.PlayerFailed | e.CoachFailed) -> _Work:
+    return replace(
+        work,
         finished_at=event.at,
         failure=event.failure,
         message=event.message,
@@ -271,27 +283,32 @@ def _agent_failed(task: TaskState, event: e.PlayerFailed | e.CoachFailed) -> Tas
         retry_at=event.retry_at,
         jitter=event.jitter,
     )
-    failures = {**task.failures, event.failure: task.failures.get(event.failure, 0) + 1}
-    return replace(task, attempts=attempts, failures=failures, spent=task.spent + event.usage)
+
+
+def _cut_off(work: _Work, role: str, at: datetime, usage: e.Usage) -> _Work:
+    message = f"the run ended while the {role} worked"
+    return replace(
+        work, finished_at=at, failure=e.Failure.INTERRUPTED, message=message, usage=usage
+    )
 
 
 def _coach_answered(task: TaskState, event: e.CoachAnswered) -> TaskState:
-    attempts = _with_coaching_amended(
-        task,
+    coaching = replace(
+        task.last.coachings[-1],
         finished_at=event.at,
         review=event.review,
         usage=event.usage,
         touched=event.touched,
         unshown=event.unshown,
     )
-    return replace(task, attempts=attempts, failures={}, spent=task.spent + event.usage)
+    last = _with_coaching(task, coaching)
+    return replace(_with_last(task, last), failures={}, spent=task.spent + event.usage)
 
 
 def _turn_returned(task: TaskState, event: e.TurnReturned) -> TaskState:
     counted = event.cause in _COUNTED
     return replace(
-        task,
-        attempts=_amended(task, feedback=event.feedback),
+        _with_last(task, replace(task.last, feedback=event.feedback)),
         feedback=event.feedback,
         turn=task.turn + counted,
         rounds=task.rounds + (not counted),
@@ -340,10 +357,11 @@ def _without_candidate(task: TaskState) -> TaskState:
     )
 
 
-def _with_coaching_amended(task: TaskState, **changes: object) -> tuple[Attempt, ...]:
-    *before, last = task.last.coachings
-    return _amended(task, coachings=(*before, replace(last, **changes)))
+def _with_coaching(task: TaskState, coaching: Coaching) -> Attempt:
+    """The last attempt, with this in place of its last coaching."""
+    return replace(task.last, coachings=(*task.last.coachings[:-1], coaching))
 
 
-def _amended(task: TaskState, **changes: object) -> tuple[Attempt, ...]:
-    return (*task.attempts[:-1], replace(task.attempts[-1], **changes))
+def _with_last(task: TaskState, attempt: Attempt) -> TaskState:
+    """The task with this in place of its last attempt."""
+    return replace(task, attempts=(*task.attempts[:-1], attempt))

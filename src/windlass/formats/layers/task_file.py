@@ -19,7 +19,7 @@ from windlass.formats import frontmatter, markdown, xml
 from windlass.formats.markdown import Block, Document, Section
 from windlass.formats.words import is_done, is_nothing
 from windlass.formats.xml import Element
-from windlass.formats.yaml import Data, Keys
+from windlass.formats.yaml import Keys, text_in
 
 ID = re.compile(r"L(?P<layer>[0-9]{1,3})-[0-9]{1,6}", re.IGNORECASE)
 """The start of an id in such a folder: the layer and a number."""
@@ -220,31 +220,31 @@ class _Markdown:
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         front = frontmatter.read(path, text)
-        self.data: dict[str, Data] = front.data if front else {}
+        self.data = front.data if front else Keys(1)
         self.body, self.document = frontmatter.parse_body(text)
         self.titled = _titled(self.document)
 
     def draft(self) -> Draft:
         named = ID.match(self.path.rsplit("/", 1)[-1])
         titled = self.titled
-        in_text = self.word("id") or (titled["id"] if titled else "")
+        in_text = text_in(self.data, "id") or (titled["id"] if titled else "")
         task_id = in_text or (named.group() if named else "")
         headings = (block for block in self.document.blocks if block.kind == "heading")
         heading = titled["title"] if titled else next((block.text for block in headings), "")
-        title = self.word("title") or self.word("name") or heading or task_id
+        title = text_in(self.data, "title") or text_in(self.data, "name") or heading or task_id
         draft = Draft(
             id=task_id,
             title=" ".join(title.split()),
             text=self.body.strip("\r\n"),
             path=self.path,
             line=1,
-            layer=self.word("layer"),
-            done=is_done(self.word("status")),
+            layer=text_in(self.data, "layer"),
+            done=is_done(text_in(self.data, "status")),
         )
         for key in ("depends_on", "dependencies"):
             for value in self.words(key):
                 self.take_ids(draft, 1, value)
-        draft.take_priority(1, self.word("priority"))
+        draft.take_priority(1, text_in(self.data, "priority"))
         for kind, line, section in self.sections():
             self.take_section(draft, kind, line, section)
         for label in self.labelled():
@@ -254,10 +254,6 @@ class _Markdown:
             else:
                 self.take_word(draft, kind, label.line, " ".join(label.value()).strip("` "))
         return draft
-
-    def word(self, key: str) -> str:
-        value = self.data.get(key)
-        return value.strip() if isinstance(value, str) else ""
 
     def words(self, key: str) -> list[str]:
         value = self.data.get(key)

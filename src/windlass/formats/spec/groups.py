@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from windlass.core.plan import Note
-from windlass.formats.reading import Reader, refuse_too_many
+from windlass.formats.reading import Reader, dependency_order, refuse_too_many
 from windlass.formats.tables import Row, Table
 from windlass.formats.words import TICKS, is_done, is_nothing
 
@@ -265,19 +265,12 @@ class _Reader(Reader):
     def computed(self, depends: Sequence[tuple[str, ...]]) -> list[int]:
         """A group without dependencies is in wave 1; so is a cycle, which the graph refuses."""
         waves = dict.fromkeys((draft.id for draft in self.drafts), 1)
-        missing: dict[str, set[str]] = {}
-        dependents: dict[str, list[str]] = defaultdict(list)
-        for draft, after in zip(self.drafts, depends, strict=True):
-            missing[draft.id] = waves.keys() & after
-            for dep in missing[draft.id]:
-                dependents[dep].append(draft.id)
-        ready = [group for group, after in missing.items() if not after]
-        for group in ready:
-            for dependent in dependents[group]:
-                if group in missing[dependent]:  # only once, even if an id is used twice
-                    waves[dependent] = max(waves[dependent], waves[group] + 1)
-                    missing[dependent].discard(group)
-                    ready += [] if missing[dependent] else [dependent]
+        known = {
+            draft.id: waves.keys() & after
+            for draft, after in zip(self.drafts, depends, strict=True)
+        }
+        for group in dependency_order(known):
+            waves[group] = max((waves[dep] + 1 for dep in known[group]), default=1)
         return [waves[draft.id] for draft in self.drafts]
 
 

@@ -14,8 +14,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from windlass.core.plan import Plan, Stage, Task
 from windlass.errors import PlanError
 from windlass.formats import frontmatter, markdown, milestone, tables
@@ -27,7 +25,7 @@ from windlass.formats.spec.criteria import Criterion
 from windlass.formats.spec.groups import Group, columns_of, group_of, read_groups
 from windlass.formats.tables import Table
 from windlass.formats.words import FILES_TO_CREATE, certain_paths, is_done
-from windlass.formats.yaml import Keys
+from windlass.formats.yaml import Keys, text_in
 
 name: Final = "spec"
 PREFIX = "SPEC-"
@@ -39,50 +37,38 @@ _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})[ \t]*(?:ya?ml)?[ \t]*", re.IGNORECA
 _ID_LINE = re.compile(rf"id[ \t]*:[ \t]*[\"']?{PREFIX}")
 
 
-class Head(Struct, frozen=True, kw_only=True):
-    """A spec's frontmatter."""
-
-    data: Keys
-    first: int
-    """Its first line, dashes included, counted from 1."""
-    last: int
-
-    def word(self, key: str) -> str:
-        """A value that is text; empty for any other."""
-        value = self.data.get(key)
-        return " ".join(value.split()) if isinstance(value, str) else ""
-
-
 def has_head(text: str) -> bool:
     """Whether there is a frontmatter with a spec's id; the rest of it may be broken."""
-    lines = markdown.split_lines(text.removeprefix("\ufeff"))
-    found = bounds(lines)
-    return found is not None and any(map(_ID_LINE.match, lines[found[0] : found[1] - 1]))
+    lines, (first, last) = _split(text)
+    return last > 0 and any(map(_ID_LINE.match, lines[first : last - 1]))
 
 
-def read_head(path: str, text: str) -> Head:
-    """The spec's frontmatter; raises if it is missing or cannot be read."""
-    lines = markdown.split_lines(text.removeprefix("\ufeff"))
-    where = bounds(lines)
-    if where is None:
+def read_head(path: str, text: str) -> tuple[Keys, int]:
+    """The spec's frontmatter and its first line; raises if it is missing or cannot be read."""
+    lines, (first, last) = _split(text)
+    if not last:
         cure = f"begin the file with '---', 'id: {PREFIX}…' and '---'"
         raise PlanError("there is no frontmatter", path=path, line=1, hint=cure)
-    first, last = where
     # Blank lines for the text above it keep the line numbers of the file.
     inside = ["---", *[""] * (first - 1), *lines[first : last - 1], "---", ""]
     found = frontmatter.read(path, "\n".join(inside))
-    return Head(data=found.data if found else Keys(first), first=first, last=last)
+    return found.data if found else Keys(first), first
 
 
 def without_head(text: str) -> str:
     """The text with blank lines in place of its frontmatter, to keep the line numbers."""
-    lines = markdown.split_lines(text.removeprefix("\ufeff"))
-    first, last = bounds(lines) or (1, 0)
+    lines, (first, last) = _split(text)
     lines[first - 1 : last] = [""] * (last - first + 1)
     return "\n".join(lines)
 
 
-def bounds(lines: list[str]) -> tuple[int, int] | None:
+def _split(text: str) -> tuple[list[str], tuple[int, int]]:
+    """The text's lines, and those that open and close its frontmatter; (1, 0) for none."""
+    lines = markdown.split_lines(text.removeprefix("\ufeff"))
+    return lines, _bounds(lines) or (1, 0)
+
+
+def _bounds(lines: list[str]) -> tuple[int, int] | None:
     """The lines that open and close the frontmatter, counted from 1."""
     first = next((n for n, line in enumerate(lines, 1) if not _ABOVE.fullmatch(line)), None)
     if first is None:
@@ -239,14 +225,14 @@ class _Reader(Reader):
 
     def __init__(self, path: str, text: str) -> None:
         super().__init__(path)
-        self.head = read_head(path, text)
+        self.head, self.first = read_head(path, text)
         self.spec = SpecDocument(without_head(text))
-        self.done = is_done(self.head.word("status"))
+        self.done = is_done(self.said("status"))
 
     def plan(self) -> Plan:
-        spec_id = self.head.word("id")
+        spec_id = self.said("id")
         if not spec_id:
-            line = self.head.data.lines.get("id", self.head.first)
+            line = self.head.lines.get("id", self.first)
             self.refuse(line, "the spec has no id", "write 'id: SPEC-1'")
         groups, notes = read_groups(self.path, self.spec.groups)
         self.notes += notes
@@ -268,9 +254,13 @@ class _Reader(Reader):
             notes=self.sorted_notes(),
         )
 
+    def said(self, key: str) -> str:
+        """The text of a key of the frontmatter, on one line; empty for any other value."""
+        return " ".join(text_in(self.head, key).split())
+
     def title(self) -> str:
         titles = (each.heading.text for each in self.spec.sections if each.level == 1)
-        written = self.head.word("title") or next(titles, "")
+        written = self.said("title") or next(titles, "")
         return _PREFIX.sub("", " ".join(written.split()))
 
     def task(self, spec_id: str, title: str) -> Task:
@@ -283,7 +273,7 @@ class _Reader(Reader):
             text=self.spec.without(()),
             acceptance_criteria=tuple(criterion.text for criterion in found),
             marked_done=self.done,
-            line=self.head.first,
+            line=self.first,
         )
 
     def criteria(self, sections: Iterable[Section], blocks: Iterable[Block]) -> list[Criterion]:
@@ -420,15 +410,15 @@ class _Reader(Reader):
     # Notes
 
     def note_head(self) -> None:
-        listed = self.head.data.get("depends_on")
+        listed = self.head.get("depends_on")
         named = listed if isinstance(listed, list) else [listed]
         words = ", ".join(each for each in named if isinstance(each, str) and each.strip())
         if words:
             what = f"depends on {words}, which is ignored: a spec is a plan by itself"
-            self.note(self.head.data.lines["depends_on"], what)
-        if self.head.word("status").casefold() == "split":
+            self.note(self.head.lines["depends_on"], what)
+        if self.said("status").casefold() == "split":
             what = "says that the spec was split into others, which are plans by themselves"
-            self.note(self.head.data.lines["status"], what)
+            self.note(self.head.lines["status"], what)
         for section in self.spec.history:
             self.note(section.heading.first, f"{section.heading.text!r} is a report: not read")
         for table in self.spec.ignored:

@@ -158,7 +158,7 @@ def _usage(attempt: Attempt, paid: e.Usage) -> e.Usage:
 
 def _notes(state: RunState, task: TaskState, *, gone: bool) -> tuple[str, ...]:
     if gone:
-        return ("no longer in the plan; what was done for it stays pinned",)
+        return ("no longer in the plan; its work stays pinned",)
     if state.is_stale(task.id):
         return (f"stale: {STALE_BECAUSE}", *check_lines(state, task.id))
     return tuple(filter(None, (accepted_line(state, task.id),)))
