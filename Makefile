@@ -34,12 +34,13 @@ check: setup ## Lint, types, import contracts, architecture, and docs that are t
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docs.py
+	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docs.py tests/test_vendors.py tests/core/test_total_tables.py tests/core/test_one_home.py
 
 bench: setup ## Measure; each figure beside the floor it stands on
 	$(BIN)/python bench/house.py
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench/diamond.py
 	$(BIN)/python bench/display.py
 	$(BIN)/python bench/merge.py
 	$(BIN)/python bench/sandbox.py

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from windlass.core.engine import record
 from windlass.core.events import model as e
 from windlass.core.events.review import CriterionEvidence, Review, TestResults
 from windlass.core.plan import Plan
-from windlass.core.scheduler import decide
 from windlass.core.settings import Settings
-from windlass.core.state import apply
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -43,19 +42,16 @@ def started(plan: Plan, settings: Settings, **estimates: float) -> e.RunStarted:
 
 def seconds(first: e.RunStarted, outcome: Outcome) -> float:
     """How long the run takes until it is completed."""
-    state = apply(None, first)
     due: list[tuple[datetime, int, e.Event]] = []
     number = itertools.count()
     now = START
-    while state.ended is None:
-        while facts := decide(state, now):
-            for fact in facts:
-                state = apply(state, fact)
-                for then in outcome(fact, now):
-                    heapq.heappush(due, (then.at, next(number), then))
-        if state.ended is None:
-            now, _, event = heapq.heappop(due)
-            state = apply(state, event)
+    step = record(None, (first,), now, plan=None)
+    while (state := step.states[-1]).ended is None:
+        for fact in step.events:
+            for then in outcome(fact, now):
+                heapq.heappush(due, (then.at, next(number), then))
+        now, _, event = heapq.heappop(due)
+        step = record(state, (event,), now, plan=None)
     assert state.ended is e.RunEnd.COMPLETED, state.reason
     return (now - START).total_seconds()
 

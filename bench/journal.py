@@ -21,10 +21,10 @@ import anyio
 
 from idle import haul, plan_of
 from windlass.adapters.journal.sqlite import SqliteJournal
+from windlass.core.engine import replay
 from windlass.core.events import codec
 from windlass.core.events import model as e
 from windlass.core.secrets import Redactor
-from windlass.core.state import fold
 from windlass.testing.journal import MemoryJournal
 
 APPEND_BOUND = 1.2
@@ -142,7 +142,7 @@ def _fold_table(journal: SqliteJournal, events: Sequence[e.Event]) -> float:
     print(f"  reading{len(entries):>19,}{reading:>10.2f} s{reading / len(entries) * 1e6:>9.2f} us")
     took = 0.0
     for count in (1_000, 10_000, LARGE):
-        took, _ = best(lambda count=count: fold(events[:count]))
+        took, _ = best(lambda count=count: replay(events[:count]))
         print(f"  folding{count:>19,}{took:>10.2f} s{took / count * 1e6:>9.2f} us")
     print(f"  folding {LARGE:,}: {took:.2f} s, at most {FOLD_BOUND:.0f}")
     return took

@@ -28,7 +28,7 @@ CODES = {
     1: "a task was abandoned or failed",
     2: "bad usage or input; nothing was changed",
     3: "a person is needed",
-    4: "paused, stopped or interrupted; `windlass resume` goes on",
+    4: "paused, stopped or interrupted; `windlass resume` continues",
     5: "another run of this plan holds the lock",
     6: "a limit stopped it: budget or auth",
 }

@@ -1,4 +1,4 @@
-"""A real headless Chromium, told what to do through a pipe: for pages, and for their pictures."""
+"""A real headless Chromium, controlled through a pipe, to test pages and take pictures of them."""
 
 import base64
 import fcntl
@@ -35,12 +35,12 @@ PATIENCE = 60.0
 
 
 def installed() -> str | None:
-    """The browser's program, where there is one."""
+    """The path of the browser; None if there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
-    """One page, in as many sizes as are asked for."""
+    """One page, in any size."""
 
     def __init__(self, to: int, back: int) -> None:
         self._to = to
@@ -49,7 +49,7 @@ class Browser:
         self._ids = itertools.count(1)
         self._session: str | None = None
         self.complaints: list[str] = []
-        """What the console said, and scripts that failed."""
+        """Messages of the console, and scripts that failed."""
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         attached = self.ask("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
@@ -57,34 +57,34 @@ class Browser:
             self.ask(f"{domain}.enable")
 
     def ask(self, method: str, **params: object) -> dict[str, Any]:
-        """One command, and its answer."""
+        """Send a command; returns its answer."""
         number = next(self._ids)
         message: dict[str, object] = {"id": number, "method": method, "params": params}
         if self._session is not None:
             message["sessionId"] = self._session
         os.write(self._to, json.dumps(message).encode() + b"\0")
-        while (said := self._next()).get("id") != number:
-            self._note(said)
-        if "error" in said:
-            raise RuntimeError(f"{method}: {said['error']}")
-        return said.get("result", {})
+        while (answer := self._next()).get("id") != number:
+            self._note(answer)
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        return answer.get("result", {})
 
     def _next(self) -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE
         while b"\0" not in self._left:
             if not select.select([self._back], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise TimeoutError("the browser says nothing")
+                raise TimeoutError("the browser does not answer")
             part = os.read(self._back, 1 << 20)
             if not part:
-                raise RuntimeError("the browser is gone")
+                raise RuntimeError("the browser has ended")
             self._left += part
         line, _, self._left = self._left.partition(b"\0")
         return json.loads(line)
 
-    def _note(self, said: dict[str, Any]) -> None:
-        method = said.get("method", "")
+    def _note(self, message: dict[str, Any]) -> None:
+        method = message.get("method", "")
         if method in {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}:
-            self.complaints.append(json.dumps(said["params"])[:500])
+            self.complaints.append(json.dumps(message["params"])[:500])
 
     def look(self, url: str, *, width: int, height: int = 900, scheme: str = "light") -> None:
         """Open a page in a window of that size."""
@@ -94,10 +94,8 @@ class Browser:
         )  # fmt: skip
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.ask("Emulation.setEmulatedMedia", features=features)
-        for each in (
-            "about:blank",
-            url,
-        ):  # so that another place on the same page is looked up anew
+        # The blank page first, so that another fragment of the same page is loaded again.
+        for each in ("about:blank", url):
             self.ask("Page.navigate", url=each)
             eventually(lambda here=each: self._is_at(here), PATIENCE)
 
@@ -106,7 +104,7 @@ class Browser:
         return place == url and state == "complete"
 
     def run(self, script: str) -> Any:
-        """What an expression comes to on the page."""
+        """The value of an expression on the page."""
         done = self.ask(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
@@ -114,7 +112,7 @@ class Browser:
         return done["result"].get("value")
 
     def picture(self, path: Path, *, until: str = "") -> None:
-        """The page as PNG, from its top; all of it, or until the element of that id."""
+        """Write the page as PNG, all of it or down to the element with the id `until`."""
         tall = self.run("document.documentElement.scrollHeight")
         if until:
             tall = self.run(f"document.getElementById({until!r}).getBoundingClientRect().top")
@@ -124,8 +122,8 @@ class Browser:
         path.write_bytes(base64.b64decode(shot["data"]))
 
 
-def _out_of_the_way(fd: int) -> int:
-    """The same, under a number that nobody else speaks on."""
+def _moved_up(fd: int) -> int:
+    """The same file under a descriptor of 10 or more, so that 3 and 4 are free."""
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10)
     os.close(fd)
     return high
@@ -133,11 +131,11 @@ def _out_of_the_way(fd: int) -> int:
 
 @contextmanager
 def browser(program: str, folder: Path) -> Generator[Browser]:
-    """A browser for as long as the block lasts, with a profile of its own."""
-    there, to = map(_out_of_the_way, os.pipe())
-    back, here = map(_out_of_the_way, os.pipe())
+    """A browser with its own profile, until the block ends."""
+    there, to = map(_moved_up, os.pipe())
+    back, here = map(_moved_up, os.pipe())
     command = [program, *_OPTIONS, f"--user-data-dir={folder}"]
-    # It speaks on the third and fourth descriptor, whatever ours are.
+    # The browser reads from descriptor 3 and writes to descriptor 4.
     shell = f'exec "$@" 3<&{there} 4>&{here} {there}<&- {here}>&-'
     process = subprocess.Popen(
         ["bash", "-c", shell, "bash", *command],
@@ -152,7 +150,7 @@ def browser(program: str, folder: Path) -> Generator[Browser]:
     try:
         yield Browser(to, back)
     finally:
-        os.close(to)  # which ends it
+        os.close(to)  # this ends the browser
         os.close(back)
         try:
             process.wait(10)

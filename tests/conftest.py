@@ -1,4 +1,4 @@
-"""Under .ci/run a test that skips has hidden something: the machine was to be made fit for it."""
+"""Under .ci/run a skipped test is a failure, because CI installs everything that tests need."""
 
 import os
 import signal
@@ -10,19 +10,19 @@ from hypothesis import settings
 settings.register_profile(
     "windlass",
     deadline=None,  # a busy machine is not a slow program
-    derandomize="CI" in os.environ,  # what is green stays green; elsewhere luck may find more
+    derandomize="CI" in os.environ,  # CI is repeatable; elsewhere random examples may find more
 )
 settings.load_profile("windlass")
 
-# Whoever starts the tests in the background, or with nohup, has their signals ignored, and every
-# process that a test starts would inherit that.
+# Tests that are started in the background, or with nohup, ignore these signals, and every process
+# that a test starts would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 STRICT = os.environ.get("WINDLASS_SKIPS_FAIL") == "1"
 ALLOWED = tuple(os.environ.get("WINDLASS_SKIPS_ALLOWED", "").split(",")) if STRICT else ()
-"""Words that a skip may say all the same, because the machine cannot be given what is missing."""
+"""Words in the reason of an allowed skip, for things that CI cannot install."""
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""Real documents, which are not ours: read where WINDLASS_CORPUS points, never copied here."""
+"""Real documents of other projects, read from the folder WINDLASS_CORPUS and never copied here."""
 
 import os
 from pathlib import Path
@@ -9,5 +9,5 @@ CORPUS = Path(os.environ.get("WINDLASS_CORPUS", "/nonexistent"))
 
 needs_corpus = pytest.mark.skipif(
     "WINDLASS_CORPUS" not in os.environ,
-    reason="WINDLASS_CORPUS does not say where the real documents are",
+    reason="WINDLASS_CORPUS does not name the folder of the real documents",
 )

@@ -1,5 +1,5 @@
-"""Real `windlass` processes in a repository of their own, with a dummy key and a model that is
-not there: whatever these tests ask for, nothing can be spent."""
+"""Real `windlass` processes in their own repository, with a dummy key and no model: no test can
+spend anything."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ from windlass.core.events import model as e
 from windlass.core.secrets import Redactor
 from windlass.testing.stage import Stage
 
-NOBODY = "http://127.0.0.1:9"
+NO_MODEL = "http://127.0.0.1:9"
 """A loopback port on which nothing listens."""
 
 PLAN = """\
@@ -42,7 +42,7 @@ PLAN = """\
 
 
 class Answer(NamedTuple):
-    """What a process said."""
+    """The exit code and output of a process."""
 
     code: int
     out: str
@@ -50,16 +50,16 @@ class Answer(NamedTuple):
 
 
 class Desk(Stage):
-    """A stage on which commands are called one by one."""
+    """A stage for commands that are called one by one."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root, NOBODY)
+        super().__init__(root, NO_MODEL)
         self.directory = self.repo
         self.under: tuple[str, ...] = ()
-        """What the command is started by, if not directly."""
+        """The program that starts the command, if any."""
 
     def call(self, *args: str, without: Iterable[str] = (), **more: str) -> Answer:
-        """A command to its end; `without` takes variables away, `more` adds some."""
+        """Run a command; `without` removes variables from its environment, `more` adds some."""
         env = {k: v for k, v in {**self.environment, **more}.items() if k not in set(without)}
         done = subprocess.run(
             [*self.under, sys.executable, "-m", "windlass", *args],
@@ -74,7 +74,7 @@ class Desk(Stage):
         return Answer(done.returncode, done.stdout, done.stderr)
 
     def on_terminal(self, *args: str, columns: int = 80) -> str:
-        """What a command prints on a terminal of that width."""
+        """The output of a command on a terminal of that width."""
         ours, theirs = os.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         process = subprocess.Popen(
@@ -86,21 +86,21 @@ class Desk(Stage):
             stderr=subprocess.DEVNULL,
         )
         os.close(theirs)
-        said = b""
+        output = b""
         with os.fdopen(ours, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
-            while part := terminal.read(4096):  # EIO where nobody writes to it any more
-                said += part
+            while part := terminal.read(4096):  # EIO once the last writer has closed it
+                output += part
         process.wait(60)
-        return said.decode().replace("\r\n", "\n")
+        return output.decode().replace("\r\n", "\n")
 
     def without_bubblewrap(self) -> None:
-        """From now on, commands find no bubblewrap: it is hidden from them, by itself."""
+        """Hide bubblewrap from commands from now on, with bubblewrap itself."""
         hidden = [path for path in ("/usr/bin/bwrap", "/bin/bwrap") if Path(path).exists()]
         covers = [part for path in hidden for part in ("--ro-bind", "/dev/null", path)]
         self.under = ("bwrap", "--dev-bind", "/", "/", *covers, "--")
 
     def without_privileges(self) -> None:
-        """From now on, commands may not read what its mode forbids, not even as root."""
+        """From now on, commands cannot read files that their mode forbids, not even as root."""
         if os.geteuid() == 0:
             self.under = ("bwrap", "--dev-bind", "/", "/", "--cap-drop", "ALL", "--")
 
@@ -115,21 +115,21 @@ class Desk(Stage):
         self.git("commit", "--quiet", "--message", f"Add {path}")
 
     def record(self, plan_id: str, events: Iterable[e.Event]) -> None:
-        """A journal, as a run that ended or died would have left it."""
+        """Write a journal, as a run that ended or died leaves it."""
         journal = self.repo / ".windlass" / "plans" / plan_id / "journal.db"
         journal.parent.mkdir(parents=True)
         with SqliteJournal.open(journal, Redactor({})) as opened:
             opened.append(list(events), expected=0)
 
     def everything(self) -> dict[str, str]:
-        """All that lies in the repository's folder, `.git` included, and in the home."""
+        """The hash of every file in the repository, `.git` included, and in the home."""
         found: dict[str, str] = {}
         for top in (self.repo, self.home):
             for folder, folders, files in os.walk(top):
                 found.update({os.path.join(folder, name): "folder" for name in folders})  # noqa: PTH118
                 for name in files:
                     path = Path(folder, name)
-                    # Whoever reads a journal beside others leaves these; they say nothing.
+                    # Reading a journal creates these files; they are not changes.
                     if not name.endswith(("-shm", "-wal")):
                         found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
         return found

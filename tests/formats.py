@@ -1,4 +1,4 @@
-"""A small plan in each format that has files of its own, for whole runs."""
+"""A small plan in each format that has its own files, for whole runs."""
 
 TASK = "---\nid: {id}\ntitle: Part {id}\nstatus: backlog\n{more}---\n\n# {id}\n\n- do it\n"
 

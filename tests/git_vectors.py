@@ -1,7 +1,7 @@
 """Ways in which a tree, its `.git` or a configuration can make git run a program, as data.
 
-Each says what is planted, and the plain git command that falls for it: a vector that nothing falls
-for would prove nothing. `{c}` stands for the canary, a program that gives itself away.
+Each has what is planted, and a plain git command that it works on: without one the vector would
+prove nothing. `{c}` stands for the canary, a program that leaves a trace when it runs.
 """
 
 import shutil
@@ -22,22 +22,22 @@ SIGNED = (
 
 
 class Vector(NamedTuple):
-    """What is planted where, and what falls for it."""
+    """What is planted where, and a command that it works on."""
 
     falls: str
-    """A shell script in a planted checkout whose README is changed."""
+    """A shell script for a planted checkout with a changed README; it starts the canary."""
     config: str = ""
-    """For the checkout's own configuration."""
+    """Added to the checkout's own configuration."""
     files: Mapping[str, str] = {}
-    """For the tree."""
+    """Files in the tree."""
     git: Mapping[str, str] = {}
-    """For the checkout's `.git`; what lies in hooks/ is made a program."""
+    """Files in the checkout's `.git`; those in hooks/ are made executable."""
     swap: str = ""
-    """What becomes of `.git`: file, link or commondir, each of which leads to the attacker's."""
+    """What replaces `.git`: a file, link or commondir that leads to the attacker's repository."""
     nested: str = ""
-    """A folder that becomes a repository of the attacker's."""
+    """A folder that becomes a repository of the attacker."""
     user: str = ""
-    """For the user's own configuration: a tree may call what is known there."""
+    """Added to the user's own configuration, whose names a tree may use."""
     user_hook: str = ""
     """A hook of the user's own repository."""
 
@@ -205,7 +205,7 @@ class Planter:
             path.unlink()
 
     def plant(self, checkout: Path, *names: str) -> None:
-        """Plant these into a checkout, whatever was planted there before."""
+        """Plant these in a checkout, in addition to earlier ones."""
         for name in names:
             vector, c = VECTORS[name], self.canary(name)
             for path, text in vector.files.items():
@@ -226,7 +226,7 @@ class Planter:
                 self._swap(checkout / ".git", VECTORS[name].swap, self.canary(name))
 
     def plant_in_user(self, repo: Path, *names: str) -> None:
-        """Plant what the user's own repository is to know."""
+        """Plant the user's part of these in the user's repository."""
         for name in names:
             vector, c = VECTORS[name], self.canary(name)
             with (repo / ".git/config").open("a") as file:
@@ -254,7 +254,7 @@ class Planter:
 
 
 def attackers_repository(root: Path, environment: Mapping[str, str], c: str) -> Path:
-    """A repository of the attacker's, with one commit, that starts the canary at a look."""
+    """A repository of the attacker with one commit, which starts the canary on `git status`."""
     place = root / f"attacker-{len(list(root.glob('attacker-*')))}"
     script = (
         f"git init -q '{place}' && cd '{place}' && echo x > README && git add -A && "

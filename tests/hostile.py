@@ -1,28 +1,28 @@
-"""Agents that set out to do harm, as shell scripts, each with what must come of it.
+"""Agents that try to do harm, as shell scripts, each with its expected result.
 
-In a script `{repo}`, `{home}` and `{out}` are folders of the user's, `{token}` a name that nothing
-on this machine has, `{task}` the agent's own task. What would harm the machine if a wall were
-missing is asked about (`test -w`), never tried; and the bomb grows by a few hundred a second.
+In a script `{repo}`, `{home}` and `{out}` are folders of the user, `{token}` is a name that nothing
+on this machine has, and `{task}` is the agent's own task. Whatever would harm the machine without a
+sandbox is only tested (`test -w`), never tried; the bomb grows by a few hundred a second.
 """
 
 from typing import Literal, NamedTuple
 
 Then = Literal["merged", "refused", "unchanged", "failed", "returned"]
-"""merged: what it did stays in its own files · refused: they cannot be committed · unchanged: it
-did nothing to them · failed: it was ended · returned: a check saw through it."""
+"""merged: only its own files changed · refused: they cannot be committed · unchanged: they did not
+change · failed: it was killed · returned: a check failed."""
 
 
 class Script(NamedTuple):
-    """What an agent does, and what is recorded of it."""
+    """What an agent does, and the recorded result."""
 
     text: str
     then: Then = "merged"
     says: str = ""
-    """What the record says of it, where it says more than which commands were tried."""
+    """A text in the record, if it has more than the commands."""
 
 
 def mine(text: str) -> Script:
-    """Harm first, and then an honest file, so that only the harm could stop it."""
+    """Do harm first, then write an honest file, so that only the harm can stop the task."""
     return Script(f"{text}\necho by {{task}} > {{task}}.txt")
 
 

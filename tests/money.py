@@ -1,4 +1,4 @@
-"""What the scripted model charged, at the prices that Windlass itself reckons with."""
+"""The cost of requests to the scripted model, at the prices that Windlass uses."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from windlass.testing.model.ledger import Seen
 
 
 def charge(seen: Seen) -> float:
-    """What the provider would charge for one request; nothing where no answer was begun."""
+    """The cost of one request; 0 if no answer was begun."""
     if seen.usage is None:
         return 0.0
     used = Usage(
@@ -21,5 +21,5 @@ def charge(seen: Seen) -> float:
 
 
 def billed(requests: Iterable[Seen]) -> float:
-    """What the provider would charge for all of them."""
+    """The cost of all requests."""
     return sum(charge(seen) for seen in requests)

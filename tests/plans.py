@@ -1,4 +1,4 @@
-"""Plans and books for whole runs: each Player writes one file and says so."""
+"""Plans and scripts for whole runs: each Player writes one file and reports it."""
 
 from windlass.testing.model.script import Book, Script
 from windlass.testing.sample import playing, reviewing, write
@@ -31,7 +31,7 @@ def files(tasks: dict[str, tuple[str, ...]], *, checks: str = "test ! -e broken"
 
 
 def book(tasks: dict[str, tuple[str, ...]], *, pause: float = 0.0, **special: Script) -> Book:
-    """One file each; a keyword gives a task, by its id, a script of its own."""
+    """Each Player writes one file; a keyword replaces the script of the task with that id."""
     scripts = {
         f"Task: {task}\n": playing(
             write(f"{task}.txt", f"by {task}\n"), summary=f"Wrote {task}.txt.", pause=pause
@@ -39,10 +39,7 @@ def book(tasks: dict[str, tuple[str, ...]], *, pause: float = 0.0, **special: Sc
         for task in tasks
     }
     own = {f"Task: {task}\n": script for task, script in special.items()}
-    # Each Coach has a key of its own as well, so that the model's log tells whose review it was.
+    # Each Coach has its own key too, so that the model's log shows whose review it was.
     reviews = {f"Role: Coach|Task: {task}\n": reviewing() for task in tasks}
-    return Book(scripts={**reviews, **_of_players({**scripts, **own})})
-
-
-def _of_players(scripts: dict[str, Script]) -> dict[str, Script]:
-    return {f"Role: Player|{key}": script for key, script in scripts.items()}
+    players = {f"Role: Player|{key}": script for key, script in {**scripts, **own}.items()}
+    return Book(scripts={**reviews, **players})

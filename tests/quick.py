@@ -36,7 +36,7 @@ def quick_run(
     anew: bool = False,
     notice: Callable[[str], None] = lambda _text: None,
 ) -> RunState:
-    """Start that plan of the repository, or go on with it, unless it is to begin anew."""
+    """Run a plan of the repository; resumes its last run unless `anew`."""
     settings = settings or Settings()
     project = Project(repo, ENVIRONMENT)
     plan = read_plan(project, plan_path)

@@ -1,4 +1,4 @@
-"""What receives telemetry and notices in tests: a server on loopback that keeps what it gets."""
+"""A loopback server that stores the telemetry and notices that tests send to it."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ class Got(NamedTuple):
 
 
 class Spanned(NamedTuple):
-    """A span as it came over the wire."""
+    """A span as it was received."""
 
     name: str
     trace: str
@@ -37,7 +37,7 @@ class Spanned(NamedTuple):
 
 
 class Receiver:
-    """Takes every POST, answers as it is told, and decodes what came with the official schema."""
+    """Stores every POST, answers with `status`, and decodes the bodies by the official schema."""
 
     def __init__(self) -> None:
         self.got: list[Got] = []
@@ -47,13 +47,13 @@ class Receiver:
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """What came as JSON."""
+        """The JSON bodies."""
         found = [got for got in self.got if got.headers["content-type"] == "application/json"]
         return [json.loads(got.body) for got in found]
 
     @property
     def spans(self) -> list[Spanned]:
-        """Every span that came, in the order they came."""
+        """Every span, in the order of arrival."""
         found: list[Spanned] = []
         for got in self.got:
             if got.path == "/v1/traces":
@@ -66,7 +66,7 @@ class Receiver:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The newest of every metric."""
+        """The newest value of every metric."""
         found: dict[str, Any] = {}
         for got in self.got:
             if got.path == "/v1/metrics":
@@ -97,7 +97,7 @@ def _plain(attributes: Iterable[Any]) -> dict[str, Any]:
 
 @contextmanager
 def receiving() -> Generator[Receiver]:
-    """A receiver for as long as the block lasts."""
+    """A receiver, until the block ends."""
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -121,7 +121,7 @@ def receiving() -> Generator[Receiver]:
         block_on_close = False
 
         def handle_error(self, *args: Any) -> None:
-            """Whoever hung up had a reason."""
+            """Clients may disconnect."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         receiver.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -1,4 +1,4 @@
-"""A run that has something of everything, in memory: for what is told of runs."""
+"""A run in memory with every kind of event, to test reports."""
 
 from datetime import datetime, timedelta
 
@@ -21,7 +21,7 @@ HOSTILE = (
     "\u202eeseht\u202c\u200b\u2066 \x00\r\n```\n# Heading\n| a | b |\n@somebody closes #12 GH-3 "
     "https://example.com/o/r/issues/3 <!-- --> ![x](http://x/) [y](z) `code` \ud800"
 )
-"""Whatever an agent might say to break a page, a terminal or a forge."""
+"""Text that an agent could write to break a page, a terminal or a forge."""
 
 TASKS = (
     Task(
@@ -43,7 +43,7 @@ TASKS = (
 
 
 class SlowClock(VirtualClock):
-    """Time that passes by seconds."""
+    """Time that passes by seven seconds at each call."""
 
     def now(self) -> datetime:
         self.time += timedelta(seconds=7)
@@ -51,12 +51,12 @@ class SlowClock(VirtualClock):
 
 
 class PrintingChecks(MemoryChecks):
-    """Checks that say what is wrong."""
+    """Checks with output."""
 
     def _result(self, command: str, commit: str) -> e.CheckResult:
-        said = super()._result(command, commit)
-        failed = said.outcome is e.Outcome.FAIL
-        return replace(said, output=f"E  {command}: RED\n" if failed else "ok\n", tests=118)
+        result = super()._result(command, commit)
+        failed = result.outcome is e.Outcome.FAIL
+        return replace(result, output=f"E  {command}: RED\n" if failed else "ok\n", tests=118)
 
 
 def review(task: str, turn: int, _files: object) -> Review | Report | None:
@@ -99,7 +99,8 @@ review.seen = []  # type: ignore[attr-defined]
 
 
 def story() -> World:
-    """Returned by check and Coach, waits, a crash, one abandoned, one blocked, two for a person."""
+    """A run with turns sent back by checks and Coach, waits, a crash, an abandoned task, a blocked
+    one, and two that wait for a person."""
     review.seen.clear()  # type: ignore[attr-defined]
     limited: list[int] = []
     crashed: list[int] = []
@@ -145,7 +146,7 @@ def story() -> World:
     return world
 
 
-def told(world: World, **more: object) -> m.Report:
+def report_for(world: World, **more: object) -> m.Report:
     """The report of a world's run, with changes for each pair of commits."""
     entries = list(world.journal.read())
     changes = {
@@ -167,7 +168,7 @@ def told(world: World, **more: object) -> m.Report:
 
 
 def hostile(entry: e.Entry, text: str = HOSTILE) -> e.Entry:
-    """The same fact, but for every text in it."""
+    """The same fact, with every text in it replaced."""
     texts = {"summary", "message", "feedback", "question", "title", "description", "suggestion",
              "evidence", "output", "reason", "file", "text", "by", "command", "category",
              "model", "version"}  # fmt: skip

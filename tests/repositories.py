@@ -1,4 +1,4 @@
-"""Real repositories for tests: a user with a home of their own, and runs of Windlass in it."""
+"""Real repositories for tests: a user with a home, and runs of Windlass in their repository."""
 
 import itertools
 import os
@@ -25,7 +25,7 @@ _MOMENTS = itertools.count(1_700_000_000)
 
 
 class User:
-    """Somebody with a home, a git configuration and a repository."""
+    """A user with a home, a git configuration and a repository."""
 
     def __init__(self, root: Path, *init: str) -> None:
         self.home = root / "home"
@@ -51,7 +51,7 @@ class User:
             file.write(text)
 
     def git(self, *args: str, cwd: Path | None = None, stdin: str = "") -> str:
-        """What the user's own git answers."""
+        """Run the user's git; returns its output."""
         done = subprocess.run(
             ["git", *args],
             cwd=cwd or self.repo,
@@ -75,22 +75,22 @@ class User:
         return self.git("rev-parse", "HEAD")
 
     def refs(self, *prefixes: str) -> dict[str, str]:
-        """Refs with what they stand at."""
+        """The commits of refs, by name."""
         listed = self.git("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
         return dict(line.split() for line in listed.splitlines())
 
     def files(self, commit: str) -> dict[str, str]:
-        """What a commit holds."""
+        """The files of a commit."""
         listed = self.git("ls-tree", "-r", "-z", "--name-only", commit).split("\0")[:-1]
         return {path: self.show(f"{commit}:{path}") for path in listed}
 
     def modes(self, commit: str) -> dict[str, str]:
-        """The modes of what a commit holds."""
+        """The modes of the files of a commit."""
         entries = self.git("ls-tree", "-r", "-z", commit).split("\0")[:-1]
         return {entry.partition("\t")[2]: entry.split()[0] for entry in entries}
 
     def show(self, blob: str) -> str:
-        """The content of a blob, whole."""
+        """The content of a blob."""
         done = subprocess.run(
             ["git", "cat-file", "blob", blob],
             cwd=self.repo,
@@ -115,7 +115,7 @@ class Run:
     ) -> None:
         self.user = user
         git = inspect.UserGit(directory or user.repo, user.environment)
-        # Every process has a time of its own: what is written twice is never the same by chance.
+        # Every process has its own time, so that two commits are never the same by chance.
         date = f"{next(_MOMENTS)} +0000"
         identity = {
             **inspect.identity(git),
@@ -141,7 +141,7 @@ class Run:
         self.base = user.git("rev-parse", "HEAD", cwd=directory)
 
     async def open(self) -> "Run":
-        """As wiring opens it at the start of a process."""
+        """Open the repository as wiring does at the start of a process."""
         self.folders.root.mkdir(exist_ok=True)
         (self.folders.root / ".gitignore").write_text("*\n")
         self.store.open(self.setup_cache.exclude_text())
@@ -165,14 +165,14 @@ class Run:
         return made
 
     async def land(self, task: str, number: int, commit: str, tip: str) -> tuple[str, str]:
-        """Merge and move the tip; the new tip, and what was said."""
+        """Merge and move the tip; returns the new tip and the message of the move."""
         made = await self.repository.merge(author(task), number, commit, tip)
         assert isinstance(made, Merged), made
         return made.commit, await self.repository.move_tip(tip, made.commit)
 
 
 def inside_walls(user: User, checkout: Path, command: str) -> subprocess.CompletedProcess[bytes]:
-    """What a command comes to in a checkout as an agent has it, composed as wiring does it."""
+    """Run a command in a checkout, in the sandbox of an agent, composed as wiring does it."""
     environment = {**user.environment, "GIT_CONFIG_GLOBAL": "/dev/null"}
     settings = Settings(workspace=WorkspaceSettings(kind="worktree"))
     sandbox = Project(user.repo, environment).walls.sandbox(settings, "test")
@@ -206,7 +206,7 @@ def write(folder: Path, files: Mapping[str, str | bytes | None]) -> None:
 
 
 def held(folder: Path) -> dict[str, str]:
-    """What a checkout holds, without its `.git`."""
+    """The files of a checkout, without its `.git`."""
     files = (path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
     ours = {str(path.relative_to(folder)): path for path in files}
     return {

@@ -1,4 +1,4 @@
-"""Values of every kind Windlass writes down, made from the types themselves: none is forgotten."""
+"""Random values of every recorded type, derived from the types, so that none is missing."""
 
 from datetime import UTC, datetime
 from functools import cache

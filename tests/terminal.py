@@ -1,4 +1,4 @@
-"""A terminal for tests: what is left on its screen of what was written to it."""
+"""A terminal for tests: it computes what the screen shows after all writes."""
 
 import re
 
@@ -6,7 +6,7 @@ _PIECE = re.compile(r"\x1b\[(\??[0-9;]*)([A-Za-z])|(\n|\r)|([^\x1b\n\r]+)|(\x1b.
 
 
 class Terminal:
-    """Knows what Windlass may use, and raises for all else: lines, and a way back up."""
+    """Knows only the escapes that Windlass may use, and raises for all others."""
 
     def __init__(self) -> None:
         self.lines = [""]
@@ -49,7 +49,7 @@ class Terminal:
         self.column += len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing is buffered."""
 
     def fileno(self) -> int:
         raise OSError
@@ -60,5 +60,5 @@ class Terminal:
 
     @property
     def at_rest(self) -> bool:
-        """Whether every mode is as a terminal begins with."""
+        """Whether every mode has its initial value."""
         return self.modes.get("?7", True) and not self.modes.get("?2026", False)

@@ -263,25 +263,103 @@ def test_nothing_outside_of_the_core_decides_or_folds_but_through_the_engine():
         *(f"windlass.core.state.{name}" for name in ("apply", "fold", "runs")),
         *(f"windlass.core.state.fold.{name}" for name in ("apply", "fold", "runs")),
     }
+    outside = [path for path in SOURCES if "windlass/core/" not in path.as_posix()]
     found = {
-        path.relative_to(ROOT / "src/windlass").as_posix(): names
-        for path in SOURCES
-        if "windlass/core/" not in path.as_posix()
-        and (names := _names(ast.parse(path.read_text(encoding="utf-8"))) & below)
+        path.relative_to(ROOT).as_posix(): names
+        for path in (*outside, *(ROOT / "bench").glob("*.py"))
+        if (names := _names(ast.parse(path.read_text(encoding="utf-8"))) & below)
     }
     assert found == {}
 
 
-def test_one_module_appends_to_a_journal():
-    """The law of one writer: every fact passes through the session."""
-    callers = {
-        path.relative_to(ROOT / "src/windlass").as_posix()
-        for path in SOURCES
-        if "/testing/" not in path.as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "append"
-        and any(keyword.arg == "expected" for keyword in node.keywords)
+def test_tests_drive_the_engine_where_facts_are_decided():
+    """A test may fold facts to get a state; it may not decide by a loop of its own."""
+    decides = {"windlass.core.scheduler.decide", "windlass.core.scheduler.decide.decide"}
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("*.py")
+        if _names(ast.parse(path.read_text(encoding="utf-8"))) & decides
     }
-    assert callers == {"runner/session.py"}
+    assert found == set()
+
+
+_WRITING = {
+    "appends to a journal": "runner/session.py",
+    "fills a journal with records": "runner/session.py",
+    "restores a session": "app/wiring/recovering.py",
+    "opens a session": "app/wiring/journals.py",
+    "opens a journal to write": "app/wiring/journals.py",
+    "takes a plan's lock": "app/wiring/journals.py",
+}
+"""What only one module does, so that a session is the one writer of a journal."""
+
+
+def _writing(tree: ast.AST) -> set[str]:
+    """The steps of writing to a journal that a module takes."""
+    own = {"windlass.runner.Session", "windlass.runner.session.Session"} & _names(tree)
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="append"), keywords=keywords) if any(
+                keyword.arg == "expected" for keyword in keywords
+            ):
+                found.add("appends to a journal")
+            # A setup cache restores checkouts, which are no journals.
+            case ast.Call(func=ast.Attribute(value=holder, attr="restore")) if not (
+                ast.unparse(holder).endswith("checkouts")
+            ):
+                session = ast.unparse(holder).endswith("session")
+                found.add("restores a session" if session else "fills a journal with records")
+            case ast.Call(func=ast.Name("Session")) if own:
+                found.add("opens a session")
+            case ast.Call(func=ast.Attribute(value=ast.Name("SqliteJournal"), attr="open")):
+                found.add("opens a journal to write")
+            case ast.Call(func=ast.Name("PlanLock")):
+                found.add("takes a plan's lock")
+            case _:
+                pass
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("journal.append(events, expected=3)", "appends to a journal"),
+        ("self._journal.restore(records)", "fills a journal with records"),
+        ("from windlass.runner import Session\nSession(journal)", "opens a session"),
+        ("SqliteJournal.open(path, redactor)", "opens a journal to write"),
+        ("PlanLock(path)", "takes a plan's lock"),
+    ],
+)
+def test_a_step_of_writing_to_a_journal_is_found(text: str, step: str):
+    assert _writing(ast.parse(text)) == {step}
+    harmless = "found.append(1); SqliteJournal.read_only(path); self._checkouts.restore(at)"
+    assert _writing(ast.parse(harmless)) == set()
+
+
+def test_one_module_appends_to_a_journal():
+    """The law of one writer: lock, journal and session are opened together, in one place."""
+    homes: dict[str, set[str]] = {}
+    for path in SOURCES:
+        if "/testing/" in path.as_posix():
+            continue
+        for step in _writing(ast.parse(path.read_text(encoding="utf-8"))):
+            name = path.relative_to(ROOT / "src/windlass").as_posix()
+            homes.setdefault(step, set()).add(name)
+    assert homes == {step: {home} for step, home in _WRITING.items()}
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "AGENTS.md"])
+def test_every_path_that_a_map_names_is_there(page: str):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    paths = re.findall(r"`([\w./-]+/[\w./-]*|[\w-]+\.py)`", text)
+    assert len(paths) > 5
+    roots = (ROOT, ROOT / "src/windlass", ROOT / "src")
+    listed = {path.name for path in SOURCES}
+    lost = [
+        path
+        for path in paths
+        if not any((root / path).exists() or (root / f"{path}.py").exists() for root in roots)
+        and not (path.endswith(".py") and "/" not in path and path in listed)
+    ]
+    assert lost == []

@@ -12,6 +12,7 @@ from windlass.adapters.agents import vendors
 from windlass.app.doctor import doctor
 from windlass.app.plans import read_plan
 from windlass.app.run import RunRequest, run
+from windlass.app.run_settings import RunSettings
 from windlass.app.wiring import Project
 from windlass.app.wiring.agents import refuse_without_credentials, vendor_of
 from windlass.core.events import model as e
@@ -23,14 +24,19 @@ from windlass.testing.stage import Stage
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src/windlass"
 
-NAMES = re.compile("claude|anthropic", re.IGNORECASE)
-"""What the vendors that Windlass knows are called, and whom they ask."""
+VENDORS = [vendors.find(name) for name in vendors.names()]
+WORDS = {word for each in VENDORS for word in (each.name, each.provider, each.wire) if word}
+NAMES = re.compile("|".join(map(re.escape, sorted(WORDS))), re.IGNORECASE)
+"""The names of the vendors, of their providers and of their wire protocols."""
 
 MAY_NAME = {
     "adapters/agents/claude/": "the vendor's own modules",
     "adapters/agents/vendors.py": "the list of vendors, a line for each",
-    "adapters/meter/": "the wire protocol that the vendor's requests speak",
-    "testing/model/": "the scripted model, which speaks that wire protocol",
+    "adapters/meter/wire/anthropic/": "the wire protocol that the vendor's requests speak",
+    "testing/model/anthropic_wire.py": "the same wire protocol, as a scripted model speaks it",
+    "testing/model/__init__.py": "exports it",
+    "testing/model/delivery.py": "sends it",
+    "testing/model/server.py": "routes to it",
     "claude_code/": "the plugin for another tool, as data",
     "app/skills.py": "installs that plugin",
     "core/other_tools.py": "the one table of names that other tools gave to files and variables",
@@ -57,7 +63,6 @@ def test_every_vendor_has_the_name_that_it_is_listed_by():
         assert vendor.keys
         assert vendor.model
         assert bool(vendor.wire) <= bool(vendor.address and vendor.url)
-        assert NAMES.search(name), f"let {name!r} be one of the words that no other module has"
 
 
 PROGRAM = """\
@@ -116,7 +121,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def ran(project: Project) -> RunState:
-    request = RunRequest(typed="plan.md", settings={"sandbox.level": "checkout"})
+    request = RunRequest(typed="plan.md", settings=RunSettings(sandbox="checkout"))
     return run(project, read_plan(project, "plan.md"), request).state
 
 

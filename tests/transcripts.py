@@ -1,9 +1,9 @@
-"""Does what a page tells its reader to do, and compares what the page shows with what is shown.
+"""Follows the instructions of a documentation page, and compares the output with the page.
 
-A fence `console` is a session: a line `$ …` is typed, what follows is shown for it, and `^C` is
-pressed where it stands. A fence after the words "Save this as `name`:" is a file. In what is shown
-`…` stands for what varies, a line of it alone for any number of lines; times, durations and hashes
-count as equal.
+A `console` fence is a session: a line `$ …` is typed, the lines after it are its output, and `^C`
+is pressed where it occurs. A fence after "Save this as `name`:" is a file. In the output `…` stands
+for any text, and a line of `…` alone for any number of lines; times, durations and hashes count as
+equal.
 """
 
 import os
@@ -20,21 +20,21 @@ from markdown_it import MarkdownIt
 
 _SAVED = re.compile(r"Save this as\s+`([^`]+)`:$")
 _VARIES = (
-    # A date takes its time along, so it comes first.
+    # First, because a date includes its time.
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?"), "DATE"),
     (re.compile(r"\b\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "HASH"),
     (re.compile(r"\b(\d+h)?(\d+m)?\d+(\.\d+)?s\b"), "LONG"),
 )
 PORT = "8917"
-"""The port that pages name; another is taken, so that sessions can run side by side."""
+"""The port in the pages; it is replaced by a free one, so that sessions can run in parallel."""
 _EACH = 180
 """Seconds that one command may take."""
 
 
 @dataclass(frozen=True)
 class File:
-    """Something the reader is to save."""
+    """A file that the reader saves."""
 
     line: int
     name: str
@@ -43,7 +43,7 @@ class File:
 
 @dataclass(frozen=True)
 class Command:
-    """Something the reader is to type, and what is shown for it."""
+    """A command that the reader types, and its output on the page."""
 
     line: int
     typed: str
@@ -51,15 +51,15 @@ class Command:
 
 
 def steps(page: Path) -> Iterator[File | Command]:
-    """What the page has its reader do, in order."""
-    said = ""
+    """The steps of the page, in order."""
+    text = ""
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
         first = token.map[0] + 2 if token.map else 0
         if token.type == "inline":
-            said = token.content
+            text = token.content
         elif token.type == "fence" and token.info == "console":
             yield from _session(token.content, first)
-        elif token.type == "fence" and (saved := _SAVED.search(said)):
+        elif token.type == "fence" and (saved := _SAVED.search(text)):
             yield File(first, saved[1], token.content)
 
 
@@ -71,14 +71,14 @@ def _session(text: str, first: int) -> Iterator[Command]:
                 yield command
             command = Command(number, line[2:])
         else:
-            assert command is not None, f"line {number}: what is shown belongs to no command"
+            assert command is not None, f"line {number}: output without a command"
             command.shown.append(line)
     if command is not None:
         yield command
 
 
 def difference(shown: list[str], real: str) -> str:
-    """The first line of the page that is not so; nothing where all of it is."""
+    """The first line of the page that differs from the real output; empty if none does."""
     lines = [_plain(line).rstrip() for line in real.splitlines()]
     text = "".join(f"{line}\n" for line in lines)
     wanted = [r"(?:.*\n)*?" if line.strip() == "…" else _pattern(line) + r"\n" for line in shown]
@@ -99,7 +99,7 @@ def _plain(line: str) -> str:
 
 
 class Reader:
-    """Somebody with a fresh home and an empty folder who does what a page says."""
+    """Follows a page, with a fresh home and an empty folder."""
 
     def __init__(self, root: Path) -> None:
         home = root / "home"
@@ -119,7 +119,7 @@ class Reader:
         self._left: list[subprocess.Popen[str]] = []
 
     def follow(self, page: Path) -> None:
-        """Do all of it; what is shown must be what the page shows."""
+        """Take every step; the output must be that of the page."""
         try:
             for step in steps(page):
                 if isinstance(step, File):
@@ -127,31 +127,31 @@ class Reader:
                     target.parent.mkdir(parents=True, exist_ok=True)
                     target.write_text(step.text, encoding="utf-8")
                 else:
-                    self._do(page, step)
+                    self._run(page, step)
         finally:
             for process in self._left:
                 os.killpg(process.pid, signal.SIGTERM)
                 process.communicate(timeout=_EACH)
         assert self._code == 0, f"{page}: the last command failed with {self._code}"
 
-    def _do(self, page: Path, command: Command) -> None:
+    def _run(self, page: Path, command: Command) -> None:
         where = f"{page.name}:{command.line}: $ {command.typed}"
-        tells = "$?" in command.typed
-        assert self._code == 0 or tells, f"{where}\nthe command before it failed: {self._code}"
-        real = self._typed(command)
+        expected = self._code == 0 or "$?" in command.typed
+        assert expected, f"{where}\nthe command before it failed: {self._code}"
+        real = self._type(command)
         shown = [line.replace(PORT, str(self._port)) for line in command.shown]
         wrong = difference(shown, real)
-        assert not wrong, f"{where}\nis to show here\n{wrong}\nand shows in truth\n{real}"
+        assert not wrong, f"{where}\nshould show here\n{wrong}\nbut shows\n{real}"
 
-    def _typed(self, command: Command) -> str:
+    def _type(self, command: Command) -> str:
         typed = command.typed.replace(PORT, str(self._port))
-        behind = typed.endswith(" &")
-        # What a shell keeps from one command to the next is written down, and taken up again.
-        keeping = f"(exit {self._code})\n{typed.removesuffix(' &')}\n"
-        if not behind:
-            keeping += f'code=$?; env -0 > "{self._notes}"; pwd >> "{self._notes}"; exit $code'
+        in_background = typed.endswith(" &")
+        # Exit code, environment and folder are saved after each command, as a shell keeps them.
+        script = f"(exit {self._code})\n{typed.removesuffix(' &')}\n"
+        if not in_background:
+            script += f'code=$?; env -0 > "{self._notes}"; pwd >> "{self._notes}"; exit $code'
         process = subprocess.Popen(
-            ["bash", "-c", keeping],
+            ["bash", "-c", script],
             cwd=self._place,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -161,7 +161,7 @@ class Reader:
             start_new_session=True,
         )
         self._left.append(process)
-        if behind:
+        if in_background:
             return "".join(_line(process) for _ in command.shown)
         if "^C" not in command.shown:
             real, _ = process.communicate(timeout=_EACH)
@@ -169,10 +169,10 @@ class Reader:
             real = _interrupted(process, command.shown)
         self._left.remove(process)
         self._code = process.returncode
-        self._remember()
+        self._restore_shell()
         return real
 
-    def _remember(self) -> None:
+    def _restore_shell(self) -> None:
         *variables, place = self._notes.read_text(encoding="utf-8").split("\0")
         self._place = Path(place.rstrip("\n"))
         kept = dict(each.split("=", 1) for each in variables)
@@ -182,7 +182,7 @@ class Reader:
 
 
 def _interrupted(process: subprocess.Popen[str], shown: list[str]) -> str:
-    """What is shown with Ctrl-C pressed where the page has it."""
+    """The output, with Ctrl-C pressed where the page has it."""
     at = shown.index("^C")
     before = _pattern(shown[at - 1])
     real = ""

@@ -1,6 +1,6 @@
-"""Waiting for what another process does: look often, and give up loudly.
+"""Wait for another process: poll often, and fail with an error after a timeout.
 
-Patience costs nothing where all is well, and a busy machine is not a broken program.
+The timeout is long, because a busy machine is not a broken program.
 """
 
 import time
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def eventually(look: Callable[[], T], timeout: float = 60.0) -> T:
-    """The first answer that is true; an AssertionError when there is none in time."""
+    """The first true result of `look`; raises AssertionError after the timeout."""
     deadline = time.monotonic() + timeout
     while not (answer := look()):
         if time.monotonic() >= deadline:

@@ -32,7 +32,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def plan_of(*tasks: Task, dialect: str = "milestone", checks: tuple[str, ...] = ()) -> Plan:
-    """A valid plan, which stops on a failure where its dialect's own plans do."""
+    """A valid plan; it stops on a failure if plans of its dialect do."""
     stops = dialect in {"milestone", "layers"}
     return validated(
         Plan(
@@ -93,10 +93,10 @@ class World:
         self.activity: list[Activity] = []
         self.metered = False
         self.file: Plan | str | None = None
-        """The plan as its files stand, where a process looks at them once more."""
+        """The plan that a process reads when it reads the plan files again."""
         self._folded: tuple[object, RunState | None] = (None, None)
         self.observers: list[Observer] = []
-        """Told of every fact that a process records, once it is stored."""
+        """Called with every fact that a process records, once it is stored."""
 
     @property
     def events(self) -> list[e.Event]:
@@ -120,7 +120,7 @@ class World:
     ) -> CrashPoints:
         """One process: start or resume the run, until it ends or dies at that point.
 
-        `revised` is the plan where it was edited since the last one.
+        `revised` is the plan if it was edited since the last process.
         """
         points = CrashPoints(crash_at)
         self.repository.points = self.agent.points = self.checks.points = points

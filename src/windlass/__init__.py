@@ -21,27 +21,31 @@ if TYPE_CHECKING:
     from windlass.app.land import land
     from windlass.app.log import LogRequest, log
     from windlass.app.plan import plan
+    from windlass.app.pull_request import PullRequestRequest, pull_request
     from windlass.app.recover import RecoverRequest, recover
     from windlass.app.report import report, write_report
     from windlass.app.rest import abort, pause, stop
     from windlass.app.run import RunRequest, RunResult, resume, run
-    from windlass.app.say import answer, give, reset, retry
+    from windlass.app.run_settings import RunSettings
+    from windlass.app.say import Delivery, answer, give, reset, retry
     from windlass.app.status import status
     from windlass.app.take import take
     from windlass.app.wiring import Project
-    from windlass.app.wiring.publishing import publish as pull_request
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BundleRequest",
     "CleanRequest",
+    "Delivery",
     "Fact",
     "LogRequest",
     "Project",
+    "PullRequestRequest",
     "RecoverRequest",
     "RunRequest",
     "RunResult",
+    "RunSettings",
     "abort",
     "adopt",
     "answer",
@@ -87,11 +91,13 @@ _HOMES = {
     "land": ("land",),
     "log": ("LogRequest", "log"),
     "plan": ("plan",),
+    "pull_request": ("PullRequestRequest", "pull_request"),
     "recover": ("RecoverRequest", "recover"),
     "report": ("report", "write_report"),
     "rest": ("abort", "pause", "stop"),
     "run": ("RunRequest", "RunResult", "resume", "run"),
-    "say": ("answer", "give", "reset", "retry"),
+    "run_settings": ("RunSettings",),
+    "say": ("Delivery", "answer", "give", "reset", "retry"),
     "status": ("status",),
     "take": ("take",),
     "wiring": ("Project",),
@@ -100,8 +106,6 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "pull_request":
-        return importlib.import_module("windlass.app.wiring.publishing").publish
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"windlass.app.{_MODULES[name]}"), name)

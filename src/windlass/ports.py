@@ -34,6 +34,10 @@ class Journal(Protocol):
         """The records after that position, byte for byte, for a copy elsewhere; no secrets."""
         ...
 
+    def restore(self, records: Sequence[bytes]) -> None:
+        """Fill an empty journal with the records of a lost one, byte for byte, or refuse."""
+        ...
+
 
 class Activity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of what an agent does: shown and kept in a file, never folded."""
@@ -355,17 +359,17 @@ class Span(Struct, frozen=True, kw_only=True):
 
 
 class Instrument(Struct, frozen=True, kw_only=True):
-    """A counter or a histogram."""
+    """A counter, a gauge or a histogram."""
 
     name: str
-    kind: Literal["counter", "histogram"]
+    kind: Literal["counter", "gauge", "histogram"]
     unit: str
     help: str
     buckets: tuple[float, ...] = ()
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """A value for an instrument."""
+    """A value for an instrument: added to a counter, put in place of a gauge's last value."""
 
     instrument: Instrument
     value: float

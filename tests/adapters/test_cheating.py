@@ -173,7 +173,7 @@ def sent_back(brief: Brief) -> Review:
 
 def flagged(agent: ScriptedAgent) -> str:
     [prompt] = {brief.prompt for brief in agent.briefs if brief.role == "coach"}
-    return prompt.partition("Changed although they judge the work")[2].partition("«end")[0]
+    return prompt.partition("Changed files that judge the work")[2].partition("«end")[0]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from claude_agent_sdk import (
 from msgspec import Struct
 
 from windlass.adapters.agents.claude import reading
+from windlass.adapters.meter.holds import Holds
 from windlass.core.events.model import Failure
 from windlass.core.events.review import PlayerAnswer
 from windlass.core.secrets import Redactor
@@ -31,6 +32,49 @@ def one_told(tool: str, given: dict[str, Any], redact: Callable[[str], str] = st
     reader.read(AssistantMessage(content=[call], model="m"), 0.0)
     [activity] = told
     return activity
+
+
+class TestIdleness:
+    """Idle time counts from the moment at which the model is asked."""
+
+    def reader(self, holds: Holds) -> reading.Reader:
+        brief = Brief(task="1.1", n=1, role="player", prompt="", model="m")
+        settings = AgentSettings(timeout=100, idle_timeout=4)
+        reader = reading.Reader(brief, print, settings, retries=0, holds=holds)
+        reader.begin(0.0)
+        return reader
+
+    def test_while_the_meter_holds_a_request_only_the_total_deadline_counts(self):  # B6
+        holds = Holds()
+        reader = self.reader(holds)
+        now = 1.0
+        with holds.watched(lambda: reader.hold_changed(now)):
+            reader.read(SystemMessage("status", {"status": "requesting"}), now)
+            assert reader.deadline == 5.0
+            with holds.hold():
+                assert reader.deadline == 100.0
+                assert reader.lateness == "the agent was not done after 100 seconds"
+                reader.read(SystemMessage("status", {"status": "requesting"}), now)
+                assert reader.deadline == 100.0, "the message may come after the hold began"
+                with holds.hold():
+                    now = 30.0
+                assert reader.deadline == 100.0, "another request is still held"
+            assert reader.deadline == 34.0, "the model is asked now"
+            assert reader.lateness == "the model sent nothing for 4 seconds"
+
+    def test_a_hold_says_nothing_of_an_agent_that_asks_nothing_or_is_done(self):
+        holds = Holds()
+        reader = self.reader(holds)
+        now = 1.0
+        with holds.watched(lambda: reader.hold_changed(now)):
+            with holds.hold():
+                pass
+            assert reader.deadline == 100.0, "a tool runs"
+            reader.read(TestReading._result(result="done"), now)
+            now = 2.0
+            with holds.hold():
+                assert reader.deadline == 1.0 + reading.LINGER
+            assert reader.deadline == 1.0 + reading.LINGER
 
 
 class TestReading:

@@ -18,8 +18,8 @@ from windlass.errors import GitFailed, JournalUnwritable
     ("number", "what", "cure"),
     [
         (errno.ENOSPC, "the disk is full: 'x'", "make room"),
-        (errno.EDQUOT, "your share of the disk is used up: 'x'", "make room"),
-        (errno.EROFS, "the disk has become read-only: 'x'", "mount it writable again"),
+        (errno.EDQUOT, "your disk quota is used up: 'x'", "make room"),
+        (errno.EROFS, "the disk is now read-only: 'x'", "mount it writable again"),
         (errno.EIO, "the disk cannot be read or written: 'x'", "dmesg"),
     ],
 )
@@ -47,7 +47,7 @@ def test_of_git_and_the_journal_what_they_said_is_quoted(tmp_path: Path):
     [
         (sqlite3.SQLITE_FULL, "the disk is full"),
         (sqlite3.SQLITE_IOERR_FSYNC, "the disk cannot be read or written"),
-        (sqlite3.SQLITE_READONLY_DBMOVED, "the disk has become read-only"),
+        (sqlite3.SQLITE_READONLY_DBMOVED, "the disk is now read-only"),
     ],
 )
 def test_what_sqlite_met_has_a_name_though_the_disk_is_well_again(
@@ -63,7 +63,7 @@ def test_what_the_system_met_has_a_name_though_it_was_told_in_other_words(tmp_pa
     stuck = JournalUnwritable("the journal cannot be made: no", hint="resume")
     stuck.__cause__ = OSError(errno.EROFS, "Read-only file system", "journal.db")
     told = trouble(stuck, [tmp_path])
-    assert told.what == f"the disk has become read-only: 'journal.db' ({stuck.message})"
+    assert told.what == f"the disk is now read-only: 'journal.db' ({stuck.message})"
     assert told.cure.startswith("mount it writable again")
 
 
@@ -79,5 +79,5 @@ print(trouble(GitFailed(("add",), 128, "fatal: no"), [Path(sys.argv[1])]).what)
     walls = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev"]
     command = [*walls, sys.executable, "-c", script, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("the disk has become read-only: ")
+    assert done.stdout.startswith("the disk is now read-only: ")
     assert "`git add` failed with 128: fatal: no" in done.stdout

@@ -18,7 +18,7 @@ from windlass.adapters.sandbox.commands import Finished, run
 from windlass.adapters.sandbox.plain import Plain
 from windlass.core.events.model import Failure
 from windlass.core.settings import AgentSettings
-from windlass.testing.conformance.agent import brief, unseen
+from windlass.testing.conformance.agent import brief, ignore_activity
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 LIMITS = Limits(disk=10_000_000)
@@ -103,7 +103,7 @@ def test_an_agent_that_writes_too_much_is_ended_and_says_so(sandbox: Sandbox, tm
     )
     program.chmod(0o755)
     agent = ClaudeAgent(AgentSettings(), sandbox, {}, program=program)
-    report = anyio.run(agent.work, brief(), tmp_path / "checkout", unseen)
+    report = anyio.run(agent.work, brief(), tmp_path / "checkout", ignore_activity)
     assert report.failure is Failure.CRASHED
     assert "more than the 10 MB it may ([sandbox] disk_mb)" in report.message
 

@@ -302,7 +302,7 @@ def test_a_branch_whose_name_is_no_text_is_worked_from_and_not_followed(user: Us
     user.git("branch", "-m", "main", name)
     base = inspect.base(inspect.UserGit(user.repo, user.environment), None)
     assert base.branch is None
-    assert any("no plain text" in warning for warning in base.warnings)
+    assert any("not plain text" in warning for warning in base.warnings)
 
 
 def test_the_users_configuration_holds_and_their_hooks_do_not_run(user: User) -> None:

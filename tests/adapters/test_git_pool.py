@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from repositories import Run, User, held, write
-from windlass.adapters.git.pool import MOST, Pool, Shelf, has_moved_on, tells_of_changes
+from windlass.adapters.git.pool import MOST, Pool, Shelf, ctime_shows_writes, wait_for_later
 from windlass.core.settings import WorkspaceSettings
 
 pytestmark = pytest.mark.anyio
@@ -358,13 +358,13 @@ async def test_an_entry_that_is_not_whole_is_passed_over(user: User):
 
 
 async def test_a_file_system_must_be_seen_to_tell_of_changes(tmp_path: Path):
-    assert tells_of_changes(tmp_path)
+    assert ctime_shows_writes(tmp_path)
     index = tmp_path / "index"
     index.touch()
-    assert has_moved_on(tmp_path / "clock", index)
+    assert wait_for_later(tmp_path / "clock", index)
     later = index.stat().st_mtime_ns + 3_600 * 10**9
     os.utime(index, ns=(later, later))  # a clock that stands still, as seen from here
-    assert not has_moved_on(tmp_path / "clock", index)
+    assert not wait_for_later(tmp_path / "clock", index)
     assert not await Pool(tmp_path / "pool", hash_bytes=20).is_fit(index)
 
 

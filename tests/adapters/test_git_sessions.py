@@ -278,7 +278,7 @@ async def test_one_that_does_not_answer_is_ended_and_said(user: User):
     assert " commit " in await waiting.ask(ask)
     [pid] = staying(user.repo)
     os.kill(pid, signal.SIGSTOP)
-    with pytest.raises(GitFailed, match=r"not done after 2 s, and ended"):
+    with pytest.raises(GitFailed, match=r"not done after 2 s, and stopped"):
         await waiting.ask(ask)
     assert staying(user.repo) == {}
     assert " commit " in await waiting.ask(ask)

@@ -9,6 +9,8 @@ import ast
 import os
 import shutil
 import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -25,6 +27,7 @@ from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.pull_requests import Publisher
 from windlass.adapters.git.remains import remains_of
 from windlass.adapters.sandbox.guard import Guard
+from windlass.app.recover import RecoverRequest, recover
 from windlass.app.wiring import Project
 from windlass.app.wiring.recovering import plans_in_git, why_lost
 from windlass.core.exchange import Expected
@@ -76,8 +79,10 @@ printf '%s\\036' "$(printf '%s\\t' "$@")" >> {log}
 exec {git} "$@"
 """
 """A git that writes down how it is called, in one piece, for several are called at once."""
-REACHES = ("windlass.adapters.git", ".git(", "user_git")
+REACHES = ("windlass.adapters.git", ".git(", ".git.ask(", "user_git")
 """How a module outside of adapters/git comes to git."""
+ELSEWHERE = ("cli/demo.py", "selftest/", "testing/")
+"""Modules that work only in repositories which they have made themselves."""
 
 
 class Story:
@@ -155,6 +160,7 @@ class Story:
         project.git.ask("status", "--porcelain", "--", "plan.md")
         project.user_git.ask("cat-file", "--batch-check", stdin=f"{tip}\n")
         assert why_lost(project, "plan", plans_in_git(project)["plan"]) is None
+        self._recover(project)
         Project(self.linked, environment)
         self.git("config", "remote.there.promisor", "true")
         project.git.base("main", "plan")
@@ -170,11 +176,21 @@ class Story:
         safe = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
         return self.user.git(*safe, *args, cwd=cwd)
 
+    def _recover(self, project: Project) -> None:
+        """As `windlass recover --dry-run` does, where git has lost a part of the mirror."""
+        [run] = plans_in_git(project)["plan"]
+        part = self.git("rev-parse", f"{Refs('plan', run).journal}~1")
+        lost = self.user.repo / ".git/objects" / part[:2] / part[2:]
+        aside = lost.rename(lost.with_name("aside"))
+        request = RecoverRequest(plan="plan", dry_run=True)
+        assert any("mirror is damaged" in note for note in recover(project, request).notes)
+        aside.rename(lost)
+
     def _publish(self, project: Project, tip: str, names: tuple[str, ...]) -> None:
         """As `windlass pr` does."""
         there = Publisher(project.user_git, project.origin, project.environment, attended=False)
-        remote = there.remote(there.usual("main"))
-        assert there.name_on(there.home_of("main", remote.name), "main") == "main"
+        remote = there.remote(there.default_remote("main"))
+        assert there.upstream_branch(there.upstream_remote("main", remote.name), "main") == "main"
         assert there.holds(tip, tip)
         if not USERS & set(names):
             # A push is the user's own git at their word, too.
@@ -222,6 +238,9 @@ class Story:
             await branches.move("main", run.base, tip)
             self.git("update-ref", "refs/heads/nobodys", run.base)
             await branches.move("nobodys", run.base, tip)
+            self.git("update-ref", "refs/heads/in-another-form", run.base)
+            with self._other_form():
+                await branches.move("in-another-form", run.base, tip)
 
     async def _die_landing(self, run: Run, tip: str) -> None:
         """A landing whose process dies when git has written the files: the next takes it back."""
@@ -241,10 +260,16 @@ class Story:
         theirs = self.git("commit-tree", "-p", run.base, "-m", "theirs", f"{tip}^{{tree}}")
         self.git("update-ref", run.refs.integration, theirs)
         assert "moved by someone else" in await run.repository.move_tip(run.base, tip)
-        other_form = self.user.repo / ".git/reftable"
-        other_form.mkdir()
-        await run.store.in_use(run.refs.integration)
-        other_form.rmdir()
+        with self._other_form():
+            await run.store.in_use(run.refs.integration)
+
+    @contextmanager
+    def _other_form(self) -> Generator[None]:
+        """The repository looks as if its refs were in a reftable, which git alone may move."""
+        form = self.user.repo / ".git/reftable"
+        form.mkdir()
+        yield
+        form.rmdir()
 
     async def _give(self, names: tuple[str, ...]) -> None:
         """A person has taken a task, has committed there, and gives it back with every trap."""
@@ -379,9 +404,9 @@ def test_git_is_started_in_one_module_only():
 
 
 def _sources() -> list[Path]:
-    """Whatever works in a user's repository; those of the demo and of rehearsals are no user's."""
-    every = [*SOURCE.glob("adapters/**/*.py"), *SOURCE.glob("cli/**/*.py")]
-    return [path for path in every if path.name != "demo.py" and "rehearsals" not in path.parts]
+    """Every module that works in a user's repository: all but `ELSEWHERE`."""
+    every = SOURCE.glob("**/*.py")
+    return [p for p in every if not p.relative_to(SOURCE).as_posix().startswith(ELSEWHERE)]
 
 
 def _calls_of_the_source() -> list[tuple[str, frozenset[str]]]:

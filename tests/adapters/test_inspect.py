@@ -42,11 +42,11 @@ class TestLocate:
 
     def test_no_repository(self, user: User, tmp_path: Path):
         said = refused(inspect.locate, git(user, tmp_path))
-        assert said.startswith(f"{tmp_path} is in no git repository;")
-        assert said.endswith("run this inside one, or make one with `git init`")
+        assert said.startswith(f"{tmp_path} is not in a git repository;")
+        assert said.endswith("run this inside one, or create one with `git init`")
 
     def test_no_folder(self, user: User):
-        with pytest.raises(RepositoryError, match="is no folder"):
+        with pytest.raises(RepositoryError, match="is not a folder"):
             inspect.locate(git(user, user.repo / "README"))
 
     def test_a_bare_repository(self, user: User, tmp_path: Path):
@@ -125,7 +125,8 @@ class TestBase:
 
     def test_a_name_like_an_option_is_harmless(self, user: User):
         for name in ("--help", "-x", "--output=x", "--exec=touch x"):
-            assert f"the base {name!r} is no commit here" in refused(inspect.base, git(user), name)
+            why = refused(inspect.base, git(user), name)
+            assert f"the base {name!r} is not a commit here" in why
         user.git("update-ref", "refs/heads/-x", "HEAD")
         found = inspect.base(git(user), "refs/heads/-x")
         assert found.commit == user.git("rev-parse", "main")
@@ -133,9 +134,9 @@ class TestBase:
 
     def test_an_unknown_name(self, user: User):
         assert refused(inspect.base, git(user), "nowhere") == (
-            "the base 'nowhere' is no commit here; name a branch or a commit that exists"
+            "the base 'nowhere' is not a commit here; name a branch or a commit that exists"
         )
-        assert "is no commit" in refused(inspect.base, git(user), "HEAD^{tree}")
+        assert "is not a commit" in refused(inspect.base, git(user), "HEAD^{tree}")
 
     def test_an_empty_repository(self, tmp_path: Path):
         assert "has no commit yet; make a first one" in refused(
@@ -154,7 +155,7 @@ class TestBase:
         for value, warned in (("true", 1), ("false", 0)):
             user.git("config", "commit.gpgSign", value)
             told = inspect.base(git(user), None).warnings
-            assert sum("no commit of a run is signed" in each for each in told) == warned
+            assert sum("Windlass signs no commit" in each for each in told) == warned
 
     def test_uncommitted_changes_are_a_warning(self, user: User):
         user.write({"README": "changed\n"})
@@ -189,7 +190,7 @@ class TestBase:
         assert inspect.base(git(user), None).warnings == ()
         user.commit({path: "x\n"})
         said = refused(inspect.base, git(user), None)
-        assert said.startswith(f"the repository tracks {path!r}, where Windlass keeps its own; ")
+        assert said.startswith(f"the repository tracks {path!r}, which belongs to Windlass; ")
 
     def test_rules_that_no_snapshot_could_be_taken_with(self, user: User):
         half = "x" * (MOST_RULES // 2)
@@ -254,8 +255,8 @@ class TestIdentity:
     def test_none_is_refused_and_not_made_up(self, user: User, tmp_path: Path):
         user.environment["HOME"] = str(tmp_path / "empty")
         assert refused(inspect.identity, git(user)) == (
-            "git does not know whose name commits carry here; "
-            'set it: git config user.name "Your Name"; git config user.email you@host'
+            "git has no name and email for commits here; "
+            'set them: git config user.name "Your Name"; git config user.email you@host'
         )
 
 
@@ -277,7 +278,7 @@ class TestClashes:
         user.git("branch", taken)
         said = refused(inspect.refuse_clashing_branches, git(user), self.REFS)
         goes = "windlass/plan/integration"
-        assert said == f"branch {taken!r} stands where {goes!r} goes; rename it: {cure}"
+        assert said == f"branch {taken!r} is in the way of {goes!r}; rename it: {cure}"
         user.git(*cure.split()[1:])
         inspect.refuse_clashing_branches(git(user), self.REFS)
 

@@ -20,7 +20,7 @@ from windlass.adapters.sandbox.commands import Finished, run
 from windlass.adapters.sandbox.plain import Plain
 from windlass.core.events.model import Failure, Outcome
 from windlass.core.settings import AgentSettings
-from windlass.testing.conformance.agent import brief, unseen
+from windlass.testing.conformance.agent import brief, ignore_activity
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 SMALL = Limits(memory=200_000_000, processes=40)
@@ -191,7 +191,7 @@ def test_an_agent_that_takes_too_much_is_ended_and_says_so(sandbox: Sandbox, tmp
     program.chmod(0o755)
     agent = ClaudeAgent(AgentSettings(), sandbox, {}, program=program)
     (tmp_path / "checkout").mkdir()
-    report = anyio.run(agent.work, brief(), tmp_path / "checkout", unseen)
+    report = anyio.run(agent.work, brief(), tmp_path / "checkout", ignore_activity)
     assert report.failure is Failure.CRASHED
     assert "more than the 40 it may have ([sandbox] processes)" in report.message
     assert remains(sandbox) == []

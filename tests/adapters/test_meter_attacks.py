@@ -17,12 +17,16 @@ import httpx2 as httpx
 import pytest
 
 from waiting import eventually
+from windlass.adapters.meter.holds import Holds
 from windlass.adapters.meter.proxy import Meter
 from windlass.adapters.meter.web import HOST
 from windlass.adapters.meter.wire.anthropic import ANTHROPIC
 from windlass.adapters.meter.wire.anthropic.tally import bound
 from windlass.core.events.model import Usage
+from windlass.core.events.values import Amount
 from windlass.core.state.budget import No
+from windlass.core.state.requests import Learnt
+from windlass.core.state.requests import Request as Asked
 from windlass.ports import Ask, Held
 from windlass.testing.model import anthropic_wire as wire
 
@@ -46,6 +50,7 @@ class Books:
         self.budget = float("inf")
         self.held: dict[str, float] = {}
         self.settled: list[Usage] = []
+        self.broken_off: list[bool] = []
         self.reserved: list[float] = []
 
     def reserve(self, ask: Ask) -> Held | No:
@@ -59,6 +64,7 @@ class Books:
     def settle(self, id_: str, usage: Usage, *, broke_off: bool = False) -> None:
         del self.held[id_]
         self.settled.append(usage)
+        self.broken_off.append(broke_off)
 
     def stream(self, id_: str, usage: Usage) -> None:
         """Nothing here lasts long enough."""
@@ -72,6 +78,7 @@ class Place:
 
     meter: Meter
     token: str
+    holds: Holds
 
     def __init__(self) -> None:
         self.books = Books()
@@ -132,7 +139,8 @@ async def place() -> AsyncGenerator[Place]:
         async with Meter.serving(
             ANTHROPIC, f"http://{HOST}:{port}/base", key, made.books
         ) as made.meter:
-            made.token = made.meter.admit("1.1", "player").token
+            admission = made.meter.admit("1.1", "player")
+            made.token, made.holds = admission.token, admission.holds
             yield made
         tasks.cancel_scope.cancel()
 
@@ -419,7 +427,13 @@ async def test_an_answer_that_tells_nothing_is_never_free(told: bytes):  # B6
         await p.post()
         [settled] = p.books.settled
         assert not settled.known
-        assert 0 < settled.cost_usd <= p.books.reserved[0]
+        assert settled.cost_usd <= p.books.reserved[0]
+        [broke_off] = p.books.broken_off
+        request = Asked(
+            task="1.1", role="player", model=MODEL, most=Amount(usd=p.books.reserved[0])
+        )
+        counted = Learnt().settled(request, settled, broke_off=broke_off)
+        assert (counted.cost_usd, counted.known) == (p.books.reserved[0], False)
 
 
 async def test_a_redirection_leads_nowhere():  # B6
@@ -445,12 +459,14 @@ async def test_money_that_others_only_hold_is_waited_for():  # B6
 
         tasks.start_soon(ask)
         await anyio.to_thread.run_sync(eventually, lambda: p.got)
+        assert not p.holds.any, "a request that the provider answers is not held"
         tasks.start_soon(ask)
-        await anyio.to_thread.run_sync(eventually, lambda: len(_connections(p)) == 2)
+        await anyio.to_thread.run_sync(eventually, lambda: p.holds.any)
         assert len(p.got) == 1
         p.waits.set()
         await anyio.to_thread.run_sync(eventually, lambda: len(answered) == 2)
         assert answered == [200, 200]
+        assert not p.holds.any
         p.books.budget = 0
         assert (await p.post()).status_code == 402
 
@@ -462,9 +478,10 @@ async def test_an_agent_that_leaves_while_it_waits_for_money_is_let_go():  # B6
         await anyio.to_thread.run_sync(eventually, lambda: p.got)
         async with anyio.create_task_group() as leaving:
             leaving.start_soon(p.post)
-            await anyio.to_thread.run_sync(eventually, lambda: len(_connections(p)) == 2)
+            await anyio.to_thread.run_sync(eventually, lambda: p.holds.any)
             leaving.cancel_scope.cancel()
         await anyio.to_thread.run_sync(eventually, lambda: len(_connections(p)) == 1)
+        assert not p.holds.any
         p.waits.set()
         await anyio.to_thread.run_sync(eventually, lambda: len(p.books.settled) == 1)
     assert len(p.got) == 1

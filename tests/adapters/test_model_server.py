@@ -68,7 +68,7 @@ def events(stream: bytes) -> list[tuple[str, dict[str, Any]]]:
 class TestWire:
     def test_a_request_is_read_for_what_matters(self):
         asked = wire.read(json.dumps(request("Task: 1", answers=2, stream=True)).encode())
-        assert asked == wire.Asked(
+        assert asked == wire.ParsedRequest(
             model="m", stream=True, side=False, prompt="Task: 1", answers=2, tools=("Write",)
         )
 

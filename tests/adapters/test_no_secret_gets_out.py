@@ -27,8 +27,8 @@ from windlass.adapters.sandbox import Box, Sandbox
 from windlass.adapters.sandbox import commands as processes
 from windlass.adapters.sandbox.plain import Plain
 from windlass.app.plans import read_plan
-from windlass.app.wiring import Outside, Project, World, started
-from windlass.app.wiring.metering import Books
+from windlass.app.wiring import Observers, Project, World, started
+from windlass.app.wiring.metering import RunLedger
 from windlass.core.events.model import Failure, Usage
 from windlass.core.events.review import Issue, PlayerAnswer
 from windlass.core.events.values import Amount
@@ -161,7 +161,7 @@ class Leaky:
         self.sandbox: Sandbox | None = None
         self.prompts: list[str] = []
         self.seen = ""
-        self.books = Books()
+        self.ledger = RunLedger()
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         told = (*brief.criteria, *brief.checks, *brief.names, brief.feedback)
@@ -169,9 +169,9 @@ class Leaky:
         cent = Amount(usd=0.01)
         model = f"claude {SAID}"
         ask = Ask(task=brief.task, role=brief.role, model=model, most=cent, least=cent)
-        held = self.books.reserve(ask)
+        held = self.ledger.reserve(ask)
         assert isinstance(held, Held)
-        self.books.settle(held.id, Usage())
+        self.ledger.settle(held.id, Usage())
         for line in (*SAID.splitlines(), SAID):
             watch(Activity(task=brief.task, kind="text", text=line))
         if brief.role == "coach":
@@ -331,21 +331,21 @@ def test_nor_in_what_leaves_by_telemetry_or_notices(tmp_path: Path):  # B5 K9 K1
             notify=NotifySettings(webhook="SLACK_WEBHOOK_URL"),
             model=f"model-{told}",
         )
-        outside = Outside(project, plan.id, settings, notify=None, say=said.append)
+        observers = Observers(project, plan.id, settings, notify=None, report=said.append)
         with project.journals.session(plan.id) as session:
             world = World(project, plan.id, "r1", settings, session, agent=Talker())
             first = started(
                 "r1", plan, settings, project.git.base(None, plan.id), world.sandbox.level
             )
-            outside.open(tuple)
+            observers.open(tuple)
             observed = partial(
-                world.run, (first,), observe=outside.follow, watch=lambda _activity: None
+                world.run, (first,), observe=observers.follow, watch=lambda _activity: None
             )
             anyio.run(observed)
         page = said[0].split()[-1]
         with urllib.request.urlopen(page, timeout=20) as answer:  # noqa: S310  loopback
             metrics = answer.read().decode()
-        outside.close()
+        observers.close()
         names = {span.name for span in receiver.spans}
         got = enumerate(receiver.got)
         sent = {f"{n} {each.path}": each.body.decode(errors="replace") for n, each in got}

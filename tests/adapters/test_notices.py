@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hauled import hauling, plan
 from receiver import receiving
+from scripted_run import plan, scripted_run
 from waiting import eventually
 from windlass.adapters.notices import Notices, command, desktop, webhook
 from windlass.errors import ConfigError
@@ -203,14 +203,14 @@ def test_a_run_tells_its_end_and_what_needs_a_person(place: Stage, tmp_path: Pat
     with receiving() as receiver:
         url = f"{receiver.url}/services/T00/B00/secret"
         variables = {"PATH": path, "WINDLASS_NOTIFY_WEBHOOK": "MY_WEBHOOK", "MY_WEBHOOK": url}
-        with hauling(place, "plan.md", "--notify", FAIL="1.1", **variables) as process:
+        with scripted_run(place, "plan.md", "--notify", FAIL="1.1", **variables) as process:
             _, err = process.communicate(timeout=60)
         assert process.returncode == 3, err
         (document,) = receiver.documents
         assert document["kind"] == "human"
         assert document["title"] == 'Needs you: 1.1 Say "hi" $(touch pwned) · Files'
         assert [call[-2] for call in calls(told)] == [document["title"]]
-        with hauling(place, "plan.md", "--resume", **variables) as process:
+        with scripted_run(place, "plan.md", "--resume", **variables) as process:
             _, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
         assert [each["kind"] for each in receiver.documents] == ["human", "done"]
@@ -225,7 +225,7 @@ def test_a_run_tells_its_end_and_what_needs_a_person(place: Stage, tmp_path: Pat
 def test_a_webhook_that_hangs_does_not_keep_a_run_from_its_end(place: Stage):
     with receiving() as receiver:
         receiver.hanging = threading.Event()
-        with hauling(place, "plan.md", WINDLASS_NOTIFY_WEBHOOK=receiver.url) as process:
+        with scripted_run(place, "plan.md", WINDLASS_NOTIFY_WEBHOOK=receiver.url) as process:
             _, err = process.communicate(timeout=60)
         assert len(receiver.got) == 1
         assert not receiver.hanging.is_set(), "it never answered"
@@ -237,9 +237,9 @@ def test_a_webhook_that_hangs_does_not_keep_a_run_from_its_end(place: Stage):
 def test_nobody_is_told_where_that_is_said(place: Stage):
     with receiving() as receiver:
         variables = {"WINDLASS_NOTIFY_WEBHOOK": receiver.url, "WINDLASS_NOTIFY_ABOUT": "failed"}
-        with hauling(place, "plan.md", **variables) as process:
+        with scripted_run(place, "plan.md", **variables) as process:
             process.communicate(timeout=60)
-        with hauling(
+        with scripted_run(
             place, "plan.md", "--no-notify", "--restart", FAIL="1.1", **variables
         ) as process:
             process.communicate(timeout=60)
@@ -249,7 +249,7 @@ def test_nobody_is_told_where_that_is_said(place: Stage):
 def test_a_command_from_a_file_is_refused(place: Stage):
     """What agents can write must not run outside their walls."""  # B5
     (place.repo / "windlass.toml").write_text('[notify]\ncommand = ["touch", "pwned"]\n')
-    with hauling(place, "plan.md") as process:
+    with scripted_run(place, "plan.md") as process:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "windlass.toml: notify.command cannot come from a file" in err

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from handover import Near, finished
+from finished_run import InProcessDesk, finished
 from windlass.app.wiring import Project
 
 
 @pytest.fixture
-def done(tmp_path: Path) -> Near:
+def done(tmp_path: Path) -> InProcessDesk:
     return finished(tmp_path)
 
 
 @pytest.fixture
-def project(done: Near) -> Project:
+def project(done: InProcessDesk) -> Project:
     return Project(done.repo, done.environment)

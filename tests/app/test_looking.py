@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handover import Near
+from finished_run import InProcessDesk
 from windlass.app.costs import Costs, costs
 from windlass.app.diff import diff
 from windlass.app.doctor import diagnosis_lines, doctor
@@ -42,7 +42,7 @@ def test_a_plan_is_read_and_summed_up(project: Project):
         plan(project, "other.md")
 
 
-def test_an_edit_of_a_plan_is_a_line(done: Near, project: Project):
+def test_an_edit_of_a_plan_is_a_line(done: InProcessDesk, project: Project):
     text = (done.repo / "plan.md").read_text()
     (done.repo / "plan.md").write_text(text.replace("Document it", "Describe it"))
     assert any("1.2" in line for line in plan_edits(project, "plan.md"))
@@ -62,7 +62,7 @@ def test_how_a_run_stands(project: Project):
         status(project, "other.md")
 
 
-def test_a_damaged_journal_leaves_what_the_state_file_says(done: Near):  # R7
+def test_a_damaged_journal_leaves_what_the_state_file_says(done: InProcessDesk):  # R7
     journal = done.repo / ".windlass/plans/plan/journal.db"
     journal.write_bytes(b"this is no database" * 100)
     (found,) = status(Project(done.repo, done.environment), "plan")
@@ -102,11 +102,11 @@ async def test_a_log_is_narrowed_down_and_followed(project: Project):
 def test_a_log_of_what_there_is_not_is_refused(project: Project):
     with pytest.raises(BadInput, match="has no task '9'"):
         log(project, LogRequest(plan="plan", tasks=("9",)))
-    with pytest.raises(BadInput, match="nothing is called 'FOO'"):
+    with pytest.raises(BadInput, match="unknown kind 'FOO'"):
         log(project, LogRequest(kinds=("FOO",)))
 
 
-def test_past_runs_and_what_they_cost(done: Near, project: Project):
+def test_past_runs_and_what_they_cost(done: InProcessDesk, project: Project):
     (only,) = history(project).runs
     assert (only.plan, only.run, only.completed) == ("plan", "r1", 2)
     found = costs(project, "plan")
@@ -122,7 +122,9 @@ def test_past_runs_and_what_they_cost(done: Near, project: Project):
     assert list(seen.unreadable) == ["broken"]
 
 
-def test_a_report_is_a_value_a_text_and_a_file(done: Near, project: Project, tmp_path: Path):
+def test_a_report_is_a_value_a_text_and_a_file(
+    done: InProcessDesk, project: Project, tmp_path: Path
+):
     found = report(project)
     assert (found.plan.id, found.run) == ("plan", "r1")
     assert render(found).startswith("<!doctype html>")
@@ -145,7 +147,7 @@ def test_what_a_task_changed(project: Project):
         diff(project)
 
 
-def test_a_diagnosis_holds_no_secret(done: Near, tmp_path: Path):
+def test_a_diagnosis_holds_no_secret(done: InProcessDesk, tmp_path: Path):
     secret = "canary-0123456789abcdef"
     environment = {**done.environment, "MY_TOKEN": secret, "WINDLASS_CHECKS": f"curl {secret}"}
     found = doctor(done.repo, environment)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handover import Near
+from finished_run import InProcessDesk
 from windlass.adapters.locks import PlanLock
 from windlass.app.bundle import BundleRequest, bundle
 from windlass.app.clean import CleanRequest, Found, clean
@@ -15,7 +15,7 @@ from windlass.errors import BadInput, Busy
 
 
 def test_clean_shows_what_goes_and_deletes_it_only_when_that_is_confirmed(
-    done: Near, project: Project
+    done: InProcessDesk, project: Project
 ):
     cache = done.repo / ".windlass/plans/plan/throwaway/left"
     cache.mkdir(parents=True)
@@ -35,7 +35,9 @@ def test_clean_shows_what_goes_and_deletes_it_only_when_that_is_confirmed(
     assert not cache.exists()
 
 
-def test_clean_passes_over_a_plan_with_a_live_run_unless_it_is_named(done: Near, project: Project):
+def test_clean_passes_over_a_plan_with_a_live_run_unless_it_is_named(
+    done: InProcessDesk, project: Project
+):
     with PlanLock(done.repo / ".windlass/plans/plan/lock"):
         (passed,) = clean(project, CleanRequest(), confirm=lambda _: True)
         assert passed.busy is not None
@@ -44,7 +46,7 @@ def test_clean_passes_over_a_plan_with_a_live_run_unless_it_is_named(done: Near,
             clean(project, CleanRequest(plan="plan"), confirm=lambda _: True)
 
 
-def test_a_bundle_lists_what_is_in_it(done: Near, tmp_path: Path):
+def test_a_bundle_lists_what_is_in_it(done: InProcessDesk, tmp_path: Path):
     made = bundle(done.repo, done.environment, BundleRequest())
     assert made.path == done.repo / ".windlass/windlass-bundle.zip"
     with zipfile.ZipFile(made.path) as archive:
@@ -59,7 +61,7 @@ def test_a_bundle_lists_what_is_in_it(done: Near, tmp_path: Path):
         bundle(done.repo, done.environment, BundleRequest(output=tmp_path / "none/b.zip"))
 
 
-def test_init_proposes_and_writes_when_that_is_confirmed(done: Near, project: Project):
+def test_init_proposes_and_writes_when_that_is_confirmed(done: InProcessDesk, project: Project):
     (done.repo / "go.mod").write_text("module example\n")
     proposed = propose(project)
     assert [each.line for each in proposed.proposal.checks] == ["go test ./..."]
@@ -75,6 +77,6 @@ def test_init_proposes_and_writes_when_that_is_confirmed(done: Near, project: Pr
     made = init(project, confirm=lambda _: True)
     assert made.path == done.repo / "windlass.toml"
     assert made.path.read_text() == proposed.text
-    with pytest.raises(BadInput, match="is there already"):
+    with pytest.raises(BadInput, match="exists, and was not changed"):
         init(project, confirm=lambda _: True)
     assert init(project, force=True, confirm=lambda _: True).path is not None

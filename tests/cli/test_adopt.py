@@ -42,8 +42,8 @@ def test_commits_that_the_base_holds_are_taken_and_the_run_goes_on_with_the_rest
     assert "windlass adopt old_state.json --yes" in err
     assert f"done   1.1 Write 1.1.txt · {head[:10]} is in main" in out
     assert f"to do  1.2 Write 1.2.txt · {away[:10]} is not in {head[:10]}" in out
-    assert "to do  1.3 Write 1.3.txt · git knows no commit feedfeed" in out
-    assert "to do  1.4 Write 1.4.txt · said to be failed" in out
+    assert "to do  1.3 Write 1.3.txt · git has no commit feedfeed" in out
+    assert "to do  1.4 Write 1.4.txt · the file says failed" in out
     assert "?      9.9 · the plan has no such task" in out
     assert desk.call("status", "plan")[0] == 2, "nothing is recorded unconfirmed"
 
@@ -65,13 +65,13 @@ def test_only_a_hash_names_a_commit(desk, name):
     state_file(desk, "1.1", commits={"1.1": name})
     code, out, err = desk.call("adopt", "old_state.json", "--yes")
     assert (code, "nothing to adopt" in err) == (2, True)
-    assert "what is named there is no commit's hash" in out
+    assert "it names no commit hash" in out
 
 
 def test_a_branch_that_looks_like_a_hash_is_none(desk):
     desk.git("branch", "feed")
     state_file(desk, "1.1", commits={"1.1": "feed"})
-    assert "git knows no commit feed" in desk.call("adopt", "old_state.json").out
+    assert "git has no commit feed" in desk.call("adopt", "old_state.json").out
 
 
 def test_of_what_the_plan_does_not_have_a_few_are_enough(desk):
@@ -86,7 +86,7 @@ def test_without_a_commit_only_the_persons_word_counts(desk):
     code, out, err = desk.call("adopt", "old_state.json", "--yes")
     assert code == 2
     assert "there is nothing to adopt" in err
-    assert "no commit is named (--unverified takes it)" in out
+    assert "names no commit (--unverified adopts it)" in out
     assert desk.call("adopt", "old_state.json", "--unverified", "--yes")[0] == 0
     told = json.loads(desk.call("status", "plan", "--json")[1])
     assert told["tasks"]["1.2"] == {**told["tasks"]["1.2"], "status": "completed", "merged": None}
@@ -114,7 +114,7 @@ def test_the_marks_in_a_plan_are_claims_too(desk):  # B10
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{}", "no state file that Windlass knows"),
+        ("{}", "neither a state file that Windlass can read nor a plan"),
         ("hello", "x.json is not JSON: JSON is malformed"),
         ('{"completed_tasks": [', "x.json is not JSON: Input data was truncated"),
         ('{"completed_tasks": [], "plan_path": ""}', "does not name its plan"),

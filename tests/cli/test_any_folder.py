@@ -1,6 +1,8 @@
 """Commands find their run from any folder of the repository, a task's workspace included."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,10 +67,10 @@ def test_a_task_is_given_back_from_its_workspace_and_the_run_goes_on(taken: tupl
     desk.directory = workspace
     assert "diff --git a/half.txt" in desk.call("diff").out, "what was done for it so far"
     answer = desk.call("give")
-    assert (answer.code, answer.out) == (0, "Recorded. Go on with: windlass resume plan\n")
-    assert desk.call("pause").err.startswith("windlass: no run of 'plan' is going on")
+    assert (answer.code, answer.out) == (0, "Recorded. To continue: windlass resume plan\n")
+    assert desk.call("pause").err.startswith("windlass: no run of 'plan' is in progress")
     assert "nothing to land" not in desk.call("land", "--yes").err
-    assert desk.call("abort").out.startswith("The run of plan: it is given up")
+    assert desk.call("abort").out.startswith("The run of plan: it is aborted")
 
 
 def test_a_repository_of_an_agent_inside_a_workspace_is_not_taken_for_the_project(
@@ -120,7 +122,8 @@ def test_settings_in_a_sub_folder_are_refused_by_name(desk: Desk, file: str, tex
     before = desk.everything()
     desk.directory = desk.repo / "services/api"
     said = f"windlass: {named} not at the root of the repository, and is not read; move its keys to"
-    for args in (("run", "plan.md"), ("plan", "plan.md", "--json")):
+    asked = (("run", "plan.md"), ("run", "plan.md", "--dry-run"))
+    for args in (*asked, ("plan", "plan.md"), ("plan", "plan.md", "--json")):
         answer = desk.call(*args)
         assert (answer.code, answer.err[: len(said)]) == (2, said), answer.err
         assert str(desk.repo / "windlass.toml") in answer.err
@@ -132,6 +135,15 @@ def test_settings_in_a_sub_folder_are_refused_by_name(desk: Desk, file: str, tex
     assert desk.everything() == before
 
 
+def test_settings_beside_the_plan_are_said_to_be_unused_by_a_run_from_the_root(desk: Desk):
+    desk.write("services/api/plan.md", plans.plan_text({"1.1": ()}))
+    desk.write("windlass.toml", 'checks = ["false"]\n')
+    desk.commit("services/windlass.toml", "agents = 2\n")
+    answer = desk.call("run", "services/api/plan.md", "--red-base", "stop")
+    used = "services/windlass.toml is not used: a run reads the settings at the repository's root"
+    assert f"NOTE  {used}" in answer.err, answer.err
+
+
 def test_another_tools_file_in_a_sub_folder_is_none_of_windlass(desk: Desk):
     desk.write("services/plan.md", plans.plan_text({"1.1": ()}))
     desk.commit("services/pyproject.toml", "[tool.ruff]\nline-length = 100\n")
@@ -139,3 +151,16 @@ def test_another_tools_file_in_a_sub_folder_is_none_of_windlass(desk: Desk):
     assert desk.call("plan", "plan.md", "--json").code == 0
     desk.write("services/pyproject.toml", "this is not TOML")
     assert desk.call("plan", "plan.md", "--json").code == 0
+
+
+def test_a_shell_in_a_removed_workspace_still_finds_its_repository(taken: tuple[Desk, Path]):
+    """`resume` removes the workspace of a merged task, also under the shell that stands in it."""
+    desk, workspace = taken
+    script = f'cd "{workspace}/docs" && rm -rf "{workspace}" && exec "$@" status plan --json'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable, "-m", "windlass"],
+        cwd=desk.repo, env=desk.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["plan"] == "plan"
+    assert done.stderr == f"{workspace}/docs no longer exists; using the repository around it\n"

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from desk import Desk
-from handover import Near, finished
+from finished_run import InProcessDesk, finished
 from windlass.app.doctor import doctor
 
 
 @pytest.fixture
-def done(tmp_path: Path) -> Near:
+def done(tmp_path: Path) -> InProcessDesk:
     return finished(tmp_path)
 
 
 def held(desk: Desk, *args: str, **more: str) -> dict[str, str]:
     answer = desk.call("bundle", *args, **more)
     assert answer.code == 0, answer
-    path = Path(answer.err.partition("Wrote ")[2].partition(". Look")[0])
+    path = Path(answer.err.partition("Wrote ")[2].partition(". Check")[0])
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
         found = {name: archive.read(name).decode() for name in archive.namelist()}
@@ -29,7 +29,7 @@ def held(desk: Desk, *args: str, **more: str) -> dict[str, str]:
     return {name.removeprefix("windlass-bundle/"): text for name, text in found.items()}
 
 
-def test_it_holds_journal_configuration_versions_and_findings(done: Near):
+def test_it_holds_journal_configuration_versions_and_findings(done: InProcessDesk):
     before = {k: v for k, v in done.everything().items() if "windlass-bundle" not in k}
     inside = held(done, USER="ada-lovelace")
     after = {k: v for k, v in done.everything().items() if "windlass-bundle" not in k}
@@ -58,7 +58,7 @@ def test_it_holds_journal_configuration_versions_and_findings(done: Near):
     assert "RunEnded" in inside["plans/plan/log.txt"].splitlines()[-1]
 
 
-def test_nothing_of_the_user_is_in_it(done: Near):
+def test_nothing_of_the_user_is_in_it(done: InProcessDesk):
     inside = held(done, USER="ada-lovelace", WINDLASS_MODEL="ada-lovelace-model")
     whole = "\n".join((*inside, *inside.values()))
     for word in (str(done.root), str(done.home), "ada@example.com", "Ada ", "ada-lovelace"):
@@ -68,7 +68,7 @@ def test_nothing_of_the_user_is_in_it(done: Near):
     assert "octocat" in "".join(held(done, "--with-texts").values())
 
 
-def test_the_same_things_make_the_same_bundle(done: Near, tmp_path: Path):
+def test_the_same_things_make_the_same_bundle(done: InProcessDesk, tmp_path: Path):
     one, two = tmp_path / "one.zip", tmp_path / "two.zip"
     held(done, "--output", str(one))
     held(done, "plan", "--output", str(two))
@@ -77,7 +77,7 @@ def test_the_same_things_make_the_same_bundle(done: Near, tmp_path: Path):
 
 
 @pytest.mark.parametrize("damage", ["record", "middle", "rubbish", "empty"])
-def test_a_damaged_journal_is_packed_as_far_as_it_can_be_read(done: Near, damage: str):
+def test_a_damaged_journal_is_packed_as_far_as_it_can_be_read(done: InProcessDesk, damage: str):
     path = done.repo / ".windlass/plans/plan/journal.db"
     data = path.read_bytes()
     at = data.index(b'"PlayerFinished"')
@@ -91,7 +91,7 @@ def test_a_damaged_journal_is_packed_as_far_as_it_can_be_read(done: Near, damage
     done.directory = done.repo
     inside = held(done)
     assert path.read_bytes() == broken
-    assert "could be read of a copy" in inside["plans/plan/trouble.txt"]
+    assert "could be read from a copy" in inside["plans/plan/trouble.txt"]
     assert "Note: the journal of" in inside["about.txt"]
     assert json.loads(inside["plans/plan/state.json"])["status"] == "completed"
     lines = inside["plans/plan/journal.jsonl"].splitlines()
@@ -101,7 +101,7 @@ def test_a_damaged_journal_is_packed_as_far_as_it_can_be_read(done: Near, damage
     assert held(done, "plan")["plans/plan/trouble.txt"]
 
 
-def test_one_plan_or_all_of_them(done: Near):
+def test_one_plan_or_all_of_them(done: InProcessDesk):
     plans = done.repo / ".windlass" / "plans"
     shutil.copytree(plans / "plan", plans / "other")
     assert {name.split("/")[1] for name in held(done) if "/" in name} == {"plan", "other"}
@@ -110,7 +110,7 @@ def test_one_plan_or_all_of_them(done: Near):
 
 
 def test_outside_of_a_repository_the_machine_is_still_told_of(tmp_path: Path):
-    desk = Near(tmp_path)
+    desk = InProcessDesk(tmp_path)
     desk.home.mkdir()
     desk.directory = tmp_path
     inside = held(desk, "--output", str(tmp_path / "b.zip"))
@@ -118,18 +118,18 @@ def test_outside_of_a_repository_the_machine_is_still_told_of(tmp_path: Path):
     assert desk.call("bundle", "plan").code == 2
 
 
-def test_only_a_bundle_is_replaced(done: Near, tmp_path: Path):
+def test_only_a_bundle_is_replaced(done: InProcessDesk, tmp_path: Path):
     precious = tmp_path / "precious.txt"
     precious.write_text("mine")
     answer = done.call("bundle", "--output", str(precious))
     assert (answer.code, precious.read_text()) == (2, "mine")
-    assert "is no bundle" in answer.err
+    assert "is not a bundle" in answer.err
     held(done)
     held(done)
 
 
-def test_no_folder_is_made_for_it(done: Near, tmp_path: Path):
+def test_no_folder_is_made_for_it(done: InProcessDesk, tmp_path: Path):
     answer = done.call("bundle", "--output", str(tmp_path / "nowhere" / "b.zip"))
     assert (answer.code, answer.out) == (2, "")
-    assert f"there is no folder {tmp_path}/nowhere; make it, or name another" in answer.err
+    assert f"there is no folder {tmp_path}/nowhere; create it, or name another" in answer.err
     assert not (tmp_path / "nowhere").exists()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from desk import NOBODY, Desk
-from handover import Near
+from desk import NO_MODEL, Desk
+from finished_run import InProcessDesk
 from windlass import __version__
 from windlass.app.wiring import machine
 from windlass.testing.model import Book, Say, Script
@@ -23,7 +23,7 @@ SKILLS = {path.parent.name: path.read_text() for path in PLUGIN.glob("skills/*/S
 
 
 def claude(
-    home: Path, *args: str, url: str = NOBODY, cwd: Path = ROOT
+    home: Path, *args: str, url: str = NO_MODEL, cwd: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
     program = machine.agent_program()
     assert program is not None
@@ -50,8 +50,8 @@ def validated(path: Path, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Near:
-    desk = Near(tmp_path)
+def project(tmp_path: Path) -> InProcessDesk:
+    desk = InProcessDesk(tmp_path)
     desk.build({"README.md": "hello\n"})
     return desk
 

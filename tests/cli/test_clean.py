@@ -124,7 +124,7 @@ def test_what_git_ignores_and_nothing_has_stays_unless_it_may_go(desk: Desk):
     work(desk, "workspaces/c/node_modules/x.js", "a by-product\n")
     answer = desk.call("clean", "--yes")
     assert answer.code == 0, answer
-    assert "git ignores settings.local, and nothing has it" in answer.out
+    assert "git ignores settings.local, so no commit has it" in answer.out
     assert file.exists()
     assert not (desk.repo / HOME / "workspaces/c").exists()
     assert desk.call("clean", "--yes", "--ignored").code == 0

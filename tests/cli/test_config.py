@@ -109,16 +109,16 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("toml", "said"),
         [
-            ("max_turn = 3", "windlass.toml:1: nobody reads the key 'max_turn'"),
-            ("[polcy]\nx = 1", "windlass.toml:1: nobody reads the key 'polcy'"),
+            ("max_turn = 3", "windlass.toml:1: unknown key 'max_turn'"),
+            ("[polcy]\nx = 1", "windlass.toml:1: unknown key 'polcy'"),
             (
                 "[policy]\n\n\nred-base = 'go'",
-                "windlass.toml:4: nobody reads the key 'policy.red-base'",
+                "windlass.toml:4: unknown key 'policy.red-base'",
             ),
-            ("policy.on = 1", "windlass.toml:1: nobody reads the key 'policy.on'"),
+            ("policy.on = 1", "windlass.toml:1: unknown key 'policy.on'"),
             (
                 "\nworkspace = { sett = 1 }",
-                "windlass.toml:2: nobody reads the key 'workspace.sett'",
+                "windlass.toml:2: unknown key 'workspace.sett'",
             ),
             ("max_turns = 101", "windlass.toml:1: max_turns: expected `int` <= 100"),
             ("max_turns = 2.5", "windlass.toml:1: max_turns: expected `int`, got `float`"),
@@ -144,11 +144,12 @@ class TestRefusals:
         (tmp_path / "pyproject.toml").write_text(
             '[project]\nname = "x"\n\n[tool.windlass.agent]\nname = "y"\n'
         )
-        assert refusal(tmp_path) == "pyproject.toml:5: agent.name: no agent 'y', only claude"
+        why = "agent.name: there is no agent 'y', only claude"
+        assert refusal(tmp_path) == f"pyproject.toml:5: {why}"
 
     def test_a_section_that_is_no_table(self, tmp_path: Path):
         (tmp_path / "pyproject.toml").write_text("[tool]\nwindlass = 3\n")
-        assert refusal(tmp_path) == "pyproject.toml: tool.windlass is no table"
+        assert refusal(tmp_path) == "pyproject.toml: tool.windlass is not a table"
 
     def test_a_variable_is_named(self, tmp_path: Path):
         said = refusal(tmp_path, "agents = 2", environment={"WINDLASS_AGENTS": "banana"})

@@ -169,7 +169,7 @@ class TestPython:
         assert [check.line for check in proposal.checks] == ["python3 -m pytest -q"]
         assert proposal.setup == ()
         assert len(proposal.notes) == 1
-        assert proposal.notes[0].endswith("[workspace] setup has to say how to install it")
+        assert proposal.notes[0].endswith("so write in [workspace] setup how to install it")
 
     @pytest.mark.parametrize(
         ("text", "option"),
@@ -290,8 +290,8 @@ class TestOthers:
         assert [check.line for check in wrapped.checks] == ["./mvnw -B test"]
         (note,) = wrapped.notes
         assert note == (
-            "`./mvnw -B test` fetches what it needs into the home, but checks have a fresh one"
-            " and no network: set [sandbox] network = true, or say in [workspace] setup how it"
+            "`./mvnw -B test` fetches packages into the home, but checks have a fresh home"
+            " and no network: set [sandbox] network = true, or write in [workspace] setup how it"
             " works without"
         )
 
@@ -345,8 +345,8 @@ class TestOthers:
         assert [check.line for check in proposal.checks] == ["go test ./..."]
         (note,) = proposal.notes
         assert note == (
-            "Makefile has a recipe 'test': name `make test` in `checks` instead,"
-            " if that is how the project is proven"
+            "Makefile has a recipe 'test': use `make test` in `checks` instead,"
+            " if that is how the project is tested"
         )
 
     def test_several_toolchains_are_all_proposed(self):

@@ -96,7 +96,7 @@ class TestMachine:
 
     def test_a_weaker_sandbox_by_choice(self, desk: Desk):
         assert of(diagnosis(desk, WINDLASS_SANDBOX_LEVEL="checkout"), "sandbox") == [
-            ("warn", "level checkout, as set: agents are not walled in", "")
+            ("warn", "level checkout, as set: agents are not sandboxed", "")
         ]
 
     def test_no_sandbox_by_habit(self, desk: Desk):
@@ -104,8 +104,8 @@ class TestMachine:
         assert of(diagnosis(desk, 2, WINDLASS_SANDBOX_LEVEL="none"), "sandbox") == [
             (
                 "bad",
-                "level none, as set: agents are not walled in",
-                "set another level, or say `--sandbox none` each time",
+                "level none, as set: agents are not sandboxed",
+                "set another level, or use `--sandbox none` each time",
             )
         ]
 
@@ -120,8 +120,8 @@ class TestMachine:
     def test_no_bubblewrap(self, desk: Desk):
         desk.without_bubblewrap()
         why = "level bwrap does not work here (bubblewrap (`bwrap`) is not installed)"
-        instead = "; a run asks on a terminal, and is refused elsewhere"
-        without = "; or go without, by `--sandbox checkout`"
+        instead = "; a run asks on a terminal, and refuses elsewhere"
+        without = "; or run without walls: `--sandbox checkout`"
         assert of(diagnosis(desk, 2), "sandbox") == [("bad", why + instead, INSTALL + without)]
         told = diagnosis(desk, 2, WINDLASS_SANDBOX_LEVEL="bwrap")
         assert of(told, "sandbox") == [("bad", why, INSTALL)]
@@ -137,17 +137,17 @@ class TestMachine:
         desk.under = ("bwrap", "--dev-bind", "/", "/", *laid, "--")
         ((level, said, _),) = of(diagnosis(desk), "sandbox")
         assert level == "ok"
-        assert "a Coach runs no commands: no box in a box works here" in said
+        assert "a Coach runs no commands, because no nested sandbox works here" in said
 
     @walled
     def test_walls_outside_of_any_repository(self, desk: Desk):
         desk.directory = desk.root
         told = diagnosis(desk, 2, GIT_CEILING_DIRECTORIES=str(desk.root.parent))
-        assert of(told, "sandbox") == [("ok", "level bwrap: agents are walled in", "")]
+        assert of(told, "sandbox") == [("ok", "level bwrap: agents are sandboxed", "")]
         ((level, said, cure),) = of(told, "root")
         assert level == "bad"
-        assert said.startswith(f"{desk.root} is in no git repository")
-        assert cure == "run this inside one, or make one with `git init`"
+        assert said.startswith(f"{desk.root} is not in a git repository")
+        assert cure == "run this inside one, or create one with `git init`"
         assert len(told["settings"]) > 20
 
 
@@ -156,8 +156,8 @@ class TestRepository:
         desk.git("config", "--unset", "user.name")
         desk.git("config", "--unset", "user.email")
         ((level, said, cure),) = of(diagnosis(desk, 2, GIT_CONFIG_NOSYSTEM="1"), "identity")
-        assert (level, said) == ("bad", "git does not know whose name commits carry here")
-        assert cure.startswith("set it: git config user.name")
+        assert (level, said) == ("bad", "git has no name and email for commits here")
+        assert cure.startswith("set them: git config user.name")
 
     def test_no_commit(self, desk: Desk):
         desk.git("update-ref", "-d", "HEAD")
@@ -187,13 +187,9 @@ class TestRepository:
 
     def test_a_lock_that_some_git_left(self, desk: Desk):
         desk.write(".git/index.lock", "")
-        assert of(diagnosis(desk), "lock") == [
-            (
-                "warn",
-                f"{desk.repo}/.git/index.lock is there: a git is at work, or died at it",
-                "remove it once no git is running here",
-            )
-        ]
+        why = "another git is running, or one that died left it"
+        lock = f"{desk.repo}/.git/index.lock is there: {why}"
+        assert of(diagnosis(desk), "lock") == [("warn", lock, "remove it if no git is running")]
 
 
 def story() -> World:
@@ -228,7 +224,7 @@ class TestPlans:
         with PlanLock(desk.repo / ".windlass/plans/p/lock"):
             ((level, said, _),) = of(diagnosis(desk), "p")
         assert level == "ok"
-        assert said.startswith("run r1 is going on (PID ")
+        assert said.startswith("run r1 is live (PID ")
 
     def test_a_plan_that_was_never_run(self, desk: Desk):
         desk.record("p", [])
@@ -271,7 +267,7 @@ class TestSettings:
     def test_a_variable_that_nobody_reads(self, desk: Desk):
         told = diagnosis(desk, WINDLASS_AGENT="3", WINDLASS_DEBUG="1", WINDLASS_AGENTS="3")
         ((level, said, cure),) = of(told, "variable")
-        assert (level, said) == ("warn", "nobody reads WINDLASS_AGENT")
+        assert (level, said) == ("warn", "unknown: WINDLASS_AGENT")
         assert cure.startswith("a variable is WINDLASS_ and a key")
 
     def test_a_variable_that_a_setting_names_is_read(self, desk: Desk):
@@ -312,7 +308,7 @@ class TestPeople:
             "Repository",
             "Plans",
             "Settings",
-            "A run can be started.",
+            "A run can start.",
         ]
         assert "  ok    key       ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL set" in lines
         assert "  ok    p         run r1 is completed, 2 of 2 tasks merged" in lines
@@ -330,4 +326,4 @@ class TestPeople:
             "  bad   key       no key for the agent in the environment\n"
             "                  set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none\n"
         ) in answer.out
-        assert answer.out.endswith("\n1 thing to mend first.\n")
+        assert answer.out.endswith("\n1 problem to fix first.\n")

@@ -41,10 +41,10 @@ def test_what_is_stale_is_said_and_done_again_only_on_request(desk, done):
     plan.write_text(plan.read_text().replace("1.1.txt is there", "1.1.txt says ONE"))
     code, out, err = desk.call("plan", "plan.md", "--diff")
     assert (code, err) == (0, "")
-    assert "~ 1.1 Write 1.1.txt: stale: merged for what it said before" in out
+    assert "~ 1.1 Write 1.1.txt: stale: merged for an older text" in out
     assert desk.call("retry", "1.2:1.1")[0] == 2
     code, out, _ = desk.call("retry", "plan:1.1")
-    assert (code, out) == (0, "Recorded. Go on with: windlass resume plan\n")
+    assert (code, out) == (0, "Recorded. To continue: windlass resume plan\n")
     state = quick_run(desk.repo, parts(**{"1.1": "ONE\n"}))
     assert state.done == ("1.2", "1.1")
     assert desk.git("show", "windlass/plan/integration:1.1.txt") == "ONE\n"
@@ -109,5 +109,5 @@ def test_a_task_cannot_take_the_name_of_the_scenario(desk):
     e2e = Settings(max_turns=1, e2e=E2ESettings(run=True))
     assert "e2e" in quick_run(desk.repo, parts(), settings=e2e).tasks
     plan.write_text(plan.read_text().replace("Task 1.2", "Task e2e"))
-    with pytest.raises(PlanError, match="'e2e' has the name that this run gave"):
+    with pytest.raises(PlanError, match="'e2e' has the id that this run gave"):
         quick_run(desk.repo, parts(), settings=e2e)

@@ -67,7 +67,7 @@ class TestPlans:
         desk.write("bad.md", tasks(task("a"), task("A")))
         assert refused(desk, "run", "bad.md") == (
             "bad.md:7: task id 'A' is already used on line 3;"
-            " give each task an id of its own (case does not count)"
+            " give each task a different id (case does not count)"
         )
 
     def test_an_id_that_cannot_name_a_ref_is_refused(self, desk: Desk):
@@ -149,12 +149,13 @@ class TestRepositories:
         ceiling = str(tmp_path)
         said = refused(desk, "run", "plan.md", GIT_CEILING_DIRECTORIES=ceiling)
         assert said == (
-            f"{desk.directory} is in no git repository;"
-            " run this inside one, or make one with `git init`"
+            f"{desk.directory} is not in a git repository;"
+            " run this inside one, or create one with `git init`"
         )
 
     def test_a_folder_that_is_not_there(self, desk: Desk):
-        assert refused(desk, "plan", "p.md", "--repo", "nope") == f"{desk.repo}/nope is no folder"
+        why = refused(desk, "plan", "p.md", "--repo", "nope")
+        assert why == f"{desk.repo}/nope is not a folder"
 
     @pytest.mark.parametrize("command", ["run", "plan"])
     def test_a_bare_repository(self, desk: Desk, tmp_path: Path, command: str):
@@ -176,7 +177,7 @@ class TestRepositories:
         desk.repo.rename(elsewhere)
         desk.repo = desk.directory = elsewhere
         assert refused(desk, "run", "plan.md") == (
-            f"{str(elsewhere)!r} lies in a folder whose name is not UTF-8; rename the folder"
+            f"{str(elsewhere)!r} is in a folder whose name is not UTF-8; rename the folder"
         )
 
     def test_a_repository_without_a_commit(self, desk: Desk):
@@ -191,35 +192,35 @@ class TestRepositories:
         desk.git("commit", "--quiet", "--message", "Add a submodule")
         assert refused(desk, "run", "plan.md") == (
             "the repository has a submodule at 'vendor/lib';"
-            " Windlass does not work with submodules yet; nothing was started"
+            " Windlass does not support submodules yet; nothing was started"
         )
 
     def test_large_file_storage(self, desk: Desk):
         desk.commit("assets/.gitattributes", "*.png filter=lfs diff=lfs merge=lfs -text\n")
         said = refused(desk, "run", "plan.md")
-        assert said.startswith("the repository keeps files through the filter 'lfs' (")
+        assert said.startswith("the repository uses the filter 'lfs' (")
         assert said.endswith(
-            "; Windlass does not work with LFS and its kin yet; nothing was started"
+            "; Windlass does not support LFS and similar filters yet; nothing was started"
         )
 
     def test_nobody_to_commit_as(self, desk: Desk):
         desk.git("config", "--unset", "user.name")
         desk.git("config", "--unset", "user.email")
         assert refused(desk, "run", "plan.md", GIT_CONFIG_NOSYSTEM="1") == (
-            "git does not know whose name commits carry here;"
-            ' set it: git config user.name "Your Name"; git config user.email you@host'
+            "git has no name and email for commits here;"
+            ' set them: git config user.name "Your Name"; git config user.email you@host'
         )
 
     def test_a_base_that_is_no_commit(self, desk: Desk):
         desk.write("windlass.toml", 'base = "nowhere"\n')
         assert refused(desk, "run", "plan.md") == (
-            "the base 'nowhere' is no commit here; name a branch or a commit that exists"
+            "the base 'nowhere' is not a commit here; name a branch or a commit that exists"
         )
 
     def test_a_branch_in_the_way_of_ours(self, desk: Desk):
         desk.git("branch", "windlass/plan")
         assert refused(desk, "run", "plan.md") == (
-            "branch 'windlass/plan' stands where 'windlass/plan/integration' goes;"
+            "branch 'windlass/plan' is in the way of 'windlass/plan/integration';"
             " rename it: git branch -m windlass/plan windlass-plan-old"
         )
 
@@ -257,10 +258,10 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ('model = "m"\nmax_turn = 3\n', "windlass.toml:2: nobody reads the key 'max_turn'"),
+            ('model = "m"\nmax_turn = 3\n', "windlass.toml:2: unknown key 'max_turn'"),
             (
                 "[workspace]\n\nsetupp = []\n",
-                "windlass.toml:3: nobody reads the key 'workspace.setupp'",
+                "windlass.toml:3: unknown key 'workspace.setupp'",
             ),
             ("agents = 0\n", "windlass.toml:1: agents: expected `int` >= 1"),
             ('\nagents = "many"\n', "windlass.toml:2: agents: expected `int`, got `str`"),
@@ -278,7 +279,7 @@ class TestConfiguration:
     def test_a_file_that_is_no_toml(self, desk: Desk):
         desk.write("windlass.toml", "agents = = 3\n")
         assert refused(desk, "run", "plan.md") == (
-            "windlass.toml is not TOML: Invalid value (at line 1, column 10); mend that line"
+            "windlass.toml is not TOML: Invalid value (at line 1, column 10); correct that line"
         )
 
     def test_a_file_that_is_no_text(self, desk: Desk):
@@ -290,14 +291,15 @@ class TestConfiguration:
     def test_a_folder_in_its_place_is_not_passed_over(self, desk: Desk):
         (desk.repo / "windlass.toml").mkdir()
         said = refused(desk, "run", "plan.md")
-        assert said == "windlass.toml cannot be read: Is a directory; mend or remove it"
+        assert said == "windlass.toml cannot be read: Is a directory; replace or remove it"
 
     def test_a_link_that_leads_nowhere_is_not_passed_over(self, desk: Desk):
         (desk.repo / "windlass.toml").symlink_to("nowhere")
         answer = desk.call("run", "plan.md")
         assert (answer.code, answer.out) == (2, "")
         assert answer.err == (
-            "windlass: windlass.toml cannot be read: No such file or directory; mend or remove it\n"
+            "windlass: windlass.toml cannot be read: No such file or directory;"
+            " replace or remove it\n"
         )
 
     def test_a_byte_order_mark_is_no_key(self, desk: Desk):
@@ -309,7 +311,7 @@ class TestConfiguration:
     def test_a_bad_key_in_pyproject(self, desk: Desk):
         desk.write("pyproject.toml", '[project]\nname = "x"\n[tool.windlass]\nturns = 3\n')
         assert refused(desk, "run", "plan.md") == (
-            "pyproject.toml:4: nobody reads the key 'turns'" + self.CURE
+            "pyproject.toml:4: unknown key 'turns'" + self.CURE
         )
 
     def test_a_bad_variable(self, desk: Desk):
@@ -319,8 +321,8 @@ class TestConfiguration:
 
     def test_no_sandbox_is_no_setting(self, desk: Desk):  # B5
         assert refused(desk, "run", "plan.md", WINDLASS_SANDBOX_LEVEL="none") == (
-            "WINDLASS_SANDBOX_LEVEL: no sandbox at all cannot be a setting;"
-            " say it for one run: --sandbox none"
+            "WINDLASS_SANDBOX_LEVEL: a setting cannot turn the sandbox off;"
+            " turn it off for one run: --sandbox none"
         )
 
     def test_a_bad_option(self, desk: Desk):
@@ -395,7 +397,7 @@ class TestRuns:
     @pytest.mark.parametrize("args", [["resume", "plan.md"], ["run", "plan.md", "--resume"]])
     def test_nothing_to_resume(self, desk: Desk, args: list[str]):  # K3
         assert refused(desk, *args) == (
-            "there is nothing to resume: plan 'plan' was never run here;"
+            "nothing to resume: plan 'plan' was never run here;"
             " start a new one: windlass run plan.md"
         )
 
@@ -443,12 +445,16 @@ class TestRuns:
         desk.record("p", world().events)
         told = refused(desk, "resume", "p.md")
         # The plan was written anew, so its one task says something else than what was merged.
-        assert told.startswith("there is nothing to resume: plan 'p' is completed, and a says")
+        assert told.startswith("nothing to resume: plan 'p' is completed, and the text of a has")
         assert told.endswith("; or run it all again: windlass run p.md --restart")
+        assert refused(desk, "resume").startswith(
+            "there is no unfinished run here: p (completed); `windlass retry p:a` redoes it"
+        )
+        desk.write("p.md", "no plan any more")
         assert refused(desk, "resume") == (
             "there is no unfinished run here: p (completed); start one: windlass run PLAN"
         )
-        assert refused(desk, "stop", "p") == "no run of 'p' is going on; `windlass status`"
+        assert refused(desk, "stop", "p") == "no run of 'p' is in progress; `windlass status`"
 
     def test_an_unfinished_run_needs_a_word(self, desk: Desk):
         desk.write("p.md", tasks(task("a")))

@@ -23,9 +23,9 @@ class TestText:
     def test_it_says_why(self):
         proposal = detect({"requirements.txt": "pytest\n", "package.json": TESTED})
         assert settings_text(proposal) == snapshot("""\
-# How Windlass works here. `windlass doctor` lists every key, its value and bounds.
+# Settings of Windlass. `windlass doctor` lists every key, its value and bounds.
 
-# Note: package.json has no lock file, so [workspace] setup has to say what to install.
+# Note: package.json has no lock file, so write in [workspace] setup what to install.
 
 # Every task, and every merge, must pass these.
 checks = [
@@ -36,12 +36,12 @@ checks = [
 ]
 
 [workspace]
-# Run in every checkout before anyone works or checks in it; network allowed.
+# Run in every checkout before agents and checks use it; network allowed.
 setup = [
     # requirements.txt names pytest
     "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
 ]
-# What setup made is used again while these files stay the same.
+# The result of setup is used again while these files stay the same.
 inputs = ["requirements.txt"]
 # Folders that never enter a commit, unless the base has them.
 keep = [".venv"]
@@ -49,10 +49,10 @@ keep = [".venv"]
 
     def test_without_any_check_it_says_so(self):
         assert settings_text(Proposal()) == snapshot("""\
-# How Windlass works here. `windlass doctor` lists every key, its value and bounds.
+# Settings of Windlass. `windlass doctor` lists every key, its value and bounds.
 
-# Commands that prove the project. None was found: until there is one, nothing but
-# the agents' word says that the work is right. For example: checks = ["make test"]
+# Commands that prove the project. None was found; without one, only agents judge
+# whether the work is right. For example: checks = ["make test"]
 checks = []
 """)
 
@@ -86,7 +86,7 @@ def tested(desk: Desk) -> Desk:
 
 
 TOML = """\
-# How Windlass works here. `windlass doctor` lists every key, its value and bounds.
+# Settings of Windlass. `windlass doctor` lists every key, its value and bounds.
 
 # Every task, and every merge, must pass these.
 checks = [
@@ -124,8 +124,8 @@ class TestCommand:
             answer = tested.call(*args)
             assert (answer.code, answer.out) == (2, "")
             assert answer.err == (
-                "windlass: windlass.toml is there already, and was left as it is;"
-                " `windlass init --force` replaces it, and `windlass doctor` shows what it says\n"
+                "windlass: windlass.toml exists, and was not changed;"
+                " `windlass init --force` replaces it, and `windlass doctor` shows its settings\n"
             )
         assert tested.everything() == before
 
@@ -142,8 +142,8 @@ class TestCommand:
         answer = tested.call("init", "--yes")
         assert answer.code == 2
         assert answer.err == (
-            "windlass: pyproject.toml has [tool.windlass] already, which a windlass.toml would"
-            " hide; mend it there, or use `windlass init --force`\n"
+            "windlass: pyproject.toml has [tool.windlass], which a windlass.toml would"
+            " override; edit it there, or use `windlass init --force`\n"
         )
         assert not (tested.repo / "windlass.toml").exists()
 
@@ -186,8 +186,8 @@ class TestCommand:
         assert answer.code == 0
         assert "   note  `go` is not on PATH, and `go test ./...` needs it\n" in answer.out
         assert (
-            "   note  `python3` has no pytest: install it there, or say in [workspace] setup how"
-            " each checkout gets it\n"
+            "   note  `python3` has no pytest: install it there, or in each checkout"
+            " with [workspace] setup\n"
         ) in answer.out
 
     @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")

@@ -146,4 +146,4 @@ def test_no_sandbox_at_all_cannot_be_a_habit(stage):  # B5
     (stage.repo / "windlass.toml").write_text('[sandbox]\nlevel = "none"\n')
     code, _, err = stage.tell("resume", "plan")
     assert code == 2
-    assert "windlass.toml: no sandbox at all cannot be a setting" in err
+    assert "windlass.toml: a setting cannot turn the sandbox off" in err

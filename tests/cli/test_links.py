@@ -10,8 +10,8 @@ import pytest
 
 import plans
 from desk import Desk
+from finished_run import InProcessDesk, finished
 from formats import FEATURE, SPEC, SPECKIT, STATE_MD, TASK, XML
-from handover import Near, finished
 from quick import quick_run
 from windlass.testing.agents import ScriptedAgent
 
@@ -135,11 +135,11 @@ def test_a_run_writes_its_state_through_no_link_says_so_and_goes_on(
 
 
 @pytest.fixture
-def done(tmp_path: Path) -> Near:
+def done(tmp_path: Path) -> InProcessDesk:
     return finished(tmp_path)
 
 
-def link(desk: Near, name: str) -> Home:
+def link(desk: InProcessDesk, name: str) -> Home:
     """A link to the user's file at that place of the repository."""
     desk.home.mkdir(exist_ok=True)
     home = Home(desk.home)
@@ -166,7 +166,7 @@ RUN = ".windlass/plans/plan/runs/r1"
         (".windlass/plans/plan/journal.db", ("retry", "1.1")),
     ],
 )
-def test_a_command_writes_through_no_link(done: Near, name: str, args: tuple[str, ...]):
+def test_a_command_writes_through_no_link(done: InProcessDesk, name: str, args: tuple[str, ...]):
     home = link(done, name)
     before = home.held()
     answer = done.call(*(str(done.repo / arg) if arg == name else arg for arg in args))
@@ -178,7 +178,7 @@ def test_a_command_writes_through_no_link(done: Near, name: str, args: tuple[str
 
 
 @pytest.mark.parametrize("args", [("report", "--output"), ("bundle", "--output")])
-def test_a_folder_of_the_repository_that_is_a_link_is_no_way_out(done: Near, args):
+def test_a_folder_of_the_repository_that_is_a_link_is_no_way_out(done: InProcessDesk, args):
     done.home.mkdir(exist_ok=True)
     home = Home(done.home)
     (done.repo / "docs").symlink_to(done.home)
@@ -192,7 +192,7 @@ def test_a_folder_of_the_repository_that_is_a_link_is_no_way_out(done: Near, arg
     assert home.held() == before
 
 
-def test_a_file_that_you_name_outside_of_the_repository_is_yours_to_link(done: Near):
+def test_a_file_that_you_name_outside_of_the_repository_is_yours_to_link(done: InProcessDesk):
     (done.root / "site").mkdir()
     (done.root / "latest.html").symlink_to(done.root / "site/report.html")
     (done.root / "site/report.html").write_text("old")
@@ -203,7 +203,7 @@ def test_a_file_that_you_name_outside_of_the_repository_is_yours_to_link(done: N
     assert Path(os.devnull).is_char_device()
 
 
-def test_a_bundle_is_for_its_owner_alone_from_the_first_byte(done: Near):
+def test_a_bundle_is_for_its_owner_alone_from_the_first_byte(done: InProcessDesk):
     path = done.root / "bundle.zip"
     assert done.call("bundle", "--output", str(path)).code == 0
     assert path.stat().st_mode & 0o777 == 0o600
@@ -223,21 +223,21 @@ def test_windlass_own_folder_is_no_link(tmp_path: Path):
 
 
 def test_guidance_is_read_through_a_link_of_the_repository_and_no_other(tmp_path: Path):
-    from windlass.app.wiring.instructions import said_to_agents
+    from windlass.app.wiring.instructions import read_instructions
 
     root = tmp_path / "repo"
     root.mkdir()
     (tmp_path / "secret").write_text("key")
     (root / "AGENTS.md").write_text("Be kind.")
     (root / "CLAUDE.md").symlink_to("AGENTS.md")
-    assert said_to_agents(root) == {"AGENTS.md": "Be kind.", "CLAUDE.md": "Be kind."}
+    assert read_instructions(root) == {"AGENTS.md": "Be kind.", "CLAUDE.md": "Be kind."}
     for planted in ("../secret", str(tmp_path / "secret")):
         (root / "CLAUDE.md").unlink()
         (root / "CLAUDE.md").symlink_to(planted)
-        assert said_to_agents(root) == {"AGENTS.md": "Be kind."}
+        assert read_instructions(root) == {"AGENTS.md": "Be kind."}
     (root / "CLAUDE.md").unlink()
     os.mkfifo(root / "CLAUDE.md")
-    assert said_to_agents(root) == {"AGENTS.md": "Be kind."}
+    assert read_instructions(root) == {"AGENTS.md": "Be kind."}
 
 
 def test_a_pipe_in_the_place_of_the_configuration_waits_for_no_one(tmp_path: Path):
@@ -246,4 +246,4 @@ def test_a_pipe_in_the_place_of_the_configuration_waits_for_no_one(tmp_path: Pat
     os.mkfifo(desk.repo / "windlass.toml")
     answer = desk.call("run", "plan.md", "--yes")
     assert answer.code == 2
-    assert "windlass.toml is no plain file; mend or remove it" in answer.err
+    assert "windlass.toml is not a regular file; replace or remove it" in answer.err

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from desk import Desk
-from handover import Near, finished
+from finished_run import InProcessDesk, finished
 from windlass.adapters.journal.inbox import FileInbox
 from windlass.adapters.locks import PlanLock
 from windlass.core.events import model as e
@@ -60,7 +60,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
 
 
 @pytest.fixture
-def done(tmp_path: Path) -> Near:
+def done(tmp_path: Path) -> InProcessDesk:
     return finished(tmp_path, failing="bad")
 
 
@@ -74,7 +74,7 @@ def silent(tmp_path: Path) -> "Asked":
     return asked(tmp_path, question="")
 
 
-async def test_every_tool_tells_of_a_real_run_and_changes_nothing(done: Near):
+async def test_every_tool_tells_of_a_real_run_and_changes_nothing(done: InProcessDesk):
     before = done.everything()
     async with served(done, SOME_TOKEN="octocat-is-a-secret") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -121,7 +121,9 @@ async def test_every_tool_tells_of_a_real_run_and_changes_nothing(done: Near):
 
 
 @pytest.mark.parametrize("options", [(), ("--allow-actions",)])
-async def test_hostile_arguments_are_refused_and_it_goes_on(done: Near, options: tuple[str, ...]):
+async def test_hostile_arguments_are_refused_and_it_goes_on(
+    done: InProcessDesk, options: tuple[str, ...]
+):
     secret = done.home / "secret.md"
     secret.write_text("# Milestone: X\n\n## Task 9.9: hush\n")
     names = [
@@ -164,13 +166,14 @@ async def test_actions_do_what_the_commands_do(asking: "Asked"):
         assert "cannot be approved" in await refused(client, "approve", task="a")
         assert "cannot be retried" in await refused(client, "retry", task="a")
         said = await told(client, "answer", task="a", text='"blue" $(x)\nplease')
-        assert said == {"said": "Recorded. Go on with: windlass resume p"}
-        assert "no run of 'p' is going on" in await refused(client, "stop")
+        recorded = "Recorded. To continue: windlass resume p"
+        assert said == {"plan": "p", "live": False, "message": recorded}
+        assert "no run of 'p' is in progress" in await refused(client, "stop")
         log = await told(client, "log")
         assert log["lines"][-1]["word"] == "ANSWER"
         with PlanLock(desk.repo / ".windlass/plans/p/lock"):
             for tool, arguments in [("pause", {"now": True}), ("pause", {}), ("stop", {})]:
-                assert "Asked the run of p" in (await told(client, tool, **arguments))["said"]
+                assert "Asked the run of p" in (await told(client, tool, **arguments))["message"]
     inbox = FileInbox(desk.repo / ".windlass/plans/p/inbox")
     assert [message.command for message, _ in inbox.take()] == ["pause_now", "pause", "stop"]
 
@@ -194,7 +197,7 @@ async def test_waiting_ends_when_something_happens_or_the_time_is_up(silent: "As
     assert [line["word"] for line in results[0]["lines"]] == ["STOP"]
 
 
-async def test_without_the_extra_it_says_what_to_install(done: Near, tmp_path: Path):
+async def test_without_the_extra_it_says_what_to_install(done: InProcessDesk, tmp_path: Path):
     (tmp_path / "without").mkdir()
     (tmp_path / "without" / "mcp.py").write_text("raise ModuleNotFoundError('no', name='mcp')\n")
     plain = Desk(done.root)
@@ -208,7 +211,7 @@ async def test_without_the_extra_it_says_what_to_install(done: Near, tmp_path: P
     )
 
 
-class Asked(Near):
+class Asked(InProcessDesk):
     def go_on(self, plan_id: str, events: list[e.Event]) -> None:
         from windlass.adapters.journal.sqlite import SqliteJournal
         from windlass.core.secrets import Redactor

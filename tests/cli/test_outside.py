@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from desk import Desk
-from windlass.app.wiring import Outside, Project
+from windlass.app.wiring import Observers, Project
 from windlass.core.settings import NotifySettings, Settings
 
 OTLP = "http://127.0.0.1:9"
@@ -34,12 +34,12 @@ sys.meta_path.insert(0, Hider())
         (
             (),
             {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "localhost:4317"},
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is no URL; such as http://localhost:4318",
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not a URL; use one such as http://localhost:4318",
         ),
         (
             (),
             {"OTEL_TRACES_EXPORTER": "console"},
-            "OTEL_TRACES_EXPORTER: 'console' is nothing that Windlass has; set it to otlp or none",
+            "OTEL_TRACES_EXPORTER: Windlass has no exporter 'console'; set it to otlp or none",
         ),
         (
             (),
@@ -49,12 +49,12 @@ sys.meta_path.insert(0, Hider())
         (
             (),
             {"WINDLASS_TELEMETRY_PROMETHEUS": "everywhere"},
-            "telemetry.prometheus: 'everywhere' is no address; such as 127.0.0.1:9464",
+            "telemetry.prometheus: 'everywhere' is not an address; use one such as 127.0.0.1:9464",
         ),
         (
             (),
             {"WINDLASS_TELEMETRY_PROMETHEUS": "127.0.0.1:70000"},
-            "telemetry.prometheus: '127.0.0.1:70000' is no address",
+            "telemetry.prometheus: '127.0.0.1:70000' is not an address",
         ),
         (("--metrics-port", "70000"), {}, "70000 is not in the range"),
         (
@@ -88,8 +88,8 @@ def test_an_extra_that_is_not_installed_is_named_with_its_cure(desk: Desk, args,
     answer = desk.call("run", "plan.md", *args, **variables, **missing)
     assert answer.code == 2
     assert answer.err.startswith(
-        "windlass: telemetry is asked for, and what it needs is not installed; "
-        "pip install 'windlass[telemetry]', or do without: "
+        "windlass: telemetry is on, but its packages are not installed; "
+        "pip install 'windlass[telemetry]', or turn it off: "
     )
     assert answer.err.count("\n") == 1
     assert desk.everything() == before
@@ -125,7 +125,7 @@ def test_where_there_is_no_desktop_it_is_said_only_to_who_insists(
     said: list[str] = []
     project = Project(desk.repo, {**desk.environment, "PATH": str(folder)})
     settings = Settings(notify=NotifySettings(desktop=desktop))
-    Outside(project, "plan", settings, notify=None, say=said.append).close()
+    Observers(project, "plan", settings, notify=None, report=said.append).close()
     assert len([line for line in said if "neither osascript nor notify-send" in line]) == lines
 
 

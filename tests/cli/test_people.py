@@ -108,7 +108,7 @@ class TestLand:
         answer = merged.call("land", "plan")
         assert answer.code == 3
         cure = "git branch main windlass/plan/integration"
-        assert f"main was not moved: the branch is gone; `{cure}` makes it again" in answer.err
+        assert f"main was not moved: the branch is gone; `{cure}` creates it again" in answer.err
         merged.git(*cure.split()[1:])
         assert merged.call("land", "plan").code == 0
 
@@ -153,7 +153,7 @@ class TestLand:
         before = desk.everything()
         answer = desk.call("land", "plan")
         assert answer.code == 2
-        assert "nothing of 'plan' was merged" in answer.err
+        assert "no task of 'plan' is merged" in answer.err
         assert desk.everything() == before
         assert desk.call("land").code == 2
 
@@ -235,7 +235,7 @@ class TestTake:
         answer = paused.call("take", "1.2")
         assert answer.code == 0, answer.err
         assert Path(answer.out.strip()) == workspace
-        assert "is with Ada already" in answer.err
+        assert "Ada has taken" in answer.err
 
     @pytest.mark.parametrize(
         ("task", "why"),
@@ -301,14 +301,14 @@ class TestGivenUp:
         for args in (*((command, "1.2") for command in said), ("answer", "1.2", "yes")):
             answer = paused.call(*args)
             assert answer.code == 2, args
-            assert "was given up" in answer.err
-            assert "start another: windlass run plan" in answer.err
+            assert "was aborted, and cannot be continued" in answer.err
+            assert "start a new one: windlass run plan" in answer.err
         assert events(paused) == before
 
     def test_nor_where_its_last_process_died_in_the_middle_of_a_turn(self, paused: Desk):  # S3
         _forget_after(paused, e.PlayerStarted, task="1.2")
         assert paused.call("abort", "plan").code == 0
-        assert "was given up" in paused.call("reset", "1.2").err
+        assert "was aborted" in paused.call("reset", "1.2").err
         assert isinstance(events(paused)[-1], e.RunEnded)
 
     def test_what_was_merged_lands_and_it_stays_given_up(self, paused: Desk):  # S3 G7

@@ -11,7 +11,8 @@ from unittest.mock import patch
 import pytest
 
 from desk import Desk
-from handover import BRANCH, PLAN, TITLE, Forge, Near, finished
+from finished_run import BRANCH, PLAN, TITLE, InProcessDesk, finished
+from forge import Forge
 from windlass.adapters.git.pull_requests import Place, place_of
 from windlass.app.plans import read_plan
 from windlass.app.wiring import Project
@@ -48,7 +49,7 @@ class TestOpening:
         bare = forge.remote()
         answer = done.call("pr", **forge.environment)
         assert (answer.code, answer.out) == (0, "https://github.com/acme/app/pull/1\n")
-        assert forge.stands(bare) == tip(done)
+        assert forge.branch_commit(bare) == tip(done)
         [created] = forge.calls("create")
         assert option(created, "--base") == "main"
         assert option(created, "--head") == BRANCH
@@ -96,7 +97,7 @@ class TestOpening:
         bare = forge.remote(host="")
         assert done.call("pr", **forge.environment).code == 0
         assert "--repo" not in forge.calls("create")[0]["argv"]
-        assert forge.stands(bare) == tip(done)
+        assert forge.branch_commit(bare) == tip(done)
 
     def test_a_fork_is_pushed_to_and_the_request_is_made_at_home(self, done, forge):
         forge.remote("upstream", "acme/app.git")
@@ -104,7 +105,7 @@ class TestOpening:
         done.git("config", "branch.main.remote", "upstream")
         done.git("config", "branch.main.merge", "refs/heads/main")
         assert done.call("pr", "--remote", "origin", **forge.environment).code == 0
-        assert forge.stands(fork) == tip(done)
+        assert forge.branch_commit(fork) == tip(done)
         [created] = forge.calls("create")
         assert option(created, "--head") == f"ann:{BRANCH}"
         assert option(created, "--repo") == "github.com/acme/app"
@@ -147,14 +148,14 @@ class TestOpening:
         done.git("push", "--quiet", "--force", str(bare), f"{older}:refs/heads/main")
         answer = done.call("pr", **forge.environment)
         assert answer.code == 0
-        assert "git push origin main brings it there" in answer.err
+        assert "to push them: git push origin main" in answer.err
 
     def test_dry_run_reaches_nobody(self, done, forge):
         bare = forge.remote()
         answer = done.call("pr", "--dry-run", **forge.environment)
         assert answer.code == 0
         assert answer.out.startswith(TITLE)
-        assert forge.stands(bare) == ""
+        assert forge.branch_commit(bare) == ""
         assert forge.calls() == []
 
 
@@ -165,7 +166,7 @@ class TestPushing:
         done.git("update-ref", "refs/windlass/plan/r0/tip", other)
         done.git("push", "--quiet", str(bare), f"{other}:refs/heads/{BRANCH}")
         assert done.call("pr", **forge.environment).code == 0
-        assert forge.stands(bare) == tip(done)
+        assert forge.branch_commit(bare) == tip(done)
 
     @pytest.mark.parametrize("known", [True, False])
     def test_a_commit_of_somebody_else_is_never_pushed_over(self, done, forge, known: bool):  # noqa: FBT001
@@ -181,7 +182,7 @@ class TestPushing:
         assert answer.code == 2
         assert "which no run of this plan made; nothing was pushed" in answer.err
         assert "git fetch origin" in answer.err
-        assert forge.stands(bare) == theirs
+        assert forge.branch_commit(bare) == theirs
         assert forge.calls("edit") == []
 
     def test_a_remote_that_refuses_is_said_and_nothing_is_opened(self, done, forge):
@@ -203,7 +204,7 @@ class TestPushing:
         answer = done.call("pr", **forge.environment)
         assert answer.code == 2
         assert "a key is in there" in answer.err
-        assert forge.stands(bare) == ""
+        assert forge.branch_commit(bare) == ""
 
     def test_a_login_in_an_address_is_never_shown(self, done, forge):
         done.git("remote", "add", "origin", "http://ann:hunter2hunter2@127.0.0.1:9/acme/app.git")
@@ -219,7 +220,7 @@ class TestByHand:
         forge.without_gh()
         answer = done.call("pr", **forge.environment)
         assert (answer.code, answer.out) == (3, "")
-        assert forge.stands(bare) == tip(done)
+        assert forge.branch_commit(bare) == tip(done)
         command = answer.err.partition("install gh, then: ")[2].splitlines()[0]
         # A shell takes it as it was meant.
         shown = subprocess.run(
@@ -247,7 +248,7 @@ class TestByHand:
         assert answer.code == 3
         assert said in answer.err
         assert "pull-request.md" in answer.err
-        assert forge.stands(bare) == tip(done)
+        assert forge.branch_commit(bare) == tip(done)
         assert forge.calls("create") == []
 
 
@@ -274,7 +275,7 @@ class TestRefusing:
         answer = done.call("pr", **forge.environment)
         assert answer.code == 2
         assert "origin has no branch 'main' to merge into; push it: git push origin" in answer.err
-        assert forge.stands(bare) == ""
+        assert forge.branch_commit(bare) == ""
 
     def test_where_the_base_has_it_all(self, done, forge):
         bare = forge.remote()
@@ -287,14 +288,14 @@ class TestRefusing:
         forge.set("logged-out")
         answer = done.call("pr", **forge.environment)
         assert (answer.code, "gh auth login" in answer.err) == (2, True)
-        assert forge.stands(bare) == ""
+        assert forge.branch_commit(bare) == ""
 
     def test_what_gh_says_is_said(self, done, forge):
         forge.remote()
         forge.set("refuses")
         answer = done.call("pr", **forge.environment)
         assert answer.code == 2
-        assert f"{BRANCH} was pushed to origin, and no pull request was opened" in answer.err
+        assert f"{BRANCH} was pushed to origin, but no pull request was opened" in answer.err
         assert "GraphQL: no · more" in answer.err
 
     def test_a_run_that_is_not_complete_is_shown_as_a_draft_only(self, tmp_path: Path):
@@ -352,7 +353,7 @@ class TestByAgent:
             session.note(spent)
         answer = done.call("pr", "--by-agent", **forge.environment)
         assert answer.code == 0, answer
-        assert "the pull request goes without it" in answer.err
+        assert "the pull request is opened without it" in answer.err
         assert option(forge.calls("create")[0], "--title") == TITLE
 
     def test_without_a_key_nothing_is_pushed(self, done, forge):
@@ -360,7 +361,7 @@ class TestByAgent:
         without = ("ANTHROPIC_API_KEY",)
         answer = done.call("pr", "--by-agent", without=without, **forge.environment)
         assert (answer.code, "leave --by-agent out" in answer.err) == (2, True)
-        assert forge.stands(bare) == ""
+        assert forge.branch_commit(bare) == ""
 
 
 class TestAtTheEndOfARun:
@@ -396,7 +397,7 @@ class TestAtTheEndOfARun:
 
     @pytest.mark.parametrize("wish", [True, False, None])
     def test_a_run_opens_one_only_when_told(self, tmp_path: Path, wish: bool | None):  # noqa: FBT001
-        fresh = Near(tmp_path)
+        fresh = InProcessDesk(tmp_path)
         fresh.build({"plan.md": PLAN, "README.md": "hello\n"})
         forge = Forge(fresh, tmp_path / "forge")
         forge.remote()

@@ -6,16 +6,20 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import plans
+import windlass
 from quick import ENVIRONMENT, quick_run
+from windlass import RecoverRequest
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.adapters.locks import PlanLock
-from windlass.app.wiring import Project, ended
-from windlass.app.wiring.bundling import records_of
+from windlass.app.wiring import Project, ended, now, resumed_unchanged
+from windlass.app.wiring.bundling import read_records
+from windlass.app.wiring.configuration import configure, resumed_settings
 from windlass.core.events import codec, segments
 from windlass.core.events import model as e
 from windlass.core.events.segments import Mark
@@ -141,7 +145,7 @@ def test_a_good_journal_is_not_touched(stage: Lost):
     before = stage.journal.read_bytes()
     code, _, err = stage.tell("recover", "plan")
     assert code == 2
-    assert "the journal of 'plan' is good; go on with: windlass resume plan" in err
+    assert "the journal of 'plan' is good; to continue: windlass resume plan" in err
     assert stage.journal.read_bytes() == before
     assert stage.tell("recover")[0] == 2
     code, _, err = stage.tell("recover", "plan", "--force")
@@ -155,7 +159,7 @@ def test_a_good_journal_of_a_run_that_is_over_names_nothing_to_go_on_with(tmp_pa
     parts = {"1.1": {"a": "1"}, "1.2": {"b": "1"}, "1.3": {"c": "1"}}
     assert quick_run(stage.repo, ScriptedAgent(parts)).ended == "completed"
     code, _, err = stage.tell("recover", "plan.md")
-    assert (code, "the run is over; --force" in err, "resume" in err) == (2, True, False)
+    assert (code, "the run is finished; --force" in err, "resume" in err) == (2, True, False)
 
 
 def test_a_damaged_journal_says_the_cure_and_is_kept_aside(stage: Lost):
@@ -201,14 +205,14 @@ def test_a_tip_that_was_deleted_or_put_back_is_said_and_put_again(stage: Lost):
     stage.git("update-ref", "-d", tip)
     code, out, _ = stage.tell("recover")
     assert code == 0
-    assert f"the tip's pin is lost; it stood at {at[:10]}" in out
+    assert f"the tip's pin was lost; it is at {at[:10]} again" in out
     assert stage.git("rev-parse", tip).strip() == at
     stage.lose()
     stage.git("branch", "-D", "windlass/plan/integration")
     stage.git("update-ref", tip, "main")
     code, out, _ = stage.tell("recover")
     assert code == 0
-    assert "was put back" in out
+    assert "was moved back" in out
     assert stage.git("rev-parse", tip).strip() == at
 
 
@@ -345,7 +349,7 @@ def test_of_several_runs_the_newest_is_taken_and_others_are_named(stage: Lost):
     code, out, _ = stage.tell("recover", "plan", "--dry-run")
     assert code == 0
     assert "run r2" in out
-    assert "other runs of it stay pinned: r1" in out
+    assert "other runs stay pinned: r1" in out
     assert not stage.journal.exists()
     assert stage.tell("recover", "plan", "--run", "r3")[0] == 2
     code, out, _ = stage.tell("recover", "plan", "--run", "r1")
@@ -416,7 +420,7 @@ def test_a_journal_that_cannot_be_read_shows_the_state_of_the_newest_run(stage: 
     told = project.journals.state_file("plan")
     assert told is not None
     assert told.run == "r2"
-    assert records_of(project, "plan").run == "r2"
+    assert read_records(project, "plan").run == "r2"
 
 
 def test_a_run_of_the_version_before_the_mirror_is_recovered_from_its_pins(stage: Lost):
@@ -485,6 +489,22 @@ def test_a_run_that_pinned_no_beginning_is_recovered_by_the_plan_as_it_is(stage:
     assert "2 of 3 tasks merged onto main" in out
 
 
+def test_a_setting_that_is_changed_after_a_recovery_from_pins_counts(stage: Lost):
+    settings = stage.repo / "windlass.toml"
+    settings.write_text("max_turns = 2\n")
+    stage.lose()
+    stage.git("update-ref", "-d", "refs/windlass/plan/r1/journal")
+    code, _, err = stage.tell("recover", "plan.md")
+    assert code == 0, err
+    recovered = fold(stage.events())
+    assert recovered is not None
+    settings.write_text("max_turns = 7\n")
+    project = Project(stage.repo, ENVIRONMENT)
+    now = configure(project.root, ENVIRONMENT, {})
+    [change] = resumed_settings(now, recovered, project.redactor).changes
+    assert (change.key, change.before, change.after) == ("max_turns", 2, 7)
+
+
 def test_who_resumes_or_begins_anew_without_a_journal_is_told(stage: Lost):
     stage.lose()
     for typed in ("plan", "plan.md"):
@@ -510,6 +530,185 @@ def test_whoever_looks_for_a_run_whose_journal_is_gone_is_told(stage: Lost):  # 
         code, out, err = stage.tell(*args)
         assert (code, out) == (2, ""), args
         assert "windlass recover plan" in err, args
+
+
+def dies(project: Project) -> None:
+    """The run goes on, and its process is killed."""
+    with project.journals.session("plan") as session:
+        session.note(resumed_unchanged(session.state))
+
+
+def asks(project: Project) -> None:
+    windlass.retry(project, "1.3")
+    with project.journals.session("plan") as session:
+        session.note(e.HelpNeeded(at=now(), task="1.3", question="which?"))
+
+
+def edits(project: Project) -> None:
+    plan = project.root / "plan.md"
+    plan.write_text(plan.read_text().replace("Write 1.1.txt", "Write it better"))
+
+
+def adopts(project: Project) -> None:
+    windlass.abort(project)
+    project.root.joinpath("old.json").write_text(
+        '{"milestone_id": "plan", "plan_path": "plan.md", "completed_tasks": ["1.1"],'
+        ' "task_results": {}}'
+    )
+
+
+def adopted(project: Project) -> None:
+    windlass.adopt(project, windlass.propose(project, "old.json", None, unverified=True))
+
+
+AT_REST = {
+    "retry": (None, lambda project: windlass.retry(project, "1.3")),
+    "reset": (None, lambda project: windlass.reset(project, "1.3")),
+    "reset --undo": (
+        lambda project: windlass.reset(project, "1.3"),
+        lambda project: windlass.reset(project, "1.3", undo=True),
+    ),
+    "take": (None, lambda project: windlass.take(project, "1.3")),
+    "give": (
+        lambda project: windlass.take(project, "1.3"),
+        lambda project: windlass.give(project, "1.3"),
+    ),
+    "answer": (asks, lambda project: windlass.answer(project, "1.3", "the second")),
+    "approve": (edits, lambda project: windlass.approve(project, "1.1")),
+    "pause": (dies, windlass.pause),
+    "stop": (dies, windlass.stop),
+    "abort": (None, windlass.abort),
+    "adopt": (adopts, adopted),
+}
+
+
+@pytest.mark.parametrize("command", AT_REST)
+def test_what_a_command_records_while_no_run_is_live_is_in_git_too(stage: Lost, command: str):
+    """X10: `.windlass` is removed right after it, and the journal comes back byte for byte."""
+    notices: list[str] = []
+    prepare, record = AT_REST[command]
+    if prepare is not None:
+        prepare(Project(stage.repo, ENVIRONMENT))
+    before = stage.records()
+    record(Project(stage.repo, ENVIRONMENT, notices.append))
+    records = stage.records()
+    assert len(records) > len(before)
+    assert records[: len(before)] == before
+    shutil.rmtree(stage.repo / ".windlass")
+    found = windlass.recover(Project(stage.repo, ENVIRONMENT), RecoverRequest(plan="plan"))
+    assert stage.records() == records
+    assert (found.records, found.notes, notices) == (len(records), (), [])
+    assert stage.git("fsck") == "", "nothing is left for gc"
+
+
+def test_an_aborted_run_comes_back_as_aborted(stage: Lost):
+    windlass.abort(Project(stage.repo, ENVIRONMENT))
+    shutil.rmtree(stage.repo / ".windlass")
+    assert stage.tell("recover")[0] == 0
+    state = fold(stage.events())
+    assert state is not None
+    assert state.ended is e.RunEnd.ABORTED
+
+
+def test_a_command_costs_two_git_processes_for_the_mirror(stage: Lost):
+    project = Project(stage.repo, ENVIRONMENT)
+    started: list[tuple[str, ...]] = []
+    with project.journals.session("plan") as session:
+        for _ in range(5):
+            session.note(resumed_unchanged(session.state), ended(e.RunEnd.STOPPED, "again"))
+        sys.addaudithook(
+            lambda event, args: (
+                started.append(args[1])
+                if event == "subprocess.Popen" and os.fspath(stage.repo) in str(args[2:])
+                else None
+            )
+        )
+    assert len(started) == 2, started
+
+
+def unwritable(folder: Path) -> None:
+    """No new object can be made, not even by root: a file stands where its folder would be."""
+    for n in range(256):
+        place = folder / f"{n:02x}"
+        if place.is_dir():
+            place.rename(folder / f"was-{n:02x}")
+        place.write_text("")
+
+
+def test_where_git_takes_nothing_the_command_succeeds_and_says_so(stage: Lost):
+    stage.git("gc", "-q")
+    unwritable(stage.repo / ".git/objects")
+    mirror = stage.git("rev-parse", "refs/windlass/plan/r1/journal")
+    before = stage.records()
+    code, out, err = stage.tell("retry", "1.3")
+    assert (code, out) == (0, "Recorded. To continue: windlass resume plan\n"), err
+    assert "git did not take a copy of it" in err
+    assert "the next run of plan copies it" in err
+    assert len(stage.records()) == len(before) + 1
+    assert stage.git("rev-parse", "refs/windlass/plan/r1/journal") == mirror
+
+
+def test_a_mirror_with_more_than_the_journal_is_left_alone_and_that_is_said(stage: Lost):
+    mirror = stage.git("rev-parse", "refs/windlass/plan/r1/journal")
+    db = sqlite3.connect(stage.journal)
+    db.execute("DELETE FROM entries WHERE seq > (SELECT max(seq) - 3 FROM entries)")
+    db.commit()
+    db.close()
+    notices: list[str] = []
+    with Project(stage.repo, ENVIRONMENT, notices.append).journals.session("plan") as session:
+        session.note(ended(e.RunEnd.STOPPED, "stopped"))
+    assert ["the journal of 'plan' is behind" in each for each in notices] == [True]
+    assert stage.git("rev-parse", "refs/windlass/plan/r1/journal") == mirror
+
+
+def test_a_mirror_that_lost_a_part_is_written_anew_by_the_recovery_from_it(stage: Lost):
+    ref = "refs/windlass/plan/r1/journal"
+    line = stage.git("rev-list", "--first-parent", ref).split()
+    lost = line[len(line) // 2]
+    (stage.repo / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    stage.lose()
+    code, out, err = stage.tell("recover")
+    assert (code, err) == (0, "")
+    assert "the mirror is damaged after record" in out
+    records = stage.records()
+    stage.lose()
+    code, out, _ = stage.tell("recover")
+    assert (code, stage.records()) == (0, records)
+    assert "is damaged" not in out
+
+
+def test_a_session_that_is_over_records_nothing(stage: Lost):
+    with Project(stage.repo, ENVIRONMENT).journals.session("plan") as session:
+        pass
+    before = stage.records()
+    with pytest.raises(RuntimeError, match="lock is not held"):
+        session.note(ended(e.RunEnd.STOPPED, "stopped"))
+    with pytest.raises(RuntimeError, match="lock is not held"):
+        session.restore(before)
+    assert stage.records() == before
+
+
+def test_after_a_recovery_the_steps_that_fit_the_run_are_named(stage: Lost):
+    stage.lose()
+    out = stage.tell("recover")[1]
+    assert "next   windlass resume plan --retry  retry 1.3 and continue" in out
+    assert stage.tell("retry", "1.3")[0] == 0
+    assert quick_run(stage.repo, ScriptedAgent(DONE)).ended == "completed"
+    stage.lose()
+    out = stage.tell("recover")[1]
+    assert "next   windlass land plan" in out
+    assert "resume" not in out, "there is nothing to resume"
+
+
+def test_what_was_spent_before_a_recovery_from_pins_is_called_unknown(stage: Lost):
+    stage.became_older()
+    stage.lose()
+    assert stage.tell("recover", "plan")[0] == 0
+    report = ("report", "--format", "markdown", "--output", "-")
+    for command in (("status",), ("costs",), report):
+        out = " ".join(stage.tell(*command, "plan")[1].split())
+        assert "what was spent before the run was recovered from git is unknown" in out, command
+        assert "killed" not in out, command
 
 
 def test_while_somebody_else_has_the_plan_nothing_is_recovered(stage: Lost):

@@ -145,7 +145,7 @@ class TestPause:
         assert (sequence.repo / ".windlass/continue-here").exists()
         answer = sequence.call("pause", "plan.md")
         assert answer.code == 2
-        assert "no run of 'plan' is going on" in answer.err
+        assert "no run of 'plan' is in progress" in answer.err
 
     @pytest.mark.parametrize(
         ("args", "message"),
@@ -227,7 +227,7 @@ class TestPointer:
             ("Plan: nowhere\nRun: r1\n", "names run r1 of 'nowhere', which was never run here"),
             ("Plan: ../..\nRun: r1\n", "which was never run here"),
             ("Plan: plan\nRun: old\n", "which is not the last one: the last run of it is r1"),
-            ("Plan: plan\nRun: r1\n", "which is completed by now"),
+            ("Plan: plan\nRun: r1\n", "which is completed; ignored"),
             ("notes of mine\n", "names no plan and no run"),
         ],
     )
@@ -281,7 +281,7 @@ class TestAsking:
         quick_run(spec.repo, ScriptedAgent(parts), plan_path=SPEC_PATH, settings=once)
         answer = spec.call("resume", "SPEC-001", "--go-on")
         assert answer.code == 2
-        assert "--go-on does not fit: run r1 is failed; here there is: retry, resume" in answer.err
+        assert "--go-on does not fit: run r1 is failed; use one of: retry, resume" in answer.err
         with spec.windlass("resume", "SPEC-001", "--retry") as process:
             folder = spec.repo / ".windlass/plans/SPEC-001"
             eventually(lambda: any(isinstance(x, e.TaskReopened) for x in facts(folder)))

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from desk import Desk
-from handover import Near, finished
+from finished_run import InProcessDesk, finished
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.app.wiring.configuration import configure, secret_values
 from windlass.app.wiring.redaction import redactor_for
@@ -24,7 +24,7 @@ TOKEN = "--token=canary-command-0123"
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Near:
+def old(tmp_path: Path) -> InProcessDesk:
     """A project with a journal that holds what is secret, as it was written before."""
     desk = finished(tmp_path)
     path = desk.repo / ".windlass/plans/plan/journal.db"
@@ -47,7 +47,7 @@ def old(tmp_path: Path) -> Near:
     return desk
 
 
-def test_an_old_journal_is_read_with_its_secrets_masked(old: Near):  # S13
+def test_an_old_journal_is_read_with_its_secrets_masked(old: InProcessDesk):  # S13
     with SqliteJournal.read_only(old.repo / ".windlass/plans/plan/journal.db") as journal:
         events = [entry.event for entry in journal.read()]
     state = fold(events)
@@ -57,7 +57,7 @@ def test_an_old_journal_is_read_with_its_secrets_masked(old: Near):  # S13
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_no_command_shows_what_an_old_journal_holds(old: Near, *, damaged: bool):  # B13
+def test_no_command_shows_what_an_old_journal_holds(old: InProcessDesk, *, damaged: bool):  # B13
     if damaged:
         db = sqlite3.connect(old.repo / ".windlass/plans/plan/journal.db", isolation_level=None)
         db.execute("UPDATE entries SET payload = 'x' WHERE seq = 3")

@@ -12,7 +12,6 @@ from windlass.app.wiring import Project
 from windlass.core.settings import Settings
 from windlass.errors import BadInput
 from windlass.mcp.acting import Acting
-from windlass.mcp.looking import Looking
 from windlass.testing.agents import ScriptedAgent
 
 TASKS = {"1.1": (), "1.2": ("1.1",)}
@@ -69,7 +68,7 @@ def test_a_plan_that_cannot_be_read_does_not_land(desk: Desk):
 def test_approve_records_who_accepted_which_text_and_says_what_is_red(desk: Desk):
     code, out, said = desk.call("approve", "1.1")
     assert (code, said) == (0, "")
-    assert "Accepted: 1.1 as it is merged, for what plan.md says of it now." in out
+    assert "Accepted 1.1 as merged, for its current text in plan.md." in out
     assert f"`{CHECK}` has not run on the tip; the run is not complete before" in out
     shown = status(desk)
     assert shown["status"] == "stopped"
@@ -130,7 +129,7 @@ def test_a_draft_of_a_pull_request_says_what_is_stale(desk: Desk):
 def test_only_a_person_accepts(desk: Desk):
     project = Project(desk.repo, desk.environment)
     with pytest.raises(BadInput, match="only a person may accept"):
-        Acting(Looking(project)).approve("1.1")
+        Acting(project).approve("1.1")
 
 
 def test_a_stale_task_is_neither_taken_nor_answered(desk: Desk):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewra
 
 MISSING = "no sandbox works here (bwrap: bubblewrap (`bwrap`) is not installed; seatbelt: "
 INSTALL = "install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, …"
-SAY = "; or say it in words: `windlass {command} --sandbox checkout` goes on without walls"
+SAY = "; or allow it: `windlass {command} --sandbox checkout` runs without walls"
 
 
 def refused(desk: Desk, *args: str) -> str:
@@ -98,8 +98,8 @@ class TestNoWalls:
         answer = on_terminal(desk, typed, "run", "plan.md")
         assert answer.code == 3
         assert "Agents" not in answer.out
-        assert "At level checkout, agents can read and write whatever you can." in answer.err
-        assert "Go on at level checkout? [y/N]: " in answer.err
+        assert "At level checkout, agents can read and write everything that you can." in answer.err
+        assert "Continue at level checkout? [y/N]: " in answer.err
         assert desk.everything() == before
 
     def test_on_a_terminal_a_person_may_allow_it(self, desk: Desk):
@@ -153,7 +153,7 @@ class TestLowerLevels:
         unfinished(desk, "bwrap")
         desk.write("windlass.toml", '[sandbox]\nlevel = "checkout"\n')
         said = refused(desk, verb, "plan.md")
-        assert said.startswith("the run had level bwrap, and would go on at level checkout; ")
+        assert said.startswith("the run had level bwrap, and would continue at level checkout; ")
         assert said.endswith(SAY.format(command="resume plan.md"))
 
     def test_on_a_terminal_it_is_asked(self, desk: Desk):
@@ -161,8 +161,8 @@ class TestLowerLevels:
         desk.write("windlass.toml", '[sandbox]\nlevel = "checkout"\n')
         answer = on_terminal(desk, "n\n", "resume", "plan.md")
         assert answer.code == 3
-        assert "The run had level bwrap, and would go on at level checkout." in answer.err
-        assert "Go on at level checkout? [y/N]: " in answer.err
+        assert "The run had level bwrap, and would continue at level checkout." in answer.err
+        assert "Continue at level checkout? [y/N]: " in answer.err
 
     def test_an_option_is_a_word(self, desk: Desk):
         red(desk)
@@ -174,7 +174,7 @@ class TestLowerLevels:
         red(desk)
         unfinished(desk, "checkout")
         answer = desk.call("resume", "plan.md")
-        assert "not walled in" not in answer.err
+        assert "not sandboxed" not in answer.err
         state = Project(desk.repo, desk.environment).journals.last_run("plan")
         assert state is not None
         assert state.sandbox == "bwrap"

@@ -10,7 +10,7 @@ import pytest
 from windlass.core.events.model import Failure
 from windlass.ports import Agent, Brief
 from windlass.testing.agents import Play, ScriptedAgent
-from windlass.testing.conformance.agent import AgentContract, brief, unseen
+from windlass.testing.conformance.agent import AgentContract, brief, ignore_activity
 
 
 class TestScriptedAgent(AgentContract):
@@ -49,5 +49,5 @@ class TestParts:
     @staticmethod
     def _files(agent: ScriptedAgent, workspace: Path, n: int) -> dict[str, str]:
         asked = Brief(task="1.1", n=n, role="player", prompt=brief().prompt, model="m")
-        anyio.run(agent.work, asked, workspace, unseen)
+        anyio.run(agent.work, asked, workspace, ignore_activity)
         return {file.name: file.read_text() for file in sorted(workspace.iterdir())}

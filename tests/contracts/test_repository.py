@@ -49,7 +49,7 @@ class TestMemoryRepository(WorkspaceContract):
             else:
                 files[path] = content
 
-    def spoil(self, repository: Repository, workspace: PurePath) -> Callable[[], None]:
+    def add_forbidden(self, repository: Repository, workspace: PurePath) -> Callable[[], None]:
         self.edit(repository, workspace, {"FORBIDDEN": ""})
         return lambda: self.edit(repository, workspace, {"FORBIDDEN": None})
 
@@ -59,7 +59,7 @@ class TestMemoryRepository(WorkspaceContract):
     def commit_in(self, repository: Repository, workspace: PurePath, message: str) -> str:
         return _memory(repository).commit_in(str(workspace), message)
 
-    def words(self, repository: Repository, commit: str) -> str:
+    def subject(self, repository: Repository, commit: str) -> str:
         return _memory(repository).commits[commit].message
 
     def branch(self, repository: Repository, name: str) -> str | None:
@@ -72,11 +72,11 @@ class TestMemoryRepository(WorkspaceContract):
         memory.branches["main"] = memory._commit(files, (main,), "mine")
         return memory.branches["main"]
 
-    def soil(self, repository: Repository, path: str) -> None:
+    def change_uncommitted(self, repository: Repository, path: str) -> None:
         del path
         _memory(repository).dirty.add("main")
 
-    def begin_branch_anew(self, repository: Repository) -> str:
+    def replace_branch(self, repository: Repository) -> str:
         memory = _memory(repository)
         memory.branches["main"] = memory._commit({"other": "o\n"}, (), "anew")
         return memory.branches["main"]
@@ -129,7 +129,7 @@ class TestGitRepository(WorkspaceContract):
         del repository
         write(Path(workspace), edits)
 
-    def spoil(self, repository: Repository, workspace: PurePath) -> Callable[[], None]:
+    def add_forbidden(self, repository: Repository, workspace: PurePath) -> Callable[[], None]:
         del repository
         nested = Path(workspace) / "nested"
         self.user.git("init", "-q", str(nested))
@@ -146,7 +146,7 @@ class TestGitRepository(WorkspaceContract):
         self.user.git(*other, "commit", "-q", "-m", message, cwd=Path(workspace))
         return self.user.git("rev-parse", "HEAD", cwd=Path(workspace))
 
-    def words(self, repository: Repository, commit: str) -> str:
+    def subject(self, repository: Repository, commit: str) -> str:
         del repository
         return self.user.git("show", "-s", "--format=%s", commit)
 
@@ -158,11 +158,11 @@ class TestGitRepository(WorkspaceContract):
         del repository
         return self.user.commit(edits)
 
-    def soil(self, repository: Repository, path: str) -> None:
+    def change_uncommitted(self, repository: Repository, path: str) -> None:
         del repository
         self.user.write({path: "mine, and not committed\n"})
 
-    def begin_branch_anew(self, repository: Repository) -> str:
+    def replace_branch(self, repository: Repository) -> str:
         del repository
         commit = self.user.git("commit-tree", "-m", "anew", "HEAD^{tree}")
         self.user.git("update-ref", "refs/heads/main", commit)

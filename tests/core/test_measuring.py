@@ -16,7 +16,7 @@ from windlass.core.state import apply, runs
 from windlass.ports import Report, Span
 from windlass.testing.agents import approval
 from windlass.views import telemetry_names as n
-from windlass.views.bills import bills, whole
+from windlass.views.bills import bills, totals, whole
 from windlass.views.measuring import Emitted, Measuring
 from windlass.views.tracing import Context, Tracing, context_of
 from worlds import NOON, World, plan_of, writes
@@ -42,6 +42,15 @@ def spans_of(events: Iterable[e.Event], following: Measuring | None = None) -> l
 def counted(events: Iterable[e.Event], name: str) -> float:
     measured = [each for one in told(events) for each in one.measured]
     return sum(each.value for each in measured if each.instrument.name == name)
+
+
+def by_type(events: Iterable[e.Event]) -> dict[str, float]:
+    """The cost that was counted, spent and estimated apart."""
+    sums: dict[str, float] = {}
+    for each in (m for t in told(events) for m in t.measured if m.instrument is n.COST_TOTAL):
+        kind = str(each.attributes["type"])
+        sums[kind] = sums.get(kind, 0.0) + each.value
+    return sums
 
 
 def assert_nested(spans: list[Span], outer: str | None = None) -> None:
@@ -96,6 +105,7 @@ def test_milestone_task_turn_and_agents():
         "milestone.total_cost_usd": 0.03,
         "milestone.total_tokens": 0,
         "windlass.run.id": "r1",
+        "windlass.cost.estimated_usd": 0.0,
     }
     task = next(span for span in spans if span.name == n.TASK)
     assert task.attributes == {
@@ -104,6 +114,7 @@ def test_milestone_task_turn_and_agents():
         "task.status": "completed",
         "claude.tokens": 0,
         "claude.cost_usd": 0.015,
+        "windlass.cost.estimated_usd": 0.0,
     }
     player, coach, turn, *_ = spans
     assert player.attributes["gen_ai.agent.name"] == "Player"
@@ -294,10 +305,41 @@ def test_what_the_meter_says_is_told_of_the_agent_and_what_a_killed_request_is_e
     assert agent.attributes["claude.tokens"] == 26
     assert spans[-1].attributes["milestone.total_cost_usd"] == 1.03
     assert counted(with_money, "orchestrator_cost_usd_total") == pytest.approx(1.03)
+    assert by_type(with_money) == pytest.approx({"spent": 0.53, "estimated": 0.5})
+    assert spans[-1].attributes["windlass.cost.estimated_usd"] == 0.5
+    assert agent.attributes["windlass.cost.estimated_usd"] == 0.0, "it was written off later"
+    bill = totals(bills("p", with_money), "plan")["p"]
+    assert by_type(with_money)["estimated"] == bill.estimated_usd, "as in `windlass costs`"
     assert counted(with_money, "orchestrator_tokens_total") == 26
     assert counted(with_money, "gen_ai.client.token.usage") == 26
     of_meter = [m for t in told(with_money) for m in t.measured if m.instrument is n.TOKEN_USAGE]
     assert {m.attributes["gen_ai.operation.name"] for m in of_meter} == {"chat"}
+
+
+def test_what_is_reserved_is_shown_while_a_request_is_in_flight_and_no_longer():  # B6
+    ran = world()
+    ran.metered = True
+    ran.go()
+    player = next(i for i, ev in enumerate(ran.events) if isinstance(ev, e.PlayerStarted))
+    shared = {"at": ran.events[player].at, "task": "a"}
+    asked = {"role": "player", "model": "m"}
+    seen = e.Usage(cost_usd=0.5, known=False)
+    spending: list[e.Event] = [
+        e.SpendReserved(**shared, **asked, id="1", usd=2.0),
+        e.SpendStreamed(**shared, id="1", usage=seen),
+        e.SpendSettled(**shared, id="1", usage=e.Usage(cost_usd=0.1)),
+        e.SpendReserved(**shared, **asked, id="2", usd=2.0),
+        e.SpendReserved(**shared, **asked, id="3", usd=1.0),
+    ]
+    events = [*ran.events[: player + 1], *spending, *ran.events[player + 1 :]]
+    measured = [m for t in told(events) for m in t.measured]
+    assert {m.instrument.kind for m in measured if "reserved" in m.instrument.name} == {"gauge"}
+    expected = [m.value for m in measured if m.instrument is n.RESERVED]
+    most = [m.value for m in measured if m.instrument is n.RESERVED_MOST]
+    assert expected == pytest.approx([0.0, 0.2, 0.5, 0.0, 0.1, 0.2, 0.0])
+    assert most == pytest.approx([0.0, 2.0, 2.0, 0.0, 2.0, 3.0, 0.0])
+    labels = [m.attributes for m in measured if m.instrument is n.RESERVED]
+    assert all(each == {"milestone": "p"} for each in labels)
 
 
 def test_a_run_that_is_part_of_something_larger_and_what_agents_are_passed():

@@ -1,11 +1,11 @@
-"""Names as they are told."""
+"""Names as they are shown."""
 
 import sys
 import unicodedata
 
 import pytest
 
-from windlass.core.plan.names import some, told
+from windlass.core.plan.names import escaped, some
 from windlass.errors import RepositoryError, UnsafePath
 from windlass.views.words import harmless, one_line
 
@@ -37,8 +37,8 @@ def test_nothing_that_turns_letters_around_or_is_not_seen_reaches_a_screen():  #
     assert "\u061c" in text
     for shown in (one_line(text, 10_000), harmless(text, 10_000)):
         assert not set(shown) & set(FORMATS)
-    assert not set(told(text)) & (set(FORMATS) - {"\u200c", "\u200d"})
-    assert told("\u061cx") == "\\u061cx"
+    assert not set(escaped(text)) & (set(FORMATS) - {"\u200c", "\u200d"})
+    assert escaped("\u061cx") == "\\u061cx"
 
 
 def test_an_unsafe_path_tells_its_cure_also_to_those_who_know_only_the_systems_errors():

@@ -14,7 +14,8 @@ HOMES = {
     r"def _?stands_in_the_way\(": "core/state/model.py",
     r"^_?DONE(?:: [^=]+)? = frozenset": "formats/words.py",
     r"^_?NOTHING(?:: [^=]+)? = frozenset": "formats/words.py",
-    r"re\.compile\(\s*r?f?\"\\x1b": "core/plan/names.py",
+    r"re\.compile\([^)]*\\x1b": "core/plan/names.py",
+    r"^ *(?:STOPPED|PAUSED|BUSY|NEEDS_HUMAN|LIMIT) = [0-9]$": "views/outcome.py",
     r"\\x7f-\\x9f\{FORMATS\}": "core/plan/names.py",
 }
 
@@ -56,6 +57,7 @@ def test_words_that_are_something(word: str):
         ("\x1b]0;title\x07text", "text"),
         ("\x1bPquery\x1b\\text", "text"),
         ("cut \x1b[3", "cut "),
+        ("\x9b31mred", "red"),
         ("plain", "plain"),
     ],
 )

@@ -15,7 +15,7 @@ from windlass.core.plan import Plan, Task, digest_of
 from windlass.core.scheduler.recovery import adopted, put_back
 from windlass.core.settings import Settings
 from windlass.core.state import Phase, RunState, apply
-from windlass.core.state.remains import Kept, Made, Remains
+from windlass.core.state.remains import Kept, Made, Remains, attempts_of
 from windlass.errors import JournalDamaged, JournalError, RepositoryError
 from worlds import NOON, plan_of
 
@@ -96,7 +96,7 @@ def remains(*commits: Made, tip: str | None = "base", **tasks) -> Remains:
 
 def attempt(start: str, commit: str | None = None, **more) -> Kept:
     kind = "snapshot" if commit is not None else None
-    return Kept(n=0, start=start, commit=commit, **{"kind": kind, **more})
+    return Kept(**{"n": 0, "start": start, "commit": commit, "kind": kind, **more})
 
 
 def with_all(state: RunState, found: Remains) -> RunState:
@@ -225,6 +225,75 @@ def test_turns_count_on_and_conflicts_use_none():
     assert [each.turn for each in task.attempts] == [1, 2, 2]
     assert (task.turn, task.rounds, task.phase) == (2, 1, Phase.FAILED)
     assert task.head == "t", "the next one goes on from there"
+
+
+def test_the_next_start_shows_the_work_whose_pin_is_gone():
+    later = [attempt("base"), attempt("s", turn=2)]
+    for known in (begun(), after(begun(), started()), after(begun(), started(), *saved("s")[:1])):
+        task = with_all(known, remains(*MERGE, a=later)).tasks["a"]
+        first, second = task.attempts
+        assert (first.commit, first.kind, first.changed) == ("s", "snapshot", True)
+        assert first.feedback, "its turn was returned"
+        assert (second.start, second.turn, task.turn) == ("s", 2, 2)
+
+
+def test_the_next_start_of_the_same_turn_shows_work_that_was_interrupted():
+    found = remains(*MERGE, a=[attempt("base"), attempt("s", turn=1)])
+    task = with_all(begun(), found).tasks["a"]
+    assert (task.attempts[0].commit, task.attempts[0].kind) == ("s", "partial")
+    assert [each.turn for each in task.attempts] == [1, 1]
+
+
+def test_a_commit_names_the_turn_of_a_start_whose_pins_are_gone():
+    second = replace(made("t", "s"), turn=2)
+    pins = {1: attempt("base", "s", n=1), 3: attempt("t", n=3, turn=3)}
+    found = replace(remains(*MERGE, second), attempts={"a": pins})
+    task = with_all(begun(), found).tasks["a"]
+    assert [each.turn for each in task.attempts] == [1, 2, 3]
+    assert (task.attempts[1].commit, task.attempts[1].kind) == ("t", "snapshot")
+
+
+def test_a_turn_that_changed_nothing_was_a_turn():
+    later = [attempt("base", "s"), attempt("s", turn=2), attempt("s", turn=3)]
+    task = with_all(begun(), remains(*MERGE, a=later)).tasks["a"]
+    assert [each.turn for each in task.attempts] == [1, 2, 3]
+    assert [each.kind for each in task.attempts] == ["snapshot", "snapshot", "partial"]
+    [first, second] = [each.feedback for each in task.attempts if each.feedback is not None]
+    assert first != second, "two answers that are not known are not the same answer twice"
+
+
+def test_a_start_with_a_tip_to_merge_shows_that_the_work_before_it_was_approved():
+    later = [attempt("base"), attempt("s", onto="base", turn=1), attempt("s", onto="base", turn=1)]
+    task = with_all(begun(), remains(*MERGE, a=later)).tasks["a"]
+    assert [each.kind for each in task.attempts] == ["snapshot", "partial", "partial"]
+    assert (task.rounds, task.turn) == (1, 1), "the round was interrupted, and repeated"
+
+
+@pytest.mark.parametrize("start", ["m", "b", "earlier", None])
+def test_a_start_from_anything_but_the_tasks_work_shows_nothing_of_it(start: str | None):
+    pins = {1: attempt("base", n=1), 2: Kept(n=2, start=start, turn=2)}
+    others = (made("b", "base", task="b"), made("earlier", run="r0"))
+    found = replace(remains(*MERGE, *others, tip="m"), attempts={"a": pins, "b": {}})
+    assert attempts_of(found, "a", "base") == pins
+
+
+def test_a_run_that_is_recovered_keeps_its_settings_and_where_they_came_from():
+    before = after(
+        begun(),
+        e.RunResumed(
+            at=NOON,
+            settings=Settings(agents=3),
+            sandbox="bwrap",
+            metered=True,
+            coach_commands=False,
+            base_moved_to="moved",
+            configured=(e.Configured(key="agents", value="3"),),
+        ),
+    )
+    recovered = with_all(before, remains(a=[attempt("base")]))
+    stretch = {"at", "only", "passes_checkpoints", "found"}
+    for field in set(e.RunResumed.__struct_fields__) - stretch:
+        assert getattr(recovered, field) == getattr(before, field), field
 
 
 def test_what_stood_in_the_way_of_a_player_that_started_is_over():

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from fates import worlds
-from reports import TASKS, hostile, story, told
-from tellings import MINUTE, Told, tasks
+from crash_worlds import worlds
+from recorded_run import MINUTE, RecordedRun, tasks
+from reports import TASKS, hostile, report_for, story
 from windlass.core.events import model as e
 from windlass.core.exchange import Message
 from windlass.core.plan import Plan, Stage, Task
@@ -83,7 +83,7 @@ def by_id(report: m.Report) -> dict[str, m.TaskReport]:
 
 class TestReport:
     def test_every_task_with_what_came_of_it(self, world: World):
-        tasks = by_id(told(world))
+        tasks = by_id(report_for(world))
         assert {id_: task.status for id_, task in tasks.items()} == {
             **dict.fromkeys(("T-01", "T-02", "T-03", "T-04"), "completed"),
             "T-05": "abandoned",
@@ -106,7 +106,7 @@ class TestReport:
         assert tasks["T-08"].evidence == ()
 
     def test_retries_and_waits_are_bars_of_their_own(self, world: World):
-        report = told(world)
+        report = report_for(world)
         bars = by_id(report)["T-04"].bars
         kinds = [(bar.kind, bar.bad) for bar in bars if bar.kind != "queue"]
         assert kinds[:3] == [("player", True), ("wait", False), ("player", False)]
@@ -118,12 +118,12 @@ class TestReport:
 
     def test_a_limit_that_one_task_ran_into_is_waited_for_by_all(self):
         until = NOON + 20 * MINUTE
-        told = Told(*tasks(2)).opened().play("T-01").finish("T-01").checked("T-01")
-        told.at += MINUTE
-        told.play("T-02").limited("T-02", until)
-        told.tell(e.TimerFired(at=NOON, task="T-02"), after=19 * MINUTE)
-        told.coach("T-01")
-        entries = [e.Entry(seq=n, event=event) for n, event in enumerate(told.events, 1)]
+        run = RecordedRun(*tasks(2)).opened().play("T-01").finish("T-01").checked("T-01")
+        run.at += MINUTE
+        run.play("T-02").limited("T-02", until)
+        run.record(e.TimerFired(at=NOON, task="T-02"), after=19 * MINUTE)
+        run.coach("T-01")
+        entries = [e.Entry(seq=n, event=event) for n, event in enumerate(run.events, 1)]
         report = report_of(entries, plan="p", workspaces="w")
         assert report is not None
         bars = [(bar.kind, bar.what, bar.seconds) for bar in by_id(report)["T-01"].bars]
@@ -132,7 +132,7 @@ class TestReport:
         assert report.waited == 19 * 60.0, "the same time counts once"
 
     def test_the_time_in_which_nobody_ran_it_is_a_gap(self, world: World):
-        report = told(world)
+        report = report_for(world)
         assert len(report.gaps) == 1
         assert timedelta(hours=9) <= report.gaps[0].end - report.gaps[0].start
         assert report.unattended > 9 * 3600
@@ -146,10 +146,10 @@ class TestReport:
         world.go(crash_at=20)
         world.go()
         assert world.state.resumes == 1
-        assert told(world).gaps == ()
+        assert report_for(world).gaps == ()
 
     def test_who_died_with_the_process_did_not_work_until_the_next(self, world: World):
-        report = told(world)
+        report = report_for(world)
         task = by_id(report)["T-02"]
         (lost,) = [each for each in task.rounds if each.fate == "interrupted"]
         (bar,) = [each for each in task.bars if each.anchor == lost.anchor]
@@ -159,7 +159,7 @@ class TestReport:
         assert f"Player {duration(bar.seconds)}" in page(report)
 
     def test_the_rounds_come_to_what_the_run_has_cost(self, world: World):
-        report = told(world)
+        report = report_for(world)
         spent = sum(r.usage.cost_usd for task in report.tasks for r in task.rounds)
         assert spent == pytest.approx(run_cost(world.state).cost_usd)
         assert report.cost.cost_usd == pytest.approx(spent)
@@ -194,7 +194,7 @@ class TestReport:
         assert live is not None
         assert dead is not None
         assert (live.status, live.at, live.next) == ("in_progress", now, ())
-        assert "The run goes on" in page(live)
+        assert "The run is live" in page(live)
         assert (dead.status, dead.at) == ("interrupted", until[-1].event.at)
         assert dead.next == ("windlass approve p:T-08", "windlass resume p")
         assert max(bar.end for task in live.tasks for bar in task.bars) == now
@@ -227,7 +227,7 @@ class TestReport:
         plan = msgspec.structs.replace(plan, stages=stages)
         world = World(plan, {id_: writes(id_, "x") for id_ in ("a", "b")})
         world.go()
-        report = told(world)
+        report = report_for(world)
         assert [look[0].split()[0] for look in report.looks] == ["base", "stage", "stage"]
         assert report.critical == ("a", "b")
         text = page(report)
@@ -242,9 +242,9 @@ class TestReport:
         )
         world = World(plan_of(*tasks), {id_: writes(id_, "x") for id_ in ("a", "b")})
         world.go()
-        report = told(world)
+        report = report_for(world)
         assert [look[0].split()[0] for look in report.looks] == ["base", "tip"]
-        assert report.whole[-1].what == "the tip is looked at"
+        assert report.whole[-1].what == "the tip is verified"
 
     def test_a_look_that_a_crash_cut_short_is_no_look(self):
         world = World(plan_of(Task(id="a", title="A")), {"a": writes("a", "x")})
@@ -325,7 +325,7 @@ def test_any_run_killed_anywhere_can_be_told(make, crash_at: int):
 
 class TestPage:
     def test_is_one_file_whose_references_all_lead_somewhere(self, world: World):
-        seen = Page(page(told(world)))
+        seen = Page(page(report_for(world)))
         assert len(seen.ids) == len(set(seen.ids))
         assert all(link.startswith("#") for link in seen.links)
         assert {link[1:] for link in seen.links} <= set(seen.ids)
@@ -333,7 +333,7 @@ class TestPage:
         assert seen.tags.count("script") == seen.tags.count("style") == 1
 
     def test_a_browser_may_run_only_its_own_script(self, world: World):
-        seen = Page(page(told(world)))
+        seen = Page(page(report_for(world)))
         for text, what in ((seen.style, "style-src"), (seen.script, "script-src")):
             digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
             assert f"{what} 'sha256-{digest}'" in seen.policy
@@ -342,14 +342,14 @@ class TestPage:
         assert seen.handlers == []
 
     def test_what_waits_for_a_person_stands_first(self, world: World):
-        text = page(told(world))
+        text = page(report_for(world))
         strip = text[text.index("Needs you") : text.index("<nav")]
         for word in ("windlass retry p:T-05", "windlass approve p:T-08", "Which sender address"):
             assert word in strip
         assert "T-06" not in strip
 
     def test_failures_are_there_as_prompts(self, world: World):
-        text = page(told(world))
+        text = page(report_for(world))
         prompt = text[text.index('id="T-03/turn-1/prompt"') :].partition("</pre>")[0]
         for word in (
             "Fix task T-03: Rate-limit login",
@@ -364,27 +364,27 @@ class TestPage:
         assert 'data-copy="T-03/turn-1/prompt"' in text
 
     def test_evidence_of_an_earlier_review_stands_with_it(self, world: World):
-        text = page(told(world))
+        text = page(report_for(world))
         turn = text[text.index('id="T-03/turn-1"') : text.index('id="T-03/turn-2"')]
         assert "src/limit.py:41" in turn
         assert "not met" in turn
         assert "its tests failed" in turn
 
     def test_all_words_are_there_without_git(self, world: World):
-        report = told(world, changes={})
-        assert "+12" in page(told(world))
+        report = report_for(world, changes={})
+        assert "+12" in page(report_for(world))
         assert "+12" not in page(report)
         assert "src/limit.py" in page(report)  # the journal knows the names
 
     def test_where_the_base_stands(self, world: World):
         ground = Ground(commit="f" * 40, holds_tip=False)
-        assert "main has moved to ffffffffff" in page(told(world, ground=ground))
+        assert "main has moved to ffffffffff" in page(report_for(world, ground=ground))
 
     def test_nothing_anybody_says_is_markup(self, world: World):
         entries = [hostile(entry) for entry in world.journal.read()]
         report = report_of(entries, plan="p", workspaces="w")
         assert report is not None
-        plain, text = Page(page(told(world, changes={}))), page(report)
+        plain, text = Page(page(report_for(world, changes={}))), page(report)
         seen = Page(text)
         assert seen.tags.count("script") == seen.tags.count("style") == 1
         assert not {"img"} & set(seen.tags)
@@ -406,7 +406,7 @@ class TestPage:
 
 class TestMarkdown:
     def test_tasks_criteria_checks_and_cost(self, world: World):
-        text = markdown(told(world))
+        text = markdown(report_for(world))
         assert "| ✓ | **T-03** Rate-limit login | completed | 2/2 | +12 " in text
         assert "- [x] the window resets" in text
         assert "  - pass: pytest -q" in text
@@ -420,13 +420,13 @@ class TestMarkdown:
         assert report is not None
         text = markdown(report)
         assert not re.search(r"@\w|(?<!&)#\d|GH-\d|://\w|(?<!\\)<|(?<!\\)!\[", text)
-        plain = markdown(told(world, changes={}))
+        plain = markdown(report_for(world, changes={}))
         headings = r"(?m)^#+ "
         assert len(re.findall(headings, text)) == len(re.findall(headings, plain))
         assert text.count("\n|") == plain.count("\n|")
 
     def test_no_more_than_allowed(self, world: World):
-        report = told(world)
+        report = report_for(world)
         whole = markdown(report)
         for most in range(100, len(whole) + 200, 25):
             text = markdown(report, most=most)
@@ -481,12 +481,12 @@ class TestGraph:
     def test_the_critical_path_goes_through_where_lines_meet(self):
         world = World(dense(2, 3), {t.id: writes(t.id, "x") for t in dense(2, 3).tasks})
         world.go()
-        assert page(told(world)).count('class="wire main"') == 2
+        assert page(report_for(world)).count('class="wire main"') == 2
 
     def test_the_critical_path_finds_its_way_among_several_meetings(self):
         world = World(dense(3, 3), {t.id: writes(t.id, "x") for t in dense(3, 3).tasks})
         world.go()
-        assert page(told(world)).count('class="wire main"') == 4
+        assert page(report_for(world)).count('class="wire main"') == 4
 
     def test_very_many_are_drawn_as_they_are(self):
         assert len(layout(chain(2_001)).lines) == 2_000
@@ -578,12 +578,12 @@ def test_a_task_with_many_files_names_some(world: World):
     from windlass.ports import Change
 
     many = tuple(Change(path=f"f{i}", added=i, deleted=0) for i in range(40))
-    report = told(world)
+    report = report_for(world)
     pairs = {}
     for task in world.state.all_tasks:
         for attempt in task.attempts:
             pairs[attempt.onto or attempt.start, attempt.commit] = many
-    report = told(world, changes=pairs)
+    report = report_for(world, changes=pairs)
     assert "and 28 more" in page(report)
 
 
@@ -591,7 +591,7 @@ def test_more_tasks_than_are_worth_a_line_each_are_summed_up():
     tasks = [Task(id=f"t{i}", title="x") for i in range(70)]
     world = World(plan_of(*tasks), {t.id: writes(t.id, "x") for t in tasks})
     world.go()
-    text = page(told(world))
+    text = page(report_for(world))
     assert "55 more" in text
     assert 'class="lanes small"' in text
     assert all(task.phase is Phase.MERGED for task in world.state.tasks.values())
@@ -605,7 +605,7 @@ def test_at_every_moment_of_a_run_it_can_be_told(world: World):
         assert report is not None
         assert page(report).count("<section") >= 4
         assert markdown(report).startswith("# P\n")
-    fates = {r.fate for r in told(world).tasks[0].rounds}
+    fates = {r.fate for r in report_for(world).tasks[0].rounds}
     assert fates == {"merged"}
 
 
@@ -628,7 +628,7 @@ def test_what_could_not_be_committed_is_told():
 
 
 def test_what_nobody_knows_of_the_cost_is_said(world: World):
-    report = told(world)
+    report = report_for(world)
     assert not report.cost.known
     assert "some is not known" in page(report)
     lost = [r for task in report.tasks for r in task.rounds if not r.usage.known]

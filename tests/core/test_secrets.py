@@ -25,8 +25,9 @@ from windlass.core.events.model import (
     RunStarted,
     SnapshotTaken,
 )
+from windlass.core.events.review import PlayerAnswer, Review
 from windlass.core.plan import Plan, Task
-from windlass.core.secrets import KEPT, MIN_LENGTH, MIN_LINE, PLAN, Redactor, without_secrets
+from windlass.core.secrets import KEPT, MIN_LENGTH, MIN_LINE, Redactor, redacted, without_secrets
 from windlass.core.settings import (
     MASK,
     NotifySettings,
@@ -35,6 +36,7 @@ from windlass.core.settings import (
     is_secret,
     leaves,
 )
+from windlass.views.pull_request import Draft
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 SECRET = "sk-ant-12345678"
@@ -369,16 +371,39 @@ def test_every_field_of_fixed_words_is_kept():
     assert fields <= KEPT
 
 
+@pytest.mark.parametrize("answer", [Review, PlayerAnswer, Draft])
+@given(data=st.data())
+def test_no_text_of_an_agent_is_kept(answer: type[Struct], data: st.DataObject):
+    """An agent may write a secret into any field that takes free text."""
+    given = data.draw(instances(answer))
+    texts = {text for text in _free_texts(given) if len(text.strip()) >= MIN_LENGTH}
+    redactor = Redactor({f"KEY_{n}": text for n, text in enumerate(sorted(texts))})
+    assert texts.isdisjoint(_free_texts(redacted(given, redactor.text)))
+
+
+def _free_texts(value: Any) -> list[str]:
+    """All text in an agent's answer but words out of a closed set."""
+    if isinstance(value, Struct):
+        closed = {name for name, _ in _words(inspect.type_info(type(value)), "")}
+        names = [name for name in value.__struct_fields__ if name not in closed]
+        return [text for name in names for text in _free_texts(getattr(value, name))]
+    if isinstance(value, tuple):
+        return [text for item in value for text in _free_texts(item)]
+    return [value] if isinstance(value, str) else []
+
+
 def test_every_kept_field_is_a_field_somewhere():
     names = {name for kind in EVENT_TYPES for name in _fields(inspect.type_info(kind))}
-    assert KEPT | {PLAN} <= names
+    assert names >= KEPT
 
 
 def _words(kind: inspect.Type, field: str) -> set[tuple[str, str]]:
     """The words of closed sets in a type, each with the field it stands in; plans aside."""
     match kind:
+        case inspect.StructType(cls=cls) if cls in {Plan, Task}:
+            return set()
         case inspect.StructType(fields=fields):
-            found = [_words(each.type, each.name) for each in fields if each.name != PLAN]
+            found = [_words(each.type, each.name) for each in fields]
             return set[tuple[str, str]]().union(*found)
         case inspect.UnionType(types=types):
             return set[tuple[str, str]]().union(*(_words(each, field) for each in types))
@@ -414,8 +439,8 @@ def _texts(value: Any) -> list[str]:
         return [value]
     if isinstance(value, tuple):
         return [text for item in value for text in _texts(item)]
-    if isinstance(value, Struct):
-        free = [name for name in value.__struct_fields__ if name not in KEPT | {PLAN}]
+    if isinstance(value, Struct) and not isinstance(value, Plan | Task):
+        free = [name for name in value.__struct_fields__ if name not in KEPT]
         return [text for name in free for text in _texts(getattr(value, name))]
     return []
 

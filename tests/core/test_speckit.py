@@ -367,7 +367,7 @@ def test_boxes_without_an_id_are_noted_where_tasks_are():
         (["- [ ] T001 a", "- [ ] TXXX [P] a"], ":6: a task has a placeholder for an id"),
         (["- [ ] T001 a", "", "## Phase 2", "    - [ ] T003 c"], ":8: looks like"),
         (["- [ ] T001 a", "", "text", "-[ ] T002 b"], ":8: looks like a task, but is code"),
-        (["- [ ] T001 a", "- [ ] T002-T003 b"], ":6: a line stands for several tasks"),
+        (["- [ ] T001 a", "- [ ] T002-T003 b"], ":6: a line names several tasks"),
         (["- [ ] T001 a", "- [ ] T001 b"], ":6: task id 'T001' is already used on line 5"),
         (["- [ ] T001 a (depends on T009)"], ":5: 'T001' depends on 'T009', which is not a task"),
         (["- [ ] T001 (depends on T002)", "- [ ] T002 b"], ":5: 'T001' depends on 'T002', which"),

@@ -143,7 +143,7 @@ class TestPicture:
 2  last\
 """)
         assert picture(made, 60).legend == snapshot(
-            "what stands on a line can be done at once, when all above it is done"
+            "the tasks of a line can start at once, when all above it are done"
         )
 
     def test_a_long_plan_is_cut_with_a_word(self):

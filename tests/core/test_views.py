@@ -12,7 +12,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
-from tellings import MINUTE, Told, tasks
+from recorded_run import MINUTE, RecordedRun, tasks
 from windlass.core.events import model as e
 from windlass.core.events.review import Issue, Review, TestResults
 from windlass.core.plan import Task
@@ -333,20 +333,27 @@ BASE 1 fail
         assert "CHECKS a First · 1 absent\n  `test` collected nothing\n" in story(world)
 
     def test_of_a_limit_that_is_over_when_the_run_goes_on(self):
-        told = Told(*tasks(1)).opened().play("T-01").limited("T-01", NOON + MINUTE)
-        line = line_of(told.events[-1], told.now)
+        run = RecordedRun(*tasks(1)).opened().play("T-01").limited("T-01", NOON + MINUTE)
+        line = line_of(run.events[-1], run.now)
         assert line == Line("LIMIT", "claude quota until 12:01Z; T-01 waits, no turn spent")
-        told.resume(after=MINUTE)
+        run.resume(after=MINUTE)
         limit = e.Failure.USAGE_LIMIT
-        told.tell(e.WaitStarted(at=NOON, task="T-01", until=NOON + MINUTE, failure=limit))
-        assert line_of(told.events[-1], told.now) is None
+        run.record(e.WaitStarted(at=NOON, task="T-01", until=NOON + MINUTE, failure=limit))
+        assert line_of(run.events[-1], run.now) is None
 
     def test_of_what_a_coach_would_not_let_pass(self):
         issue = Issue(severity="must_fix", category="x", description="wrong")
-        told = Told(*tasks(1)).opened().play("T-01").finish("T-01").checked("T-01").coach("T-01")
-        told.answer("T-01", issue, issue, replace(issue, severity="should_fix"))
-        told.tell(e.TurnReturned(at=NOON, task="T-01", cause="review", feedback="Mend it."))
-        line = line_of(told.events[-1], told.now)
+        run = (
+            RecordedRun(*tasks(1))
+            .opened()
+            .play("T-01")
+            .finish("T-01")
+            .checked("T-01")
+            .coach("T-01")
+        )
+        run.answer("T-01", issue, issue, replace(issue, severity="should_fix"))
+        run.record(e.TurnReturned(at=NOON, task="T-01", cause="review", feedback="Mend it."))
+        line = line_of(run.events[-1], run.now)
         assert line is not None
         assert line.text == "T-01 Part 1 of the whole · turn 1/5 · 2 must_fix"
 
@@ -637,32 +644,34 @@ Next git log --graph #..windlass/p/integration  look at them
         assert lines[-1] == Line("Next", "windlass resume p.md  continue the run")
 
     def test_of_a_run_that_a_person_stopped(self):
-        told = Told(*tasks(2)).opened().play("T-01").play("T-02")
-        told.tell(e.StopRequested(at=NOON, by="SIGINT")).left("T-01", why="stopped")
-        line = line_of(told.events[-3], told.now)
+        run = RecordedRun(*tasks(2)).opened().play("T-01").play("T-02")
+        run.record(e.StopRequested(at=NOON, by="SIGINT")).left("T-01", why="stopped")
+        line = line_of(run.events[-3], run.now)
         assert line == Line(
             "STOPPED", "T-01 Part 1 of the whole · its work so far is kept · no turn used"
         )
-        told.left("T-02", why="stopped")
-        told.tell(e.RunEnded(at=NOON, status=e.RunEnd.STOPPED, reason="stopped by SIGINT"))
-        [summary, *_, last] = closing(told.now, plan="p.md", workspaces="w")
+        run.left("T-02", why="stopped")
+        run.record(e.RunEnded(at=NOON, status=e.RunEnd.STOPPED, reason="stopped by SIGINT"))
+        [summary, *_, last] = closing(run.now, plan="p.md", workspaces="w")
         assert (summary.word, summary.text) == ("Summary", "2 tasks: 2 interrupted")
         assert summary.details[0] == "stopped by SIGINT"
         assert "SIGINT" not in str(last), "which is no command"
-        assert progress(told.now, 1).tasks["T-01"].status == "failed", "programs know that word"
+        assert progress(run.now, 1).tasks["T-01"].status == "failed", "programs know that word"
 
     def test_of_a_task_that_was_given_up_for_what_it_was_told(self):
-        told = Told(*tasks(1, max_turns=1)).opened().play("T-01").finish("T-01").checked("T-01")
-        told.tell(e.TurnReturned(at=NOON, task="T-01", cause="review", feedback="\nNot so.\nNo."))
-        told.tell(e.TaskAbandoned(at=NOON, task="T-01", reason="not approved after 1 turn"))
-        [line, *_] = closing(told.now, plan="p.md", workspaces="w")
+        run = (
+            RecordedRun(*tasks(1, max_turns=1)).opened().play("T-01").finish("T-01").checked("T-01")
+        )
+        run.record(e.TurnReturned(at=NOON, task="T-01", cause="review", feedback="\nNot so.\nNo."))
+        run.record(e.TaskAbandoned(at=NOON, task="T-01", reason="not approved after 1 turn"))
+        [line, *_] = closing(run.now, plan="p.md", workspaces="w")
         assert line.details[:2] == ("Not so.", "kept: w/T-01 · windlass log p:T-01")
 
     def test_of_a_task_that_a_person_works_on(self):
-        told = Told(*tasks(1)).opened()
-        told.tell(e.TaskTaken(at=NOON, task="T-01", n=1, turn=1, start="c", onto=None, by="Ada"))
-        told.tell(e.RunEnded(at=NOON, status=e.RunEnd.NEEDS_HUMAN))
-        [*_, line] = closing(told.now, plan="p.md", workspaces="w")
+        run = RecordedRun(*tasks(1)).opened()
+        run.record(e.TaskTaken(at=NOON, task="T-01", n=1, turn=1, start="c", onto=None, by="Ada"))
+        run.record(e.RunEnded(at=NOON, status=e.RunEnd.NEEDS_HUMAN))
+        [*_, line] = closing(run.now, plan="p.md", workspaces="w")
         assert line.text == "windlass give p:T-01  hand it back"
 
     def test_of_a_repository_with_a_remote(self):
@@ -675,15 +684,15 @@ Next git log --graph #..windlass/p/integration  look at them
         assert "windlass pr" not in str(line)
 
     def test_of_time_and_merges_that_nobody_is_to_blame_for(self):
-        told = Told(*tasks(2)).opened()
-        told.play("T-01").limited("T-01", NOON + 20 * MINUTE)
-        told.at += 5 * MINUTE
-        told.play("T-02").limited("T-02", NOON + 20 * MINUTE)
-        told.tell(e.RunEnded(at=NOON, status=e.RunEnd.STOPPED), after=5 * MINUTE)
-        told.resume(after=60 * MINUTE)
+        run = RecordedRun(*tasks(2)).opened()
+        run.play("T-01").limited("T-01", NOON + 20 * MINUTE)
+        run.at += 5 * MINUTE
+        run.play("T-02").limited("T-02", NOON + 20 * MINUTE)
+        run.record(e.RunEnded(at=NOON, status=e.RunEnd.STOPPED), after=5 * MINUTE)
+        run.resume(after=60 * MINUTE)
         for id_ in ("T-01", "T-02"):
-            told.tell(e.PlayerStarted(at=NOON, task=id_, n=2, turn=1, start="c", onto="tip"))
-        lines = closing(told.now, plan="p.md", workspaces="w")
+            run.record(e.PlayerStarted(at=NOON, task=id_, n=2, turn=1, start="c", onto="tip"))
+        lines = closing(run.now, plan="p.md", workspaces="w")
         [summary] = [line for line in lines if line.word == "Summary"]
         assert "10m00s waiting for claude quota · 2 merges repeated" in summary.details
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from windlass.selftest.commands import KINDS, CommandStand
-from windlass.selftest.picture import litter, picture
+from windlass.selftest.commands import KINDS, CommandTester
+from windlass.selftest.picture import leftovers, picture
 from windlass.selftest.place import Rehearsals
 from windlass.selftest.scenes import COMMANDS, SCENES, Scene, set_up
-from windlass.selftest.series import Share, quiet_folder
+from windlass.selftest.series import Share, temporary_folder
 from windlass.testing.faults.shim import Mode
 
 SAMPLE = {"killed": 6, "killed twice": 1, "git killed": 3, "power lost": 3, "disk": 3}
@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture
 def rehearsals() -> Iterator[Rehearsals]:
-    with quiet_folder() as folder, Rehearsals.at(folder / "place", level="auto") as made:
+    with temporary_folder() as folder, Rehearsals.at(folder / "place", level="auto") as made:
         yield made
 
 
@@ -37,9 +37,9 @@ def rehearsals() -> Iterator[Rehearsals]:
 def test_a_command_that_is_broken_anywhere_comes_to_its_end(
     rehearsals: Rehearsals, scene: Scene
 ):  # B4 K3 X7
-    stand = CommandStand(rehearsals, scene)
+    tester = CommandTester(rehearsals, scene)
     for kind, count in SAMPLE.items():
-        found = list(KINDS[kind](stand, Share(count, seed=1)))
+        found = list(KINDS[kind](tester, Share(count, seed=1)))
         assert [finding for finding in found if finding.faults] == [], kind
         assert kind == "killed twice" or all(finding.reached for finding in found), kind
 
@@ -69,52 +69,52 @@ def git(repo: Path, *args: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def landed() -> Iterator[tuple[Rehearsals, CommandStand, Path]]:
-    with quiet_folder() as folder, Rehearsals.at(folder / "place", level="auto") as made:
-        stand = CommandStand(made, scene_named("land"))
+def landed() -> Iterator[tuple[Rehearsals, CommandTester, Path]]:
+    with temporary_folder() as folder, Rehearsals.at(folder / "place", level="auto") as made:
+        tester = CommandTester(made, scene_named("land"))
         kept = folder / "landed"
         shutil.copytree(made.place.repo, kept, symlinks=True)
-        yield made, stand, kept
+        yield made, tester, kept
 
 
 @pytest.mark.parametrize("fault", SPOILT)
-def test_the_judge_of_commands_sees(landed: tuple[Rehearsals, CommandStand, Path], fault: str):
-    rehearsals, stand, kept = landed
+def test_the_judge_of_commands_sees(landed: tuple[Rehearsals, CommandTester, Path], fault: str):
+    rehearsals, tester, kept = landed
     shutil.rmtree(rehearsals.place.repo)
     shutil.copytree(kept, rehearsals.place.repo, symlinks=True)
-    assert list(stand.wrong()) == []
+    assert list(tester.faults()) == []
     SPOILT[fault](rehearsals.place.repo)
-    assert fault in " ".join(stand.wrong())
+    assert fault in " ".join(tester.faults())
 
 
 def test_a_landing_that_died_is_settled_by_any_command_that_opens_the_run(
     rehearsals: Rehearsals,
 ):  # B4
     """The user need not land again to have their checkout back."""
-    stand = CommandStand(rehearsals, scene_named("land"))
+    tester = CommandTester(rehearsals, scene_named("land"))
     place = rehearsals.place
     for again in (("abort", "plan"), ("clean", "--yes")):
-        place.fresh()
+        place.reset()
         before = picture(place)
-        died = _killed_where(rehearsals, stand, "index.lock")
+        died = _killed_where(rehearsals, tester, "index.lock")
         assert died, "no landing died with the index locked"
-        assert rehearsals.call(*again) in {0, 2}, place.said.read_text()
-        assert list(litter(place)) == []
+        assert rehearsals.call(*again) in {0, 2}, place.output.read_text()
+        assert list(leftovers(place)) == []
         after = picture(place)
         for name in ("the ref refs/heads/main", "git status", "the index"):
             assert after[name] == before[name]
 
 
-def _killed_where(rehearsals: Rehearsals, stand: CommandStand, lock: str) -> bool:
+def _killed_where(rehearsals: Rehearsals, tester: CommandTester, lock: str) -> bool:
     """Kill the landing while git writes a file: half of it is there, and the lock is."""
-    done = [line.split("\t")[1:3] for line in stand._lines]
+    done = [(line.what, line.path) for line in tester._lines]
     number = next(n for n, (_, path) in enumerate(done) if path.endswith("/shared.txt"))
     # A write has two points, before it and in it. Two calls are not the same to a point or two.
     near = number + sum(what == "write" for what, _ in done[:number])
-    for at in range(max(1, near - 20), stand.calls):
-        rehearsals.place.fresh()
+    for at in range(max(1, near - 20), tester.calls):
+        rehearsals.place.reset()
         rehearsals.control.order(Mode.KILL, at)
-        rehearsals.call(*stand.scene.argv)
+        rehearsals.call(*tester.scene.argv)
         hit = rehearsals.control.hit()
         if hit.what == "write in half" and hit.where.endswith("/shared.txt"):
             rehearsals.control.order(Mode.COUNT)
@@ -138,5 +138,5 @@ def test_selftest_tells_of_commands_for_programs():
 def test_a_scene_is_the_same_each_time(rehearsals: Rehearsals):
     set_up(rehearsals, scene_named("land"))
     before = picture(rehearsals.place)
-    rehearsals.place.fresh()
+    rehearsals.place.reset()
     assert picture(rehearsals.place) == before

@@ -17,10 +17,10 @@ from windlass.app.wiring import Project
 from windlass.core.events import model as e
 from windlass.selftest import series
 from windlass.selftest.command import ALL, tally
-from windlass.selftest.judge import INTEGRATION, Judge, of_calls, of_money
+from windlass.selftest.judge import INTEGRATION, Judge, call_faults, cost_faults
 from windlass.selftest.place import Place, Rehearsals
-from windlass.selftest.series import KINDS, Share, Stand, quiet_folder
-from windlass.selftest.sweep import ERRORS, Finding, Sweep, doubles, misspoken, spread
+from windlass.selftest.series import KINDS, RunTester, Share, temporary_folder
+from windlass.selftest.sweep import ERRORS, Finding, Sweep, disk_error_faults, doubles, spread
 from windlass.testing.faults.shim import Mode
 from windlass.testing.faults.story import COST, PLAN_ID, STATE_FILE
 
@@ -41,7 +41,7 @@ pytestmark = [
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with quiet_folder() as made:
+    with temporary_folder() as made:
         yield made / "place"
 
 
@@ -53,10 +53,10 @@ def rehearsals(folder: Path) -> Iterator[Rehearsals]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_fault_loses_or_doubles_anything(rehearsals: Rehearsals, part: int):  # B4 X7 K3
-    stand = Stand(rehearsals)
-    assert stand.sees_all
+    tester = RunTester(rehearsals)
+    assert tester.sees_all
     for kind, count in SAMPLE.items():
-        found = list(KINDS[kind](stand, Share(count, seed=1, part=part, parts=PARTS)))
+        found = list(KINDS[kind](tester, Share(count, seed=1, part=part, parts=PARTS)))
         assert [finding for finding in found if finding.faults] == [], kind
         reached = sum(finding.reached for finding in found)
         # Two runs are not call for call the same, and a short resume may miss the second kill.
@@ -67,9 +67,9 @@ def test_without_a_compiler_the_points_are_those_that_python_tells_of(folder: Pa
     with Rehearsals.at(folder, level="none", shim=False) as rehearsals:
         assert not rehearsals.sees_all
         sweep = Sweep(rehearsals)
-        found = [sweep.killed(at) for at in spread(sweep.calls, 4)]
-        found += [sweep.killed(*pair) for pair in doubles(sweep.calls, 2)]
-        found += [sweep.failed(at, errno.ENOSPC, Mode.FAIL) for at in spread(sweep.calls, 3)]
+        found = [sweep.kill(at) for at in spread(sweep.calls, 4)]
+        found += [sweep.kill(*pair) for pair in doubles(sweep.calls, 2)]
+        found += [sweep.fail(at, errno.ENOSPC, Mode.FAIL) for at in spread(sweep.calls, 3)]
     assert [finding for finding in found if finding.faults] == []
     assert all(finding.reached for finding in found[:4])
     # git is started by Windlass, and is one of the points.
@@ -77,7 +77,7 @@ def test_without_a_compiler_the_points_are_those_that_python_tells_of(folder: Pa
 
 
 def test_the_calls_of_git_are_counted_and_writes_are_cut_in_half(rehearsals: Rehearsals):
-    rehearsals.place.fresh()
+    rehearsals.place.reset()
     rehearsals.control.order(Mode.LOG)
     assert rehearsals.run() == 0
     lines = rehearsals.control.log.read_text().splitlines()
@@ -96,7 +96,7 @@ def test_a_journal_damaged_in_the_middle_of_a_run_is_refused_or_harmless(
 ):  # B4
     """After a kill its last appends lie in the file beside it; any byte of either may be hurt."""
     sweep, place = Sweep(rehearsals), rehearsals.place
-    rehearsals.place.fresh()
+    rehearsals.place.reset()
     rehearsals.control.order(Mode.KILL, sweep.calls // 2)
     assert rehearsals.run() < 0
     rehearsals.control.order(Mode.COUNT)
@@ -113,14 +113,14 @@ def test_a_journal_damaged_in_the_middle_of_a_run_is_refused_or_harmless(
             shutil.copytree(place.folder / "killed", place.repo, symlinks=True)
             path.write_bytes(damage)
             code = rehearsals.run("resume")
-            said = place.said.read_text()
+            output = place.output.read_text()
             if code == 3:
                 refused += 1
-                assert "`windlass recover`" in said
-                assert said.count("\n") == 1
+                assert "`windlass recover`" in output
+                assert output.count("\n") == 1
                 assert path.read_bytes() == damage, "it is left as it was found"
             else:
-                assert code == 0, said
+                assert code == 0, output
                 assert sweep.judge.faults(breaks=2, ledger=False) == []
     assert refused >= (4 if not beside else 1)
 
@@ -172,7 +172,7 @@ def _call_again(place: Place) -> None:
 
 
 SPOILT = {
-    "another tree": lambda place: _commit_on_top(place, "a.txt", "something else\n"),
+    "the tree is another": lambda place: _commit_on_top(place, "a.txt", "something else\n"),
     "branch does not show the tip": lambda place: place.git(
         "update-ref", INTEGRATION, f"{INTEGRATION}^"
     ),
@@ -185,7 +185,7 @@ SPOILT = {
         place.repo / f".windlass/plans/{PLAN_ID}/throwaway/x"
     ).mkdir(parents=True),
     "was not written": lambda place: (place.repo / STATE_FILE).unlink(),
-    "cannot even be judged": lambda place: shutil.rmtree(place.repo / ".git/objects"),
+    "cannot be judged": lambda place: shutil.rmtree(place.repo / ".git/objects"),
     "played twice": _call_again,
 }
 
@@ -222,9 +222,9 @@ def test_the_judge_counts(
     told = project.journals.state_file(PLAN_ID)
     assert told is not None
     assert told.metrics.cost_usd == round(len(_calls(place)) * COST.cost_usd, 6)
-    assert [*of_money(events, told), *of_calls(events, _calls(place), 0)] == []
+    assert [*cost_faults(events, told), *call_faults(events, _calls(place), 0)] == []
     spoil(events)
-    faults = [*of_money(events, told), *of_calls(events, _calls(place), 0)]
+    faults = [*cost_faults(events, told), *call_faults(events, _calls(place), 0)]
     assert wrong in " ".join(faults)
 
 
@@ -232,7 +232,7 @@ def _calls(place: Place) -> list[str]:
     return place.ledger.read_text().split("\n")[:-1]
 
 
-ON = "then go on with `windlass resume plan.md`"
+ON = "then run `windlass resume plan.md`"
 FULL, BROKEN = (
     f"the disk is full: 'x'; make room, {ON}",
     f"the disk cannot be read or written; {ON}",
@@ -240,12 +240,12 @@ FULL, BROKEN = (
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "mode", "wrong"),
+    ("code", "output", "mode", "wrong"),
     [
         (4, FULL, Mode.FAIL_ON, []),
         (0, "", Mode.FAIL_ON, []),
         (1, FULL, Mode.FAIL, ["a disk that fails gives 1, not 4"]),
-        (4, "the disk is full", Mode.FAIL, ["it does not say how to go on"]),
+        (4, "the disk is full", Mode.FAIL, ["it does not say how to continue"]),
         (4, f"mend that, {ON}", Mode.FAIL, ["it does not say that the disk is full"]),
         (4, BROKEN, Mode.FAIL_ON, ["it does not say that the disk is full"]),
         (4, f"`git add` failed with 128: no; {ON}", Mode.FAIL_ON, ["it does not say that the"]),
@@ -253,9 +253,9 @@ FULL, BROKEN = (
         (4, BROKEN, Mode.FAIL, []),
     ],
 )
-def test_the_judge_hears(code: int, said: str, mode: Mode, wrong: list[str]):
-    """A disk that fails is called by its own name, and what to do next is said."""
-    heard = list(misspoken(code, said, errno.ENOSPC, mode))
+def test_the_judge_hears(code: int, output: str, mode: Mode, wrong: list[str]):
+    """A disk that fails is called by its own name, and the next command is named."""
+    heard = list(disk_error_faults(code, output, errno.ENOSPC, mode))
     assert len(heard) == len(wrong)
     assert all(word in fault for word, fault in zip(wrong, heard, strict=True))
 
@@ -272,7 +272,7 @@ def test_every_call_can_be_asked_for():
     assert [first for first, _ in doubles(3400, ALL // 2)] == list(range(1, 3401))
     # Six seeds have every error at every call, that call alone and all from it on.
     for i in range(6):
-        tried = {series.fault(i + seed) for seed in range(6)}
+        tried = {series.disk_fault(i + seed) for seed in range(6)}
         assert len(tried) == len(ERRORS) * 2
 
 

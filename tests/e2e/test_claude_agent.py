@@ -113,10 +113,10 @@ class World:
                 return report, server
 
         report, server = anyio.run(main)
-        assert self.remains() == ()
+        assert self.left_running() == ()
         return report, seen, server
 
-    def remains(self) -> Sequence[str]:
+    def left_running(self) -> Sequence[str]:
         return tuple(sorted(_marked(f"{MARKER}={self.marker}")))
 
 
@@ -159,8 +159,8 @@ class ClaudeContract(AgentContract):
         async with self.world.agent(*script(play)) as (agent, _):
             yield agent
 
-    def remains(self) -> Sequence[str]:
-        return self.world.remains()
+    def left_running(self) -> Sequence[str]:
+        return self.world.left_running()
 
 
 @pytest.mark.e2e

@@ -129,7 +129,7 @@ def test_what_is_not_there_or_not_clear_is_one_line(stage):  # G1
         assert err.count("\n") == 1
     code, _, err = play.run("feature-build", "TASK-10", "--resume")
     assert code == 2, err
-    assert "there is nothing to resume" in err
+    assert "nothing to resume" in err
 
 
 def test_steps_that_are_called_tasks_are_no_plan_of_their_own(stage):  # G1

@@ -143,7 +143,7 @@ def test_a_person_takes_a_task_and_what_they_commit_is_merged_as_theirs(stage): 
     assert "windlass give plan:1.1" in err
     code, out, err = play.run("take", "plan:1.1")
     assert (code, Path(out.strip())) == (0, workspace)
-    assert "1.1 is with Ada already" in err
+    assert "Ada has taken 1.1 already" in err
 
     mine = committed(workspace, play, "1.1.txt", "by hand\n", "Write it by hand")
     (workspace / "rest.txt").write_text("not committed\n")
@@ -184,7 +184,7 @@ def test_a_task_is_taken_from_a_live_run_and_given_back_to_it(stage):  # B8
         assert code == 2, "it waits for another"
         committed(workspace, play, "b.txt", "by hand\n", "Write it by hand")
         code, out, err = play.run("give", "b")
-        assert (code, out) == (0, "Told the run of plan.\n"), err
+        assert (code, out) == (0, "Sent to the run of plan.\n"), err
         eventually(lambda: any(isinstance(ev, e.TaskGiven) for ev in play.journal()))
         (play.repo / ".windlass/plans/plan/workspaces/a/go").touch()
         _, err = process.communicate(timeout=90)

@@ -55,7 +55,7 @@ def test_edits_moves_and_deletions_are_said_and_nothing_is_lost(stage):  # B7 G7
         eventually(lambda: play.conversations("1.2"), timeout=60)
         plan = play.repo / "plan.md"
         plan.write_text(plan.read_text() + "\n## Task 1.4: Write 1.4.txt\n\n- [ ] it is there\n")
-        run.hears("plan.md was edited: the run goes on with the plan as it was")
+        run.hears("plan.md was edited: the run keeps the old plan")
         play.git("commit", "--quiet", "--allow-empty", "-m", "meanwhile")
         run.hears(f"main has moved to {play.git('rev-parse', 'main')[:10]}")
         play.git("branch", "--quiet", "-D", "windlass/plan/integration")
@@ -64,7 +64,7 @@ def test_edits_moves_and_deletions_are_said_and_nothing_is_lost(stage):  # B7 G7
     assert code == 0, said
     assert said.count("was edited") == 1
     assert said.count("main has moved to") == 2, "once when it moved, once at the end"
-    assert "which these merges do not hold yet" in said
+    assert "which is not in these merges" in said
     assert play.merges() == ["1.1", "1.2", "1.3"]
     play.git("merge-base", "--is-ancestor", base, "windlass/plan/integration")
 
@@ -79,7 +79,7 @@ def test_a_workspace_that_is_deleted_is_made_anew_and_disturbs_nobody(stage):  #
         for task in tasks:
             eventually((workspaces / task / f"{task}.txt").exists, timeout=60)
         subprocess.run(["rm", "-rf", workspaces / "a"], check=True)
-        run.hears("the workspace of a is gone, with what was done in it since")
+        run.hears("the workspace of a is gone, with the work done in it since")
         code, said = run.end()
     assert code == 0, said
     assert "its workspace was taken away while it worked" in said
@@ -101,7 +101,7 @@ def test_a_journal_that_is_deleted_ends_the_run_and_recover_takes_it_up(stage, l
         subprocess.run(["rm", "-rf", *(home.glob(lost) if lost else (home,))], check=True)
         code, said = run.end()
     assert code == 4, said
-    assert "`windlass recover plan` takes the run up" in said
+    assert "run `windlass recover plan` to restore the journal" in said
     assert play.none_left()
     code, _, err = play.run("recover")
     assert code == 0, err
@@ -120,7 +120,7 @@ def test_a_pause_in_mid_turn_finishes_it_and_resume_pays_nothing_twice(stage):  
         eventually(lambda: play.conversations("1.2"), timeout=60)
         code, out, _ = play.run("pause")
         assert code == 0
-        assert "come to their end first" in out
+        assert "turns that have started finish first" in out
         code, said = run.end()
     assert code == 4, said
     assert "Execution paused at Task 1.3." in said

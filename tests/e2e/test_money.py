@@ -3,16 +3,18 @@
 import json
 import os
 import signal
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import plans
 from money import billed
 from waiting import eventually
 from windlass.core.events import model as e
-from windlass.testing.model.script import Answer, Book, Call, Say, Script, Tokens
+from windlass.testing.model.script import Answer, Book, Call, Drop, Flaky, Say, Script, Tokens
 from windlass.testing.sample import playing, reviewing, write
 
 pytestmark = pytest.mark.e2e
@@ -138,6 +140,104 @@ def test_a_killed_agents_request_is_an_estimate_of_what_requests_cost(stage):  #
     names = ("cost_usd", "spent_usd", "estimated_usd", "reserved_usd", "reserved_most_usd")
     assert {name: costs[name] for name in names} == {name: told[name] for name in names}
     assert "estimated" in play.run("history")[1]
+
+
+AMOUNTS = ("cost_usd", "spent_usd", "estimated_usd", "reserved_usd", "reserved_most_usd")
+
+
+def _page(url: str) -> dict[str, float]:
+    """The amounts on the page that Prometheus reads."""
+    with urllib.request.urlopen(url, timeout=20) as page:  # noqa: S310  loopback
+        families = {
+            each.name: each for each in text_string_to_metric_families(page.read().decode())
+        }
+    by_type = {"spent": 0.0, "estimated": 0.0}
+    for sample in families["orchestrator_cost_usd"].samples:
+        if sample.name == "orchestrator_cost_usd_total":
+            by_type[sample.labels["type"]] += sample.value
+    gauges = {
+        name: families[f"orchestrator_{name}"].samples[0].value
+        for name in ("reserved_usd", "reserved_most_usd")
+    }
+    spent, estimated = by_type["spent"], by_type["estimated"]
+    return {
+        "cost_usd": spent + estimated,
+        "spent_usd": spent,
+        "estimated_usd": estimated,
+        **gauges,
+    }
+
+
+def test_every_face_says_the_same_of_spent_and_estimated_after_a_stop_in_a_request(stage):  # B6
+    first = Answer((write("a.txt", "x\n"),), Tokens(input_tokens=10_000))
+    lost = Flaky((Drop(),), Answer((Say("..."),), delay=100))
+    scripts = {"Role: Player": Script((first, lost))}
+    play = stage(plans.files(ONE), Book(scripts=scripts))
+    args = ("plan.md", "--metrics-port", "0", "--model", MODEL, "--json")
+    with play.windlass("run", *args) as process:
+        said = iter(process.stderr or ())
+        url = next(line.split()[-1] for line in said if "metrics are at" in line)
+        # The second request was lost, and the third has no byte of an answer yet.
+        eventually(lambda: sum(seen.step == 1 for seen in play.asked()) >= 2, timeout=100)
+        flying = json.loads(play.run("status", "plan", "--json")[1])["metrics"]
+        page = _page(url)
+        assert play.run("stop", "plan")[0] == 0
+        out, err = process.communicate(timeout=100)
+    paid = [f for f in play.journal() if isinstance(f, e.SpendSettled)]
+    price = paid[0].usage.cost_usd
+    assert [f.broke_off for f in paid] == [False, True, True], err
+    assert [f.usage.cost_usd for f in paid[1:]] == [0.0, 0.0], "no byte was seen"
+    assert page == pytest.approx({name: flying[name] for name in AMOUNTS}, abs=1e-6)
+    assert flying["estimated_usd"] == pytest.approx(price, abs=1e-6)
+    assert flying["reserved_usd"] == pytest.approx(price, abs=1e-6)
+    assert flying["reserved_most_usd"] > flying["reserved_usd"]
+
+    after = {"cost_usd": 3 * price, "spent_usd": price, "estimated_usd": 2 * price}
+    expected = pytest.approx({**after, "reserved_usd": 0.0, "reserved_most_usd": 0.0}, abs=1e-6)
+    result = json.loads(out.splitlines()[-1])
+    documents = {
+        "the result": {**result, "cost_usd": result["total_cost_usd"]},
+        "status": json.loads(play.run("status", "plan", "--json")[1])["metrics"],
+        "costs": json.loads(play.run("costs", "--json")[1])["total"],
+        "history": json.loads(play.run("history", "--json")[1])["runs"][0],
+    }
+    for name, document in documents.items():
+        assert {each: document[each] for each in AMOUNTS} == expected, name
+    words = f"${price:.2f} spent · ${2 * price:.2f} estimated"
+    shown = {
+        "status": play.run("status", "plan")[1],
+        "history": play.run("history")[1],
+        "report": play.run("report", "plan", "--format", "markdown", "--output", "-")[1],
+        "page": play.run("report", "plan", "--output", "-")[1],
+    }
+    for name, text in shown.items():
+        assert words in text, name
+
+
+def test_an_agent_that_waits_for_reserved_money_is_not_stalled(stage):  # B6
+    both = {"a": (), "b": ()}
+    slow = {
+        id_: Script(
+            (
+                Answer((write(f"{id_}.txt", "x\n"),), pace=2.0),
+                Call("StructuredOutput", {"summary": "done"}),
+            )
+        )
+        for id_ in both
+    }
+    files = plans.files(both)
+    files["windlass.toml"] += "[agent]\nidle_timeout = 4\n"
+    play = stage(files, plans.book(both, **slow))
+    code, _, err = play.run("run", "plan.md", "--agents", "2", "--max-cost", "0.9")
+    assert code == 0, err
+    facts = play.journal()
+    assert not [fact for fact in facts if isinstance(fact, e.PlayerFailed | e.CoachFailed)], err
+    first, held = next(fact for fact in facts if isinstance(fact, e.SpendReserved)), 0
+    [end] = [f for f in facts if isinstance(f, e.SpendSettled) and f.id == first.id]
+    assert (end.at - first.at).total_seconds() > 8, "the other agent waited twice its idle timeout"
+    for fact in facts:
+        held += isinstance(fact, e.SpendReserved) - isinstance(fact, e.SpendSettled)
+        assert held <= 1, "the money is enough for one request at a time"
 
 
 def _told(**more: Any) -> Book:

@@ -95,7 +95,7 @@ def on_terminal(
 def test_a_run_is_painted_and_leaves_the_terminal_as_it_was(stage: MakeStage):  # G12 K6
     play = stage(files(TWO), book(TWO, pause=0.2))
     with on_terminal(play, "run", "plan.md") as shown:
-        shown.shows("reading plan.md")
+        shown.shows("reading the plan")
         shown.shows("● a Write a.txt")
         shown.shows("Running: ")
         assert shown.ends() == 0

@@ -7,6 +7,7 @@ import pytest
 import plans
 from windlass.core.events.model import CheckpointPassed, RunResumed, RunStarted
 from windlass.core.settings import Settings
+from windlass.testing.sample import playing, write
 
 pytestmark = pytest.mark.e2e
 
@@ -45,13 +46,84 @@ def test_limits_and_models_stay_until_an_option_or_a_file_says_otherwise(stage):
     assert models == {"claude-opus-4-5"}
 
 
-def test_yes_passes_checkpoints_and_changes_no_setting(stage):  # G8 B14
-    tasks = plans.SEQUENCE
-    files = plans.files(tasks)
-    files["plan.md"] = files["plan.md"].replace("## Task 1.2", "## Task 1.2", 1)
+def in_force(settings: Settings) -> dict[str, object]:
+    names = ("agents", "max_tokens", "max_turns", "max_cost", "checks")
+    return {
+        **{name: getattr(settings, name) for name in names},
+        "sandbox": settings.sandbox.level,
+        "red_base": settings.policy.red_base,
+    }
+
+
+def complex_second_task() -> dict[str, str]:
+    """A plan whose second task waits for a person, or for `--yes`."""
+    files = plans.files(plans.SEQUENCE)
     heading = next(line for line in files["plan.md"].splitlines() if line.startswith("## Task 1.2"))
     files["plan.md"] = files["plan.md"].replace(heading, f"{heading}\n\n**Complexity:** 8\n")
-    play = stage(files, plans.book(tasks))
+    return files
+
+
+def test_whatever_resumes_a_run_it_keeps_its_settings_and_only_restart_takes_new_ones(
+    stage,
+):  # B14
+    play = stage(complex_second_task(), plans.book(plans.SEQUENCE))
+    toml = play.repo / "windlass.toml"
+    toml.write_text(f"max_cost = 9\nmax_turns = 4\n{toml.read_text()}")
+    given = ("--agents", "2", "--max-tokens", "9000000", "--sandbox", "checkout")
+    variables = {"WINDLASS_MAX_COST": "2", "WINDLASS_POLICY_RED_BASE": "go"}
+    code, _, err = play.run("run", "plan.md", *given, **variables)
+    assert code == 3, err
+    [first] = [fact for fact in play.journal() if isinstance(fact, RunStarted)]
+    kept = in_force(first.settings)
+    assert kept == {
+        "agents": 2,
+        "max_tokens": 9_000_000,
+        "max_turns": 4,
+        "max_cost": 2,
+        "checks": ("test ! -e broken",),
+        "sandbox": "checkout",
+        "red_base": "go",
+    }
+
+    # From here on the variables are not set, and the file has only one key left.
+    toml.write_text("max_cost = 9\n")
+    again = playing(write("1.1.txt", "again\n"), summary="Wrote 1.1.txt.")
+    play.replace_book(plans.book(plans.SEQUENCE, **{"1.1": again}))
+    ways = (
+        (3, ("resume", "plan.md")),
+        (3, ("run", "plan.md", "--resume")),
+        (0, ("retry", "plan:1.1")),
+        (3, ("resume", "plan.md")),
+        (0, ("run", "plan.md", "--yes")),
+    )
+    for expected, args in ways:
+        code, _, err = play.run(*args)
+        assert code == expected, err
+        assert in_force(resumed_with(play)) == kept, args
+        assert "SETTING" not in err, "nothing changed"
+        if args[0] != "retry":
+            assert "WARNING  max_cost 2.00 kept (WINDLASS_MAX_COST is no longer set)" in err
+            assert "WARNING  max_turns 4 kept (no longer in windlass.toml)" in err
+            assert 'WARNING  checks ["test ! -e broken"] kept (no longer in windlass.toml)' in err
+    assert play.conversations("1.1") == 2, "it was retried"
+
+    code, _, err = play.run("run", "plan.md", "--restart")
+    assert code == 3, err
+    assert "kept" not in err
+    fresh = [fact for fact in play.journal() if isinstance(fact, RunStarted)][-1]
+    assert in_force(fresh.settings) == {
+        "agents": 3,
+        "max_tokens": None,
+        "max_turns": 5,
+        "max_cost": 9,
+        "checks": (),
+        "sandbox": "auto",
+        "red_base": "ask",
+    }
+
+
+def test_yes_passes_checkpoints_and_changes_no_setting(stage):  # G8 B14
+    play = stage(complex_second_task(), plans.book(plans.SEQUENCE))
     code, _, err = play.run("run", "plan.md")
     assert code == 3, err
     assert "may it start?" in err

@@ -20,8 +20,8 @@ import pytest
 from ruamel.yaml import YAML
 
 import plans
-from hauled import hauling, plan
 from receiver import Receiver, Spanned, receiving
+from scripted_run import plan, scripted_run
 from waiting import eventually
 from windlass.testing.sample import playing, write
 from windlass.testing.stage import Stage
@@ -97,7 +97,7 @@ def value(result: list[Any]) -> float | None:
 def test_a_real_prometheus_reads_a_run_and_knows_its_quantiles(place: Stage, tmp_path: Path):
     hold = tmp_path / "hold"
     hold.mkdir()
-    with hauling(place, "plan.md", "--metrics-port", "0", HOLD=str(hold)) as process:
+    with scripted_run(place, "plan.md", "--metrics-port", "0", HOLD=str(hold)) as process:
         url = metrics_url(process)
         with prometheus(tmp_path, urllib.parse.urlsplit(url).netloc) as ask:
             done = 'orchestrator_tasks_total{milestone="plan",status="completed"}'
@@ -137,7 +137,7 @@ def assert_the_dashboard_shows_something(ask: Callable[[str], list[Any]]) -> Non
 
 def test_the_page_answers_only_what_it_should(place: Stage, tmp_path: Path):
     """GET of one path, by a name that no web page can turn on it."""
-    with hauling(place, "plan.md", "--metrics-port", "0", HOLD=str(tmp_path)) as process:
+    with scripted_run(place, "plan.md", "--metrics-port", "0", HOLD=str(tmp_path)) as process:
         url = urllib.parse.urlsplit(metrics_url(process))
         assert url.hostname == "127.0.0.1"
 
@@ -171,7 +171,7 @@ def test_an_address_that_is_taken_is_refused_before_anything_is_recorded(place: 
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        with hauling(place, "plan.md", "--metrics-port", port) as process:
+        with scripted_run(place, "plan.md", "--metrics-port", port) as process:
             _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert f"metrics cannot be served at 127.0.0.1:{port}: Address already in use" in err
@@ -248,7 +248,7 @@ def test_a_run_that_was_killed_goes_on_in_the_same_trace_and_counts_nothing_twic
     }
     with receiving() as receiver:
         variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = receiver.url
-        with hauling(place, "plan.md", **variables) as process:
+        with scripted_run(place, "plan.md", **variables) as process:
             eventually(lambda: "orchestrator.task" in {s.name for s in receiver.spans}, timeout=60)
             eventually(lambda: totals(receiver).get("orchestrator_tasks_total") == 1, timeout=60)
             os.killpg(process.pid, signal.SIGKILL)
@@ -256,7 +256,7 @@ def test_a_run_that_was_killed_goes_on_in_the_same_trace_and_counts_nothing_twic
         receiver.got = [got for got in receiver.got if got.path == "/v1/traces"]
         (tmp_path / "1.2").touch()
         (tmp_path / "1.3").touch()
-        with hauling(place, "plan.md", "--resume", **variables) as process:
+        with scripted_run(place, "plan.md", "--resume", **variables) as process:
             _, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
         spans, counts = receiver.spans, totals(receiver)
@@ -277,7 +277,7 @@ def test_a_back_end_that_hangs_or_is_down_neither_holds_a_run_up_nor_ends_it(pla
     with receiving() as receiver:
         receiver.hanging = threading.Event()
         quick = {"OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_METRIC_EXPORT_INTERVAL": "50"}
-        with hauling(
+        with scripted_run(
             place, "plan.md", OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **quick
         ) as process:
             _, err = process.communicate(timeout=60)
@@ -287,7 +287,7 @@ def test_a_back_end_that_hangs_or_is_down_neither_holds_a_run_up_nor_ends_it(pla
     assert err.count("telemetry does not get through") == 1
     assert "3 tasks: 3 completed" in err
     nobody = "http://127.0.0.1:9"
-    with hauling(
+    with scripted_run(
         place, "plan.md", "--restart", OTEL_EXPORTER_OTLP_ENDPOINT=nobody, **quick
     ) as process:
         _, err = process.communicate(timeout=60)
@@ -297,14 +297,14 @@ def test_a_back_end_that_hangs_or_is_down_neither_holds_a_run_up_nor_ends_it(pla
 
 def test_what_nobody_asked_for_is_not_loaded(place: Stage):
     unwanted = {"opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client", "requests"}
-    with hauling(place, "plan.md") as process:
+    with scripted_run(place, "plan.md") as process:
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert not unwanted & set(out.split())
     assert "windlass.adapters.notices" not in out
     with receiving() as receiver:
         off = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_SDK_DISABLED": "true"}
-        with hauling(place, "plan.md", "--restart", **off) as process:
+        with scripted_run(place, "plan.md", "--restart", **off) as process:
             out, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
         assert not unwanted & set(out.split())

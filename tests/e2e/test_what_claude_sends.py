@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from relay import Carried, relaying
+from relay import RelayedRequest, relaying
 from windlass.adapters.agents.claude import VENDOR, find_program
 from windlass.adapters.agents.claude.agent import ClaudeAgent
 from windlass.adapters.agents.metered import MeteredAgent
@@ -148,8 +148,8 @@ class Line:
 
     def __init__(self, server: ModelServer, till: Till, folder: Path) -> None:
         self.server, self.till, self.folder = server, till, folder
-        self.sent: list[Carried] = []
-        self.arrived: list[Carried] = []
+        self.sent: list[RelayedRequest] = []
+        self.arrived: list[RelayedRequest] = []
         self.agent: MeteredAgent
 
     async def work(self, model: str, answer: type[Struct] | None = None) -> Report:
@@ -177,13 +177,13 @@ async def line(
         relaying(meter.url) as before,
     ):
         made = Line(server, till, folder)
-        made.sent, made.arrived = before.carried, behind.carried
+        made.sent, made.arrived = before.requests, behind.requests
 
         def make(given: Mapping[str, str]) -> ClaudeAgent:
             reached = {**given, "ANTHROPIC_BASE_URL": before.url, **(more or {})}
             return ClaudeAgent(AgentSettings(timeout=100), sandbox, reached, retries=1)
 
-        made.agent = MeteredAgent(meter, VENDOR, make)
+        made.agent = MeteredAgent(meter, VENDOR, lambda given, _: make(given))
         yield made
 
 
@@ -203,7 +203,7 @@ def places(value: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def assert_unharmed(sent: list[Carried], arrived: list[Carried]) -> None:
+def assert_unharmed(sent: list[RelayedRequest], arrived: list[RelayedRequest]) -> None:
     """All that the program sent is listed, and arrived as it was."""
     assert sent
     assert {each.target for each in sent} == {"/v1/messages?beta=true"}

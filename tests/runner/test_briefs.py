@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from windlass.app.wiring.instructions import said_to_agents
+from windlass.app.wiring.instructions import read_instructions
 from windlass.core.events import model as e
 from windlass.core.events.review import Issue, Review, TestResults
 from windlass.core.intents import intents_of
@@ -234,7 +234,7 @@ def test_the_repositorys_own_words(tmp_path):
     )
     (tmp_path / "CLAUDE.md").write_text("Use tabs.\n")
     (tmp_path / "AGENTS.md").write_text("Use spaces.\n")
-    said = said_to_agents(tmp_path)
+    said = read_instructions(tmp_path)
     player, coach = prompts(Task(id="a", title="A"), said=said)
     assert "Play as we do." in player
     assert "name: player" not in player
@@ -245,13 +245,13 @@ def test_the_repositorys_own_words(tmp_path):
         assert "Use spaces." not in prompt
     (tmp_path / ".windlass").mkdir()
     (tmp_path / ".windlass/coach.md").write_text("Review as we do.")
-    assert said_to_agents(tmp_path)["coach.md"] == "Review as we do."
+    assert read_instructions(tmp_path)["coach.md"] == "Review as we do."
 
 
 def test_what_is_no_guidance_is_passed_over(tmp_path):
     (tmp_path / "CLAUDE.md").mkdir()
     (tmp_path / "AGENTS.md").write_text("x" * 300_000)
-    assert said_to_agents(tmp_path) == {}
+    assert read_instructions(tmp_path) == {}
 
 
 def test_an_interrupted_player_is_told_of_its_predecessors_work():  # G10

@@ -10,9 +10,10 @@ from collections import Counter, defaultdict
 import pytest
 
 from simulation.anything import Anything, holds, seen
+from windlass.core.engine import record
 from windlass.core.events import model as e
 from windlass.core.plan import same_meaning
-from windlass.core.scheduler import decide, evidence
+from windlass.core.scheduler import evidence
 from windlass.core.state import Phase, RunState, TaskState, apply
 from windlass.core.state.checks import task_checks
 from windlass.core.state.requests import RECENT
@@ -175,7 +176,7 @@ class Auditor:
         assert cost.reserved_most_usd == pytest.approx(held, abs=1e-5)
         assert 0 <= cost.reserved_usd <= cost.reserved_most_usd
         assert set(state.done) <= set(state.tasks)
-        decide(state, NOON)
+        record(state, (), NOON)
         line_of(event, state)
         progress(state, 1)
         for task in state.all_tasks:

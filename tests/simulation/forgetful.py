@@ -1,6 +1,6 @@
 """A world in which anything happens, and whose journal is now and then lost as well."""
 
-from recovering import recover
+from memory_recovery import recover
 from simulation.anything import Anything
 from simulation.auditor import Auditor
 from windlass.core.events import model as e

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from windlass.core.engine import record
 from windlass.core.events import model as e
 from windlass.core.plan import Task
-from windlass.core.scheduler import decide
 from windlass.core.settings import Settings
 from windlass.core.state import Phase, RunState, apply
 from windlass.testing.memory import Files, Play
@@ -187,7 +187,7 @@ def test_a_batch_is_decided_by_the_evidence_alone():
     state: RunState | None = None
     for event in world.events:
         state = apply(state, event)
-        assert decide(state, state.at) == decide(state, state.at)
+        assert record(state, (), state.at) == record(state, (), state.at)
 
 
 def collects_nothing(command: str, _files: Files) -> bool | None:

@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fates import no_red_and_no_markers, outcome, play_of, unbroken, worlds
+from crash_worlds import no_red_and_no_markers, outcome, play_of, unbroken, worlds
 from windlass.core.events import model as e
 from windlass.core.plan import Task
 from windlass.core.settings import Settings

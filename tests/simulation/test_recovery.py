@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fates import no_red_and_no_markers, outcome, play_of, unbroken, worlds
-from recovering import recover
+from crash_worlds import no_red_and_no_markers, outcome, play_of, unbroken, worlds
+from memory_recovery import recover
 from simulation.forgetful import Forgetful, Historian
 from windlass.core.events import model as e
 from windlass.core.exchange import Message
@@ -135,6 +135,22 @@ def test_pins_that_are_gone_too_cost_work_but_never_the_run(make, data: st.DataO
     assert merges == dict.fromkeys(world.state.tasks, 1), "each task is merged exactly once"
 
 
+@pytest.mark.parametrize("gone", ["task/a/1/snapshot", "task/a/2/turn-2", "task/a/2/start"])
+def test_a_returned_turn_is_not_played_again_where_a_pin_of_it_is_gone(gone: str):
+    """Its red work is there from the start: a Player that repeats the turn would change nothing."""
+    names = lone(red_turns=2).go().names
+    second_player = names.index("agent:during", names.index("agent:during") + 1) + 1
+    world = lone(red_turns=2)
+    world.go(crash_at=second_player)
+    for lost in range(len(world.repository.mirror.stored) + 1):
+        world = lone(red_turns=2)
+        world.go(crash_at=second_player)
+        del world.repository.pins[gone]
+        recover(world, lost=lost)
+        world.go()
+        assert world.state.ended is e.RunEnd.COMPLETED, f"{lost} lost: {world.state.reason}"
+
+
 def test_nothing_that_was_reviewed_is_paid_for_again():
     """At every point of a turn, an answer that is pinned is the answer."""
     points = lone().go().reached
@@ -166,8 +182,8 @@ def test_what_a_person_made_by_hand_is_theirs_again():  # B8
     assert world.agent.calls == []
 
 
-def lone() -> World:
-    plays = {"a": play_of("a", red_turns=1, shared=False, failures=())}
+def lone(red_turns: int = 1) -> World:
+    plays = {"a": play_of("a", red_turns=red_turns, shared=False, failures=())}
     rule = no_red_and_no_markers
     return World(plan_of(Task(id="a", title="a")), plays, rule=rule)
 

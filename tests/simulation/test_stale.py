@@ -4,7 +4,8 @@
 import pytest
 from msgspec.structs import replace
 
-from recovering import recover
+from memory_recovery import recover
+from windlass.core.engine import record
 from windlass.core.events import model as e
 from windlass.core.events.review import PlayerAnswer
 from windlass.core.exchange import Message
@@ -111,7 +112,7 @@ def test_it_is_done_once_it_is_done_again():
 def test_a_person_accepts_it_for_one_text():
     made = edited(world(rule=lambda _command, _files: True))
     assert not say(made, "approve", "a", meaning=digest_of(A)), "they saw another text"
-    assert "has changed since you looked" in refusal("approve", made.state, "a").said
+    assert "has changed since you looked" in refusal("approve", made.state, "a").message
     assert say(made, "approve", "a", text="ada", meaning=digest_of(EDITED))
     assert made.state.ended is e.RunEnd.STOPPED
     assert not say(made, "approve", "a"), "it is not stale any more"
@@ -219,19 +220,13 @@ def test_nothing_lands_while_it_stands(anyway: bool):  # noqa: FBT001
     made.go()
     assert made.repository.branches["main"] == tip
     refused = apply(made.state, fact)
-    [step] = [*steps_of(refused, made)]
+    step, *_ = record(refused, (), made.clock.now()).events
     assert isinstance(step, e.LandRefused)
     assert "a is stale" in step.reason
-    told = cure(made.state, "p").told
+    told = cure(made.state, "p").hint
     assert "windlass retry p:a" in told
     assert "windlass approve p:a" in told
     assert "restore the old text" in told
-
-
-def steps_of(state, made: World):
-    from windlass.core.scheduler import decide
-
-    return decide(state, made.clock.now())
 
 
 def test_a_stale_task_holds_no_stage_up_and_keeps_the_run_from_its_end():

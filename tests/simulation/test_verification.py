@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from recovering import recover
+from memory_recovery import recover
 from windlass.core.events import model as e
 from windlass.core.exchange import MAX_LISTED, Message
 from windlass.core.plan import Plan, Stage, Task

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from browser import Browser, browser, installed
-from reports import hostile, story, told
+from reports import hostile, report_for, story
 from waiting import eventually
 from windlass.views.report import report_of
 from windlass.views.report.page import page
@@ -55,7 +55,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Generator[Browser]:
 
 def test_the_page_in_a_browser(shown: Browser, tmp_path: Path):  # K7, looked at, not only asserted
     world = story()
-    (tmp_path / "report.html").write_text(page(told(world)), encoding="utf-8")
+    (tmp_path / "report.html").write_text(page(report_for(world)), encoding="utf-8")
     entries = [hostile(entry) for entry in world.journal.read()]
     report = report_of(entries, plan="p", workspaces="w")
     assert report is not None

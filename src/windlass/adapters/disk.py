@@ -22,12 +22,12 @@ _PROBE = b"0" * 65536
 _NAMES: Mapping[int, tuple[str, str]] = MappingProxyType(
     {
         errno.ENOSPC: ("the disk is full", "make room"),
-        errno.EDQUOT: ("your share of the disk is used up", "make room"),
+        errno.EDQUOT: ("your disk quota is used up", "make room"),
         errno.EROFS: (
-            "the disk has become read-only",
+            "the disk is now read-only",
             "mount it writable again (`dmesg` says why)",
         ),
-        errno.EIO: ("the disk cannot be read or written", "see what `dmesg` says of it"),
+        errno.EIO: ("the disk cannot be read or written", "see `dmesg`"),
     }
 )
 """By errno: its name, and the cure."""
@@ -61,7 +61,7 @@ def trouble(error: Exception, folders: Iterable[Path]) -> Trouble:
     if (number := _SQLITE.get(getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF)) is not None:
         name, cure = _NAMES[number]  # the failure has passed, or is not in these folders
         return Trouble(f"{name} ({_message(error)})", cure)
-    return Trouble(_message(error), "mend that")
+    return Trouble(_message(error), "fix that")
 
 
 def disk_error_name(number: int) -> str:

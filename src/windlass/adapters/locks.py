@@ -56,6 +56,10 @@ class PlanLock:
         self._fd = fd
         return self
 
+    @property
+    def held(self) -> bool:
+        return self._fd is not None
+
     def __exit__(self, *_: object) -> None:
         """Release the lock; the file stays, empty."""
         if self._fd is not None:

@@ -1,12 +1,21 @@
-"""`windlass approve` for a stale task: a person accepts what is merged for the plan's new text.
+"""`windlass approve` for a stale task: a person accepts the merged work for the plan's new text.
 
-Law: what is accepted is one text, the one that the plan's file has when the person says so. It is
-recorded with the person and the time. It makes no check green: what is red is said.
+Law: a person accepts one text, the one that the plan's file has at that moment. It is recorded with
+the person and the time. It makes no check green: checks that fail are listed.
 """
 
 from windlass.app.plans import find_task, plan_of_run
-from windlass.app.say import record_facts, refuse_useless, say, send_or_record, words_for
-from windlass.app.wiring import Project, ended, now, taken_over
+from windlass.app.say import (
+    Delivery,
+    facts_for,
+    record_facts,
+    recorded,
+    refuse_useless,
+    say,
+    send_or_record,
+    sent,
+)
+from windlass.app.wiring import Project, ended, now, resumed_unchanged
 from windlass.app.wiring.facts import revised
 from windlass.core.engine import note
 from windlass.core.events.model import Event, RunEnd
@@ -23,7 +32,7 @@ from windlass.views.steps import how_to_settle
 _NOT_GREEN = "the run is not complete before the tip passes it"
 
 
-def approve(project: Project, subject: str) -> str:
+def approve(project: Project, subject: str) -> Delivery:
     """Let a complex task start, accept a stale one for its new text, or let a stage pass."""
     state, name = find_task(project, subject, stages=True)
     if is_stale(project, state, name):
@@ -32,7 +41,7 @@ def approve(project: Project, subject: str) -> str:
 
 
 def is_stale(project: Project, state: RunState, task_id: str) -> bool:
-    """Whether the task is stale, or is made so by an edit that the run has not seen yet."""
+    """Whether the task is stale, or becomes so by an edit that the run has not seen yet."""
     if task_id not in state.in_tip or state.given_up:
         return False
     plan = plan_of_run(project, state.plan)
@@ -40,7 +49,7 @@ def is_stale(project: Project, state: RunState, task_id: str) -> bool:
 
 
 def stale_now(project: Project, state: RunState) -> tuple[str, ...]:
-    """The stale tasks of a run, and those that the plan's file makes stale by what it says now."""
+    """The stale tasks of a run, and those that the plan's file as it is now makes stale."""
     if _is_elsewhere(project, state):
         return state.stale
     plan = plan_of_run(project, state.plan)
@@ -48,9 +57,10 @@ def stale_now(project: Project, state: RunState) -> tuple[str, ...]:
 
 
 def _is_elsewhere(project: Project, state: RunState) -> bool:
-    """Whether the plan's file is that of a checkout without the commit the run began from.
+    """Whether the plan's file is from a checkout without the commit that the run started from.
 
-    Such a file is no edit of this plan: another branch is checked out, or the branch was put back.
+    Such a file is no edit of this plan: another branch is checked out, or the branch was moved
+    back.
     """
     path = project.root / state.plan.path
     asked = ("merge-base", "--is-ancestor", state.base, "HEAD")
@@ -66,16 +76,16 @@ def _is_elsewhere(project: Project, state: RunState) -> bool:
 
 
 def refuse_stale(project: Project, state: RunState, what: str) -> None:
-    """Raise where a task is stale: nothing is handed on that is not what the plan says."""
+    """Raise if a task is stale: merged work must match the plan before it leaves Windlass."""
     if state.given_up or not (stale := stale_now(project, state)):
         return
     are = "is" if len(stale) == 1 else "are"
-    said = f"{', '.join(stale)} {are} stale: merged for an older text of {state.plan.path}"
-    raise Unanswered(f"{what}: {said}", hint=how_to_settle(state, stale))
+    why = f"{', '.join(stale)} {are} stale: merged for an older text of {state.plan.path}"
+    raise Unanswered(f"{what}: {why}", hint=how_to_settle(state, stale))
 
 
-def accept(project: Project, state: RunState, task_id: str) -> str:
-    """Accept it, and say what that comes to."""
+def accept(project: Project, state: RunState, task_id: str) -> Delivery:
+    """Accept the task for its new text."""
     plan = plan_of_run(project, state.plan)
     spec = next((task for task in plan.tasks if task.id == task_id), state.specs[task_id])
     message = Message(
@@ -83,32 +93,32 @@ def accept(project: Project, state: RunState, task_id: str) -> str:
     )
     after: list[RunState] = []
 
-    def words(message: Message, state: RunState) -> tuple[Event, ...]:
-        return _words(message, state, plan)
+    def facts_of(message: Message, state: RunState) -> tuple[Event, ...]:
+        return _facts(message, state, plan)
 
     def do(project: Project, session: Session, message: Message) -> None:
-        facts = words(message, session.state)
+        facts = facts_of(message, session.state)
         refuse_useless(message, session.state, facts)
         after.append(record_facts(project, session, facts))
 
-    if send_or_record(project, state, message, do, words=words) is not None:
-        return f"Told the run of {state.plan.id}."
+    if send_or_record(project, state, message, do, facts_of=facts_of) is not None:
+        return sent(state.plan.id)
     red = (f"  {line}; {_NOT_GREEN}." for line in check_lines(after[-1], task_id))
-    told = f"Accepted: {task_id} as it is merged, for what {state.plan.path} says of it now."
-    return "\n".join((told, *red, f"Recorded. Go on with: windlass resume {state.plan.id}"))
+    accepted = f"Accepted {task_id} as merged, for its current text in {state.plan.path}."
+    return recorded(state.plan.id, accepted, *red)
 
 
-def _words(message: Message, state: RunState, plan: Plan) -> tuple[Event, ...]:
-    """The facts: where the run has not seen the edit yet, it is recorded with the word.
+def _facts(message: Message, state: RunState, plan: Plan) -> tuple[Event, ...]:
+    """The facts to record; if the run has not seen the edit yet, the edit is among them.
 
-    An edit is taken up where nothing is under way, so a run that is not over is taken over for it,
-    as a resume would, and laid to rest again.
+    A run takes up an edit while no effect is under way. So an unfinished run is taken over first,
+    as a resume would, and stopped again afterwards.
     """
     if message.task not in newly_stale(state, plan):
-        return words_for(message, state)
+        return facts_for(message, state)
     edit = revised(state, plan)
-    before = () if is_finished(state) else (taken_over(state),)
+    before = () if is_finished(state) else (resumed_unchanged(state),)
     known = note(state, (*before, *edit)).states[-1]
-    heard = spoken(message, known, now())
-    rest = (ended(RunEnd.STOPPED, "for windlass approve"),) if before else ()
-    return (*before, *edit, *heard, *rest) if heard else ()
+    facts = spoken(message, known, now())
+    stop = (ended(RunEnd.STOPPED, "for windlass approve"),) if before else ()
+    return (*before, *edit, *facts, *stop) if facts else ()

@@ -1,4 +1,4 @@
-"""`adopt`: take over what another tool has done of a plan, as far as git confirms it."""
+"""`adopt`: import the progress that another tool made on a plan, as far as git confirms it."""
 
 import msgspec
 from msgspec import Struct
@@ -22,7 +22,7 @@ MAX_BYTES = 10_000_000
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """A task, and whether the other tool's word for it is taken."""
+    """A task, and whether the other tool's claim is accepted."""
 
     id: str
     title: str
@@ -32,12 +32,14 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """What could be adopted, for a person to look at before it counts."""
+    """What could be adopted, for a person to confirm."""
 
     plan: Plan
     source: str
-    """The file that says it, as shown."""
+    """The other tool's file, as shown."""
     settings: Settings
+    configured: tuple[e.Configured, ...]
+    """What the file and the variables set."""
     base: Base
     tasks: tuple[Judged, ...]
     unknown: tuple[str, ...]
@@ -50,41 +52,49 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 def propose(project: Project, file: str, plan: str | None, *, unverified: bool) -> Proposal:
-    """Judge every task of the plan by what the file claims and git holds; record nothing.
+    """Compare the file's claim for every task of the plan with git; record nothing.
 
-    With `unverified` a task that is said to be done without a commit is taken too.
+    With `unverified`, a finished task that names no commit is accepted too.
     """
-    told, source = _claims(project, file)
-    meant = read_plan(project, plan or _plan_named(told, source))
-    settings = configure(
-        project.root, project.environment, {}, directory=project.directory
-    ).settings
-    base = project.git.base(settings.base, meant.id)
+    claims, source = _claims(project, file)
+    read = read_plan(project, plan or _plan_named(claims, source))
+    configuration = configure(project.root, project.environment, {}, directory=project.directory)
+    settings = configuration.settings
+    base = project.git.base(settings.base, read.id)
     judged = tuple(
-        _judge(project, base, task.id, task.title, told.tasks.get(task.id), unverified=unverified)
-        for task in meant.tasks
+        _judge(project, base, task.id, task.title, claims.tasks.get(task.id), unverified=unverified)
+        for task in read.tasks
     )
     known = {each.id for each in judged}
     return Proposal(
-        plan=meant,
+        plan=read,
         source=source,
         settings=settings,
+        configured=configuration.configured,
         base=base,
         tasks=judged,
-        unknown=tuple(id_ for id_ in told.tasks if id_ not in known),
+        unknown=tuple(id_ for id_ in claims.tasks if id_ not in known),
     )
 
 
 def adopt(project: Project, proposal: Proposal) -> RunState:
-    """Record the proposal as a new run of the plan, for `resume` to go on with."""
+    """Record the proposal as a new run of the plan, which `resume` continues."""
     plan = proposal.plan
     if not proposal.taken:
         raise BadInput("there is nothing to adopt", hint=f"windlass run {plan.path}")
     with project.journals.session(plan.id) as session:
         _refuse_unfinished(plan, session.before)
         level = project.walls.level(proposal.settings)
+        first = started(
+            new_run_id(),
+            plan,
+            proposal.settings,
+            proposal.base,
+            level,
+            configured=proposal.configured,
+        )
         return session.note(
-            started(new_run_id(), plan, proposal.settings, proposal.base, level),
+            first,
             *(
                 e.TaskAdopted(at=now(), task=each.id, source=proposal.source, commit=each.commit)
                 for each in proposal.taken
@@ -99,45 +109,43 @@ def _claims(project: Project, file: str) -> tuple[Claims, str]:
         raise BadInput(f"{file}: no such file", hint="name a state file, or a plan's file")
     if path.stat().st_size > MAX_BYTES:
         raise BadInput(f"{file}: more than {MAX_BYTES // 1_000_000} MB", hint="it is no state file")
-    whole = path.resolve()
-    inside = whole.is_relative_to(project.root.resolve())
-    shown = str(whole.relative_to(project.root.resolve()) if inside else whole)
+    resolved = path.resolve()
+    inside = resolved.is_relative_to(project.root.resolve())
+    shown = str(resolved.relative_to(project.root.resolve()) if inside else resolved)
     text = path.read_bytes().decode(errors="replace")
-    if (told := claims_of(shown, text)) is not None:
-        return told, shown
+    if (claims := claims_of(shown, text)) is not None:
+        return claims, shown
     _refuse_broken(file, text)
     return _marks(project, file), shown
 
 
 def _refuse_broken(file: str, text: str) -> None:
-    """What stands in a state file that was cut short nobody knows, whoever had written it."""
+    """A JSON file that was cut off is refused: its claims are not complete."""
     if not file.lower().endswith(".json"):
         return
     try:
         msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadInput(
-            f"{file} is not JSON: {error}", hint="name a state file that is whole"
-        ) from None
+        raise BadInput(f"{file} is not JSON: {error}", hint="name a complete state file") from None
 
 
 def _marks(project: Project, file: str) -> Claims:
-    """What a plan itself marks as done: ticked boxes, statuses."""
+    """The tasks that a plan itself marks as done: ticked boxes, statuses."""
     try:
         plan = read_plan(project, file)
     except PlanError as error:
         raise BadInput(
-            f"{file} is no state file that Windlass knows, and no plan: {error.message}",
-            hint="`windlass adopt --help` names those it knows",
+            f"{file} is neither a state file that Windlass can read nor a plan: {error.message}",
+            hint="`windlass adopt --help` lists the state files",
         ) from None
     marked = Claim(status="marked as done", done=True)
     return Claims(plan=file, tasks={t.id: marked for t in plan.tasks if t.marked_done})
 
 
-def _plan_named(told: Claims, shown: str) -> str:
-    if not told.plan:
-        raise BadInput(f"{shown} does not name its plan", hint="say which: --plan PLAN")
-    return told.plan
+def _plan_named(claims: Claims, shown: str) -> str:
+    if not claims.plan:
+        raise BadInput(f"{shown} does not name its plan", hint="name it: --plan PLAN")
+    return claims.plan
 
 
 def _judge(
@@ -147,12 +155,12 @@ def _judge(
         return Judged(id=id_, title=title, taken=taken, why=why, commit=commit)
 
     if claim is None:
-        return judged("nothing is said of it")
+        return judged("not in the file")
     if not claim.done:
-        return judged(f"said to be {one_line(claim.status, 40)}")
+        return judged(f"the file says {one_line(claim.status, 40)}")
     if not claim.commits:
-        why = f"said to be {one_line(claim.status, 40)}, and no commit is named"
-        return judged(why if unverified else f"{why} (--unverified takes it)", taken=unverified)
+        why = f"the file says {one_line(claim.status, 40)}, and names no commit"
+        return judged(why if unverified else f"{why} (--unverified adopts it)", taken=unverified)
     reasons = [project.git.why_not_in(base, commit) for commit in claim.commits]
     missing = next((reason for reason in reasons if reason is not None), None)
     if missing is not None:
@@ -165,5 +173,5 @@ def _refuse_unfinished(plan: Plan, before: RunState | None) -> None:
     if before is not None and not is_finished(before):
         raise BadInput(
             f"run {before.run} of {plan.id!r} is {run_status(before)}",
-            hint=f"go on with it: windlass resume {plan.id}; adopting begins a run of its own",
+            hint=f"continue it: windlass resume {plan.id}; adopt starts a run of its own",
         )

@@ -1,4 +1,4 @@
-"""`bundle`: what a bug report needs, without secrets, names or the words of plans and agents."""
+"""`bundle`: pack what a bug report needs, without secrets, names or texts of plans and agents."""
 
 import io
 import os
@@ -18,7 +18,7 @@ from windlass.app.doctor import diagnosis_lines, doctor
 from windlass.app.plans import plan_id_of
 from windlass.app.wiring import Project, machine
 from windlass.app.wiring.agents import vendor_of
-from windlass.app.wiring.bundling import Records, end_of_log, names_of_people, records_of
+from windlass.app.wiring.bundling import Records, end_of_log, personal_names, read_records
 from windlass.app.wiring.checkout_files import refuse_without_folder, write_named
 from windlass.app.wiring.redaction import redactor_for
 from windlass.core.secrets import Redactor
@@ -28,50 +28,50 @@ from windlass.views.words import plural
 
 FOLDER = "windlass-bundle"
 LAST = 200
-"""How many facts the short log has."""
+"""Facts in the short log."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time of every file in it: the same records make the same bundle."""
+"""The time of every file: the same records make the same bundle."""
 
 
 class BundleRequest(Struct, frozen=True, kw_only=True):
-    """What to pack, and where to."""
+    """What to pack, and where to write it."""
 
     plan: str | None = None
     """None: every plan that was run here."""
     output: Path | None = None
     """None: .windlass/windlass-bundle.zip."""
     with_texts: bool = False
-    """Keep what plans, agents and checks said."""
+    """Keep the texts of plans, agents and checks."""
 
 
 class Bundle(Struct, frozen=True, kw_only=True):
-    """What was written."""
+    """A bundle that was written."""
 
     path: Path
     files: Mapping[str, int]
-    """The names of its files, and how long each is."""
+    """The size of each file, by its name."""
     notes: tuple[str, ...]
     """What a person should know about it."""
 
 
 class _Scrubber(Struct, frozen=True):
-    """The one way into the bundle: every text passes it."""
+    """Scrubs every text that enters the bundle."""
 
     redactor: Redactor
     names: Mapping[str, str]
     texts: bool
 
     def text(self, text: str) -> str:
-        """Without secrets and without names of persons."""
+        """The text without secrets and names of persons."""
         return impersonal(self.redactor.text(text), self.names)
 
     def data(self, value: object) -> object:
-        """Plain data, without the words of agents, plans and people."""
+        """Plain data, without texts of agents, plans and people unless they are kept."""
         return scrubbed(value, self.text, texts=self.texts)
 
 
 def bundle(directory: Path, environment: Mapping[str, str], request: BundleRequest) -> Bundle:
-    """Write a bundle; outside of a repository, of what can be said of the machine."""
+    """Write a bundle; outside of a repository, it is about the machine alone."""
     if request.output is not None:
         refuse_without_folder(request.output)
     notes: list[str] = []
@@ -83,13 +83,13 @@ def bundle(directory: Path, environment: Mapping[str, str], request: BundleReque
             raise
         notes.append(f"{error.message}; packed without a repository")
     redactor = project.redactor if project else redactor_for(directory, environment)
-    scrub = _Scrubber(redactor, names_of_people(project, environment), request.with_texts)
+    scrub = _Scrubber(redactor, personal_names(project, environment), request.with_texts)
     files = _files(project, request.plan, directory, environment, scrub, notes)
     path = request.output or (project.home if project else directory) / f"{FOLDER}.zip"
     _refuse_to_replace(path)
     if project is not None and request.output is None:
         project.make_home()
-    # For its owner alone to read.
+    # Only its owner may read it.
     write_named(project.root if project else None, path, _packed(files), mode=0o600)
     sizes = {f"{FOLDER}/{name}": len(text.encode()) for name, text in files.items()}
     return Bundle(path=path, files=sizes, notes=tuple(notes))
@@ -103,13 +103,13 @@ def _files(
     scrub: _Scrubber,
     notes: list[str],
 ) -> dict[str, str]:
-    """Every file of the bundle by its name; what a person should know goes into the notes."""
+    """Every file of the bundle by its name; adds to `notes` what a person should know."""
     diagnosis = doctor(directory, environment)
     files: dict[str, str] = {}
     if project is not None:
         for plan_id in _plans(project, plan):
-            about = records_of(project, plan_id)
-            # An id is a name that the user chose, and may be any word of theirs.
+            about = read_records(project, plan_id)
+            # The user chose the id: it may contain a name.
             folder = f"plans/{scrub.text(plan_id)}"
             logs = _logs(project, plan_id, about, scrub)
             own = {**dict(_of_plan(about, scrub)), **dict(logs)}
@@ -117,7 +117,7 @@ def _files(
             if about.trouble:
                 notes.append(f"the journal of {plan_id!r}: {about.trouble}")
     settings = [{"key": v.key, "value": v.value, "source": v.source} for v in diagnosis.settings]
-    # Settings are kept, but for secrets and names.
+    # Settings are kept, except secrets and names.
     files["configuration.json"] = _json(scrubbed(settings, scrub.text, texts=True))
     files["doctor.txt"] = scrub.text("\n".join(diagnosis_lines(diagnosis)) + "\n")
     files["versions.json"] = _json(_versions(environment, scrub))
@@ -128,7 +128,7 @@ def _files(
 def _plans(project: Project, plan: str | None) -> list[str]:
     if plan is None:
         return project.journals.plans() if project.here is None else [project.here.plan]
-    # By its id first: then nothing is read of a journal that may be damaged.
+    # By its id first: that reads no journal, which may be damaged.
     return [plan] if plan in project.journals.plans() else [plan_id_of(project, plan)]
 
 
@@ -148,15 +148,15 @@ def _of_plan(about: Records, scrub: _Scrubber) -> Iterator[tuple[str, str]]:
 def _logs(
     project: Project, plan_id: str, about: Records, scrub: _Scrubber
 ) -> Iterator[tuple[str, str]]:
-    """What checks printed, which may be anything: only where words are kept."""
+    """The output of checks, which may be anything: only if texts are kept."""
     for name in about.logs if scrub.texts else ():
         yield f"logs/{scrub.text(name)}", scrub.text(end_of_log(project, plan_id, about.run, name))
 
 
 def _brief(seq: int, fact: object) -> str:
-    """A fact as one line: where, when, what, and to which task."""
-    told_of = cast("dict[str, object]", fact) if isinstance(fact, dict) else {}
-    words = (told_of.get(name, "") for name in ("at", "type", "task"))
+    """A fact as one line: its position, time, type and task."""
+    fields = cast("dict[str, object]", fact) if isinstance(fact, dict) else {}
+    words = (fields.get(name, "") for name in ("at", "type", "task"))
     return " ".join(map(str, (f"{seq:>6}", *words))).rstrip()
 
 
@@ -169,7 +169,7 @@ def _versions(environment: Mapping[str, str], scrub: _Scrubber) -> dict[str, str
     agent = vendor.find_program()
     walls = machine.native_walls()
     reason = machine.why_no_walls(environment)
-    told_of = {
+    versions = {
         "windlass": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -178,17 +178,17 @@ def _versions(environment: Mapping[str, str], scrub: _Scrubber) -> dict[str, str
         "sandbox": walls if reason is None else f"checkout ({walls}: {reason})",
         "encoding": sys.getfilesystemencoding(),
     }
-    return {name: scrub.text(text) for name, text in told_of.items()}
+    return {name: scrub.text(text) for name, text in versions.items()}
 
 
 def _about(files: Mapping[str, str], notes: list[str], scrub: _Scrubber) -> str:
-    words = "are kept, but for secrets" if scrub.texts else "are left out, but for their length"
+    texts = "are kept, except secrets" if scrub.texts else "are left out; only their length is kept"
     listed = [f"  {name}" for name in sorted(files)]
     return "\n".join([
         f"A bundle of Windlass {__version__} for a bug report: {plural(len(files), 'file')}.",
-        f"The words of plans, agents, checks and people {words}.",
-        "No file of the repository and no value of a variable is in it; secrets are redacted, and",
-        "names of persons and of their folders are replaced.",
+        f"The texts of plans, agents, checks and people {texts}.",
+        "It contains no file of the repository and no value of a variable. Secrets are redacted,",
+        "and names of persons and of their folders are replaced.",
         *(f"Note: {note}" for note in notes),
         "",
         *listed,
@@ -223,4 +223,4 @@ def _refuse_to_replace(path: Path) -> None:
         with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
             if f"{FOLDER}/about.txt" in archive.namelist():
                 return
-    raise BadInput(f"{path} is there already, and is no bundle", hint="name another: --output FILE")
+    raise BadInput(f"{path} exists and is not a bundle", hint="name another: --output FILE")

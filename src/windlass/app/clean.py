@@ -1,7 +1,7 @@
 """`clean`: delete workspaces, caches, logs and refs whose work is merged or pinned.
 
-Law: it works under the plan's lock, and asks before it deletes anything. What no pin has is pinned
-first; what cannot be pinned stays.
+Law: it works under the plan's lock, and asks before it deletes anything. Work that is not pinned is
+pinned first; if that fails, it stays.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import anyio
 from msgspec import Struct
 
-from windlass.app.plans import plans_meant
+from windlass.app.plans import selected_plans
 from windlass.app.wiring import Project
 from windlass.app.wiring.cleaning import Cleanup, CleanupOptions
 from windlass.app.wiring.landings import settle_landings
@@ -20,14 +20,14 @@ from windlass.views.outcome import Exit
 
 
 class CleanRequest(CleanupOptions, frozen=True, kw_only=True):
-    """Which plan to clean up, and what to delete beside what can always go."""
+    """Which plan to clean up, and what to delete in addition."""
 
     plan: str | None = None
     """None: every plan that was run here."""
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What there is of one plan, and what is to become of it."""
+    """The things of one plan, each to be deleted or kept."""
 
     plan: str
     items: tuple[Item, ...]
@@ -39,18 +39,17 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Cleaned(Struct, frozen=True, kw_only=True):
-    """What became of one plan's things."""
+    """The result for one plan."""
 
     plan: str
     deleted: tuple[Item, ...] = ()
     failed: tuple[Item, ...] = ()
-    """What should have gone and is still there, each with the reason."""
+    """What could not be deleted, each with the reason."""
     busy: Busy | None = None
-    """A run of the plan is live, so nothing was looked at."""
+    """Set if a run of the plan is live; then nothing was deleted."""
 
     @property
     def exit_code(self) -> int:
-        """The code that a script sees."""
         if self.busy is not None:
             return Exit.BUSY
         return Exit.FAILED if self.failed else Exit.COMPLETED
@@ -59,12 +58,13 @@ class Cleaned(Struct, frozen=True, kw_only=True):
 def clean(
     project: Project, request: CleanRequest, *, confirm: Callable[[Found], bool]
 ) -> tuple[Cleaned, ...]:
-    """Delete what can go; `confirm` is shown what that is, plan by plan, and has the last word.
+    """Delete what can be deleted, plan by plan, if `confirm` agrees to the list.
 
-    A plan with a live run is passed over, unless it is the one that was named.
+    A plan with a live run is skipped, unless it is the one that was named.
     """
     return tuple(
-        _clean(project, plan_id, request, confirm) for plan_id in plans_meant(project, request.plan)
+        _clean(project, plan_id, request, confirm)
+        for plan_id in selected_plans(project, request.plan)
     )
 
 

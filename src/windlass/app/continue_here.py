@@ -1,4 +1,4 @@
-"""From continue-here to the run that is meant: a pointer and no more; the journal says the rest."""
+"""Find the run that continue-here names. It is only a pointer; the journal has the rest."""
 
 from windlass.app.wiring import Project
 from windlass.errors import BadInput
@@ -10,7 +10,7 @@ from windlass.views.words import one_line
 def paused_plan(project: Project) -> str | None:
     """The plan whose workspace this is, or else the one whose unfinished run continue-here names.
 
-    A file that names no such run is passed over, with a notice.
+    A file that names no unfinished run is ignored, with a notice.
     """
     if project.here is not None:
         return project.here.plan
@@ -19,17 +19,17 @@ def paused_plan(project: Project) -> str | None:
         named = pointer(text)
         why = _why_not(project, named) if named is not None else "names no plan and no run"
         if named is None or why is not None:
-            project.notice(f"{path} {why}; it is passed over")
+            project.notice(f"{path} {why}; ignored")
         else:
             found[named.plan] = path
     if len(found) > 1:
-        told = ", ".join(f"{plan} ({path})" for plan, path in found.items())
-        raise BadInput(f"several runs are paused: {told}", hint="name the plan")
+        listed = ", ".join(f"{plan} ({path})" for plan, path in found.items())
+        raise BadInput(f"several runs are paused: {listed}", hint="name the plan")
     return next(iter(found), None)
 
 
 def _why_not(project: Project, named: Pointer) -> str | None:
-    """Why the pointer is of no use, if so."""
+    """Why the pointer cannot be used; None if it can."""
     shown = f"names run {one_line(named.run, 40)} of {one_line(named.plan, 64)!r}"
     if named.plan not in project.journals.plans():
         return f"{shown}, which was never run here"
@@ -37,4 +37,4 @@ def _why_not(project: Project, named: Pointer) -> str | None:
     if state is None or state.run != named.run:
         last = f": the last run of it is {state.run}" if state is not None else ""
         return f"{shown}, which is not the last one{last}"
-    return f"{shown}, which is {run_status(state)} by now" if is_finished(state) else None
+    return f"{shown}, which is {run_status(state)}" if is_finished(state) else None

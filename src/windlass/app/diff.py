@@ -20,11 +20,11 @@ class Diff(Struct, frozen=True, kw_only=True):
     end: str
     """Its newest commit."""
     text: str
-    """As git printed it; bytes that are no UTF-8 are surrogates."""
+    """The output of git; bytes that are not UTF-8 are surrogates."""
 
 
 def diff(project: Project, task: str | None = None, *, stat: bool = False) -> Diff:
-    """What a task changed, as a patch with its statistics, or as statistics alone.
+    """What a task changed: a patch with its statistics, or with `stat` the statistics alone.
 
     The task is written TASK or PLAN:TASK; inside its workspace it may be left out.
     """
@@ -33,7 +33,6 @@ def diff(project: Project, task: str | None = None, *, stat: bool = False) -> Di
 
 
 def diff_of(project: Project, state: RunState, task_id: str, *, stat: bool) -> Diff:
-    """What that task of a run changed."""
     found = state.tasks[task_id]
     if found.head is None:
         raise BadInput(f"task {task_id!r} has not been started", hint="`windlass status` shows all")

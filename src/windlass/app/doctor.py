@@ -1,6 +1,6 @@
-"""`doctor`: look at the machine, the repository, the plans run in it and every setting.
+"""`doctor`: check the machine, the repository, the plans run in it and every setting.
 
-Law: it only looks, and what it returns holds no secret: people paste it into bug reports.
+Law: it changes nothing, and its result contains no secret: people paste it into bug reports.
 """
 
 import os
@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.app.sandbox_level import INSTALL_WALLS
-from windlass.app.wiring import Outside, Project, machine
+from windlass.app.wiring import Observers, Project, machine
 from windlass.app.wiring.agents import refuse_without_credentials, vendor_of
 from windlass.app.wiring.configuration import Configuration, Value, configure
 from windlass.app.wiring.redaction import redactor_for
@@ -32,25 +32,25 @@ from windlass.views.steps import resuming
 from windlass.views.words import one_line, plural
 
 _NOWHERE = Path("/nonexistent")
-"""A project without any configuration: every key at its default, to be listed all the same."""
+"""A project without configuration, to list every key at its default."""
 
 _USUAL = 80
-"""Columns of a setting's line where the width is not known; programs read `--json`."""
+"""Columns of a setting's line if the width is not known; programs read `--json`."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     area: Literal["machine", "repository", "plans", "settings"]
     name: str
     level: Literal["ok", "warn", "bad"] = "ok"
-    """bad: no run can be started until it is mended."""
+    """bad: no run can start until it is fixed."""
     said: str
     cure: str = ""
 
 
 class Diagnosis(Struct, frozen=True, kw_only=True):
-    """What `--json` prints."""
+    """All findings and settings, as `--json` prints them."""
 
     schema: int
     usable: bool
@@ -59,7 +59,7 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
 
 
 def doctor(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
-    """Look at everything; outside of a repository, at what there is."""
+    """Check everything; outside of a repository, the machine and the settings."""
     troubles: list[Finding] = []
     project, configuration = None, configure(_NOWHERE, {}, {})
     try:
@@ -86,17 +86,17 @@ def doctor(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
     return Diagnosis(
         schema=1,
         usable=all(finding.level != "bad" for finding in findings),
-        findings=tuple(_without_secrets(finding, redactor.text) for finding in findings),
+        findings=tuple(_redacted(finding, redactor.text) for finding in findings),
         settings=tuple(_shown(value, redactor.text) for value in configuration.values),
     )
 
 
-def _without_secrets(finding: Finding, redact: Callable[[str], str]) -> Finding:
+def _redacted(finding: Finding, redact: Callable[[str], str]) -> Finding:
     return replace(finding, said=redact(finding.said), cure=redact(finding.cure))
 
 
 def _shown(value: Value, redact: Callable[[str], str]) -> Value:
-    """A setting without the secrets that it may quote."""
+    """A setting without secrets."""
     plain = scrubbed(msgspec.to_builtins(value.value), redact, texts=True)
     return replace(value, value=plain, source=redact(value.source))
 
@@ -104,14 +104,14 @@ def _shown(value: Value, redact: Callable[[str], str]) -> Value:
 def _machine(
     environment: Mapping[str, str], project: Project | None, settings: Settings
 ) -> Iterator[Finding]:
-    yield _tried("machine", "git", lambda: machine.git_version(environment))
+    yield _probe("machine", "git", lambda: machine.git_version(environment))
     yield Finding(
         area="machine", name="python", said=f"{platform.python_version()}, {sys.executable}"
     )
     yield _agent(settings)
     yield _key(environment, settings)
     yield _sandbox(environment, project, settings)
-    yield Finding(area="machine", name="limits", said=machine.limits_kept_by())
+    yield Finding(area="machine", name="limits", said=machine.how_limits_work())
 
 
 def _agent(settings: Settings) -> Finding:
@@ -122,7 +122,7 @@ def _agent(settings: Settings) -> Finding:
             area="machine",
             name="agent",
             level="bad",
-            said=f"the program of {vendor.name} is missing",
+            said=f"the program of {vendor.name} is not installed",
             cure=vendor.install,
         )
     version = f"{vendor.name} {found.version}".rstrip()
@@ -130,12 +130,12 @@ def _agent(settings: Settings) -> Finding:
 
 
 def _key(environment: Mapping[str, str], settings: Settings) -> Finding:
-    """Which variables are set; their values are not shown."""
+    """The names of the variables that are set, without their values."""
 
     def names() -> str:
         return f"{', '.join(refuse_without_credentials(settings.agent, environment))} set"
 
-    return _tried("machine", "key", names)
+    return _probe("machine", "key", names)
 
 
 def _sandbox(
@@ -148,8 +148,8 @@ def _sandbox(
             name="sandbox",
             # A run takes `none` from its own command line only.
             level="bad" if wanted == "none" else "warn",
-            said=f"level {wanted}, as set: agents are not walled in",
-            cure="set another level, or say `--sandbox none` each time" if wanted == "none" else "",
+            said=f"level {wanted}, as set: agents are not sandboxed",
+            cure="set another level, or use `--sandbox none` each time" if wanted == "none" else "",
         )
     native = machine.native_walls()
     try:
@@ -168,31 +168,31 @@ def _sandbox(
         name="sandbox",
         level="bad",
         said=f"level {asked} does not work here ({reason})"
-        + ("" if wanted != "auto" else "; a run asks on a terminal, and is refused elsewhere"),
+        + ("" if wanted != "auto" else "; a run asks on a terminal, and refuses elsewhere"),
         cure="; ".join(
             (
                 *((INSTALL_WALLS,) if native == "bwrap" else ()),
-                *(("or go without, by `--sandbox checkout`",) if wanted == "auto" else ()),
+                *(("or run without walls: `--sandbox checkout`",) if wanted == "auto" else ()),
             )
         ),
     )
 
 
 def _walls(environment: Mapping[str, str], level: str, settings: Settings) -> Finding:
-    """What the walls that work here keep, and what they do not."""
-    said = f"level {level}: agents are walled in"
+    """The walls that work here, and their gaps."""
+    said = f"level {level}: agents are sandboxed"
     if not machine.is_filtered(environment):
-        said += f", but reach the kernel's keys: no filter for {platform.machine()} works here"
+        said += f", but reach the kernel's keys: no filter works for {platform.machine()}"
     if why := machine.why_no_landlock(environment):
         said += f"; without Landlock as a second wall: {why}"
-    if not machine.has_boxes_in_boxes(environment):
-        said += "; a Coach runs no commands: no box in a box works here"
+    if not machine.has_nested_boxes(environment):
+        said += "; a Coach runs no commands, because no nested sandbox works here"
     if settings.sandbox.network != "open" and (why := machine.why_no_way_out(environment)):
         return Finding(
             area="machine",
             name="sandbox",
             level="bad",
-            said=f"{said}, but an agent's box gets no way to its model: {why}",
+            said=f"{said}, but an agent cannot reach its model: {why}",
             cure='set [sandbox] network = "open", which shares this machine\'s network',
         )
     return Finding(area="machine", name="sandbox", said=said)
@@ -204,17 +204,17 @@ def _repository(project: Project) -> Iterator[Finding]:
         area="repository",
         name="root",
         level="ok" if writable else "bad",
-        said=str(project.root) + ("" if writable else " cannot be written"),
+        said=str(project.root) + ("" if writable else " is not writable"),
         cure="" if writable else "Windlass keeps its journal in .windlass there",
     )
-    yield _tried("repository", "identity", project.git.identity)
+    yield _probe("repository", "identity", project.git.identity)
     for lock in project.git.locks():
         yield Finding(
             area="repository",
             name="lock",
             level="warn",
-            said=f"{lock} is there: a git is at work, or died at it",
-            cure="remove it once no git is running here",
+            said=f"{lock} is there: another git is running, or one that died left it",
+            cure="remove it if no git is running",
         )
 
 
@@ -235,7 +235,7 @@ def _plans(project: Project, plans: list[str]) -> Iterator[Finding]:
         try:
             yield _plan(project, plan_id)
         except WindlassError as error:
-            # One broken journal keeps its own plan from running, and no other.
+            # A broken journal stops only its own plan.
             yield Finding(
                 area="plans", name=plan_id, level="warn", said=error.message, cure=error.hint
             )
@@ -248,7 +248,7 @@ def _plan(project: Project, plan_id: str) -> Finding:
         return Finding(area="plans", name=plan_id, said="never run")
     done = f"{len(state.done)} of {plural(len(state.tasks), 'task')} merged"
     if pid is not None:
-        said = f"run {state.run} is going on (PID {pid or 'unknown'}), {done}"
+        said = f"run {state.run} is live (PID {pid or 'unknown'}), {done}"
         return Finding(area="plans", name=plan_id, said=said)
     status = "interrupted" if state.ended is None else run_status(state)
     said = f"run {state.run} is {status}, {done}"
@@ -263,9 +263,9 @@ def _plan(project: Project, plan_id: str) -> Finding:
     )
 
 
-def _tried(area: Literal["machine", "repository"], name: str, look: Callable[[], str]) -> Finding:
+def _probe(area: Literal["machine", "repository"], name: str, probe: Callable[[], str]) -> Finding:
     try:
-        return Finding(area=area, name=name, said=look())
+        return Finding(area=area, name=name, said=probe())
     except WindlassError as error:
         return _bad(area, name, error)
 
@@ -279,31 +279,29 @@ def _bad(
 def _settings(
     environment: Mapping[str, str], project: Project | None, configuration: Configuration
 ) -> Iterator[Finding]:
-    """What a run would refuse of them, by the very functions that it refuses with."""
+    """The settings that a run would refuse, found by the same functions."""
     settings = configuration.settings
     refusals: dict[str, Callable[[], object]] = {
         "notify": lambda: refuse_command_in_file(configuration),
     }
     if project is not None:
         refusals["workspace"] = lambda: project.refuse_settings(settings)
-        refusals["outside"] = lambda: Outside(project, "", settings, notify=None, say=_ignore)
+        refusals["outside"] = lambda: Observers(
+            project, "", settings, notify=None, report=lambda _text: None
+        )
     if unread := unread_variables(environment, configuration):
         yield Finding(
             area="settings",
             name="variable",
             level="warn",
-            said=f"nobody reads {', '.join(unread)}",
-            cure="a variable is WINDLASS_ and a key that is listed here, such as WINDLASS_AGENTS",
+            said=f"unknown: {', '.join(unread)}",
+            cure="a variable is WINDLASS_ and a key listed here, such as WINDLASS_AGENTS",
         )
     for name, refuse in refusals.items():
         try:
             refuse()
         except WindlassError as error:
             yield _bad("settings", name, error)
-
-
-def _ignore(_said: str) -> None:
-    """A remark of a run does not keep it from starting."""
 
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[str]:
@@ -321,8 +319,8 @@ def diagnosis_lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterat
                 yield from hanging(" " * columns(head), one_line(finding.cure, 300), width)
     for value in diagnosis.settings:
         shown = one_line(msgspec.json.encode(value.value).decode(), 60)
-        said = f"{shown:<22} {value.source}  ({value.bounds})"
-        yield from hanging(f"  {value.key:<{keys}} ", said, width or _USUAL)
+        text = f"{shown:<22} {value.source}  ({value.bounds})"
+        yield from hanging(f"  {value.key:<{keys}} ", text, width or _USUAL)
     bad = sum(finding.level == "bad" for finding in diagnosis.findings)
     yield ""
-    yield f"{plural(bad, 'thing')} to mend first." if bad else "A run can be started."
+    yield f"{plural(bad, 'problem')} to fix first." if bad else "A run can start."

@@ -1,4 +1,4 @@
-"""`follow`: the facts of a run and what its agents say, as they are written.
+"""`follow`: the facts of a run and the activity of its agents, as they are written.
 
 Law: it only reads, beside the run's own process, and ends when that process does.
 """
@@ -17,7 +17,7 @@ from windlass.core.state import RunState
 from windlass.ports import Activity
 
 SECONDS = 0.3
-"""How often it looks."""
+"""Seconds between two reads."""
 
 
 class Fact(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Fact(Struct, frozen=True):
 async def follow(
     project: Project, plan: str | None = None, *, activity: bool = True
 ) -> AsyncGenerator[Fact | Activity]:
-    """Every fact of the plan's journal so far, then each that comes, until the run is not live.
+    """Every fact of the plan's journal so far, then each new one while the run is live.
 
     With `activity`, also what the agents of the last run do and say.
     """
@@ -39,7 +39,7 @@ async def follow(
     seq = offset = 0
     with project.journals.reading(plan_id) as journal:
         while True:
-            # Asked before it is read: a process that is gone by now has written all it will.
+            # Asked before reading: a process that has ended by now has written everything.
             live = project.journals.live_pid(plan_id) is not None
             for entry in journal.read(seq):
                 offset = 0 if isinstance(entry.event, RunStarted) else offset

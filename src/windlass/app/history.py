@@ -1,4 +1,4 @@
-"""`history`: every run of a plan, or of every plan here, the newest first."""
+"""`history`: every run of a plan, or of every plan here, newest first."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from operator import itemgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.app.plans import never_run, plans_meant
+from windlass.app.plans import never_run, selected_plans
 from windlass.app.wiring import Project
 from windlass.core.engine import runs
 from windlass.core.state.budget import written_off
@@ -16,7 +16,7 @@ from windlass.views.progress import Past, past
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """The runs, the newest first."""
+    """The runs, newest first."""
 
     runs: tuple[Past, ...]
     unreadable: Mapping[str, str] = {}
@@ -27,7 +27,7 @@ def history(project: Project, plan: str | None = None) -> History:
     """Every run of a plan; without a name, of every plan that was run here."""
     found: list[tuple[datetime, int, Past]] = []
     unreadable: dict[str, str] = {}
-    for plan_id in plans_meant(project, plan):
+    for plan_id in selected_plans(project, plan):
         try:
             found += _in_order(_runs(project, plan_id))
         except JournalError as error:
@@ -47,15 +47,15 @@ def _runs(project: Project, plan_id: str) -> list[Past]:
         states[-1] = written_off(states[-1])
     found = [replace(past(state), plan=plan_id) for state in states]
     if found and found[-1].status == "in_progress" and not live:
-        # A run whose process is gone never shows as running.
+        # A run whose process has died is never shown as running.
         found[-1] = replace(found[-1], status="interrupted")
     return found
 
 
 def _in_order(found: list[Past]) -> Iterator[tuple[datetime, int, Past]]:
-    """Runs of one plan, each with what sorts it among runs of others.
+    """Runs of one plan, each with its sort key among the runs of others.
 
-    The journal says which came later, also where the clock was set back between two of them.
+    The journal decides which run is newer, even if the clock was set back between two of them.
     """
     reached = datetime.min.replace(tzinfo=UTC)
     for place, each in enumerate(found):

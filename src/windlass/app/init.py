@@ -1,4 +1,4 @@
-"""`init`: detect how a project is proven, and write windlass.toml.
+"""`init`: detect the project's checks, and write windlass.toml.
 
 Nothing is run and nothing is installed.
 """
@@ -18,21 +18,21 @@ from windlass.errors import BadInput
 
 
 class Proposed(Struct, frozen=True, kw_only=True):
-    """What was found, and the file that it would make."""
+    """What was found, and the file that it would become."""
 
     proposal: Proposal
     missing: tuple[str, ...]
-    """What the proposed commands need and this machine does not have."""
+    """Programs and modules that the commands need and this machine does not have."""
     text: str
     """The text of windlass.toml."""
     walls: Level
     """The sandbox level of this system."""
     why_no_walls: str | None
-    """Why that level does not work here; None where it does."""
+    """Why that level does not work here; None if it does."""
 
 
 class Initialised(Struct, frozen=True, kw_only=True):
-    """What was proposed, and the file where it was written; None where it was not."""
+    """What was proposed, and the file that was written; None if none was."""
 
     proposed: Proposed
     path: Path | None
@@ -41,9 +41,9 @@ class Initialised(Struct, frozen=True, kw_only=True):
 def init(
     project: Project, *, force: bool = False, confirm: Callable[[Proposed], bool]
 ) -> Initialised:
-    """Detect the project's checks and write windlass.toml, if `confirm` agrees to it.
+    """Detect the project's checks and write windlass.toml, if `confirm` agrees.
 
-    With `force`, settings that are there already are replaced.
+    With `force`, existing settings are replaced.
     """
     if not force:
         _refuse_to_replace(project)
@@ -69,7 +69,7 @@ def propose(project: Project) -> Proposed:
 def settings_text(proposal: Proposal) -> str:
     """The text of windlass.toml: each value with the reason it is there."""
     lines = [
-        "# How Windlass works here. `windlass doctor` lists every key, its value and bounds.",
+        "# Settings of Windlass. `windlass doctor` lists every key, its value and bounds.",
         "",
     ]
     lines += [line for note in proposal.notes for line in (f"# Note: {printable(note)}.", "")]
@@ -78,16 +78,16 @@ def settings_text(proposal: Proposal) -> str:
         lines += _listed("checks", proposal.checks)
     else:
         lines += [
-            "# Commands that prove the project. None was found: until there is one, nothing but",
-            '# the agents\' word says that the work is right. For example: checks = ["make test"]',
+            "# Commands that prove the project. None was found; without one, only agents judge",
+            '# whether the work is right. For example: checks = ["make test"]',
             "checks = []",
         ]
     if proposal.setup or proposal.keep:
         lines += ["", "[workspace]"]
     if proposal.setup:
-        lines += ["# Run in every checkout before anyone works or checks in it; network allowed."]
+        lines += ["# Run in every checkout before agents and checks use it; network allowed."]
         lines += _listed("setup", proposal.setup)
-        lines += ["# What setup made is used again while these files stay the same."]
+        lines += ["# The result of setup is used again while these files stay the same."]
         lines += [f"inputs = [{', '.join(map(_quoted, proposal.inputs))}]"]
     if proposal.keep:
         lines += ["# Folders that never enter a commit, unless the base has them."]
@@ -105,40 +105,38 @@ def _listed(key: str, commands: tuple[Command, ...]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string; control characters, which no command of ours needs, are left out."""
+    """A TOML string without control characters, which no proposed command needs."""
     return '"' + printable(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def printable(text: str) -> str:
-    """The text without control characters."""
     return "".join(char for char in text if char.isprintable())
 
 
 def _refuse_to_replace(project: Project) -> None:
-    again = "`windlass init --force` replaces it, and `windlass doctor` shows what it says"
+    again = "`windlass init --force` replaces it, and `windlass doctor` shows its settings"
     if os.path.lexists(project.root / FILE):
-        raise BadInput(f"{FILE} is there already, and was left as it is", hint=again)
+        raise BadInput(f"{FILE} exists, and was not changed", hint=again)
     shared = project.root / "pyproject.toml"
     try:
-        told = tomllib.loads(shared.read_text(encoding="utf-8")).get("tool", {})
+        tools = tomllib.loads(shared.read_text(encoding="utf-8")).get("tool", {})
     except (OSError, UnicodeError, tomllib.TOMLDecodeError):
         return
-    if "windlass" in told:
+    if "windlass" in tools:
         raise BadInput(
-            f"pyproject.toml has [tool.windlass] already, which a {FILE} would hide",
-            hint="mend it there, or use `windlass init --force`",
+            f"pyproject.toml has [tool.windlass], which a {FILE} would override",
+            hint="edit it there, or use `windlass init --force`",
         )
 
 
 def _missing(proposal: Proposal) -> tuple[str, ...]:
-    """What the proposed commands need and this machine does not have."""
-    told: dict[str, None] = {}
+    found: dict[str, None] = {}
     for command in (*proposal.setup, *proposal.checks):
         if command.needs and not machine.has_program(command.needs):
-            told[f"`{command.needs}` is not on PATH, and `{command.line}` needs it"] = None
+            found[f"`{command.needs}` is not on PATH, and `{command.line}` needs it"] = None
         elif command.needs_module and not machine.can_import(command.needs, command.needs_module):
-            told[
-                f"`{command.needs}` has no {command.needs_module}: install it there, or say in "
-                "[workspace] setup how each checkout gets it"
+            found[
+                f"`{command.needs}` has no {command.needs_module}: install it there, or in each "
+                "checkout with [workspace] setup"
             ] = None
-    return tuple(told)
+    return tuple(found)

@@ -1,10 +1,10 @@
-"""`land`: move the branch that a run began from to all that was merged."""
+"""`land`: move the branch that a run started from to the merged work."""
 
 import anyio
 from msgspec import Struct
 
 from windlass.app.acceptance import refuse_stale
-from windlass.app.plans import last_run, to_land
+from windlass.app.plans import last_run, plan_to_land
 from windlass.app.screen import NoScreen, Screen
 from windlass.app.wiring import Project, World, now
 from windlass.app.wiring.facts import refuse_short_journal
@@ -17,13 +17,13 @@ from windlass.views.progress import integration_branch
 
 
 class Landed(Struct, frozen=True, kw_only=True):
-    """What became of a landing."""
+    """The result of a landing."""
 
     state: RunState
 
     @property
     def exit_code(self) -> int:
-        """The landing's own, however the run itself had ended."""
+        """The code of the landing, not of the run."""
         landing = self.state.landing
         if landing is not None and landing.landed is not None:
             return Exit.COMPLETED
@@ -34,12 +34,12 @@ class Landed(Struct, frozen=True, kw_only=True):
 def land(
     project: Project, plan: str | None, *, anyway: bool = False, screen: Screen | None = None
 ) -> Landed:
-    """Land what the plan's last run merged; without a plan, the only run that could.
+    """Land the merged work of the plan's last run; without a plan, of the only one that has any.
 
-    With `anyway` it lands whatever else a person would be asked about.
+    With `anyway` it lands without asking a person.
     """
     screen = screen or NoScreen()
-    plan_id = to_land(project, plan)
+    plan_id = plan_to_land(project, plan)
     _refuse_unfit(last_run(project, plan_id))
     with project.journals.session(plan_id) as session:
         if session.before is None:
@@ -68,20 +68,20 @@ def land(
 
 
 def _interrupted(project: Project, plan_id: str, error: Exception) -> Interrupted:
-    """What a person is told when the world did not let the landing go on."""
+    """The error for a landing that disk or git did not let continue, with the cure."""
     trouble = project.trouble(error)
-    cure = f"{trouble.cure}, then go on with `windlass land {plan_id}`; nothing recorded is lost"
+    cure = f"{trouble.cure}, then run `windlass land {plan_id}`; nothing recorded is lost"
     return Interrupted(trouble.what, hint=cure)
 
 
 def _refuse_unfit(state: RunState) -> None:
     if not state.merges:
         raise BadInput(
-            f"there is nothing to land: nothing of {state.plan.id!r} was merged",
+            f"nothing to land: no task of {state.plan.id!r} is merged",
             hint=f"windlass status {state.plan.id}",
         )
     if state.base_branch is None:
         raise BadInput(
-            f"the run of {state.plan.id!r} began from a commit that no branch stood at",
-            hint=f"take it into a branch of yours: git merge {integration_branch(state)}",
+            f"the run of {state.plan.id!r} started from a commit, not from a branch",
+            hint=f"merge it into a branch of yours: git merge {integration_branch(state)}",
         )

@@ -1,4 +1,4 @@
-"""`log`: what happened in a run, fact by fact, from its journal."""
+"""`log`: what happened in a run, from its journal."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -24,7 +24,7 @@ _FACTS = tuple(sorted(each.__name__ for each in get_args(Event)))
 
 
 class LogRequest(Struct, frozen=True, kw_only=True):
-    """What of a journal to show; filters narrow it down together."""
+    """What to show of a journal; filters combine."""
 
     plan: str | None = None
     """A plan, or PLAN:TASK."""
@@ -34,20 +34,20 @@ class LogRequest(Struct, frozen=True, kw_only=True):
     """Words of the log (RETURNED) or names of facts (TurnReturned), in any case."""
     since: datetime | None = None
     after: int = 0
-    """Only what comes after this position of the journal."""
+    """Only facts after this position of the journal."""
     every_run: bool = False
     """Every run of the plan, not only the last."""
 
 
 class LogLine(Struct, frozen=True):
-    """A fact, and how people read it; some facts have no line for people."""
+    """A fact and its line for people; some facts have none."""
 
     entry: Entry
     line: Line | None
 
 
 class Log(Struct, frozen=True, kw_only=True):
-    """The part of a plan's log that was asked for."""
+    """The requested part of a plan's log."""
 
     plan: str
     last: int
@@ -56,7 +56,7 @@ class Log(Struct, frozen=True, kw_only=True):
 
 
 def log(project: Project, request: LogRequest | None = None) -> Log:
-    """What happened in the last run of a plan, the oldest first."""
+    """What happened in the last run of a plan, oldest first."""
     request, entries = _settled(project, request or LogRequest())
     state: RunState | None = None
     found: list[LogLine] = []
@@ -67,7 +67,7 @@ def log(project: Project, request: LogRequest | None = None) -> Log:
 
 
 async def follow_log(project: Project, request: LogRequest) -> AsyncGenerator[LogLine]:
-    """The same, and then each fact that comes, until the run is not live any more."""
+    """The same, and then each new fact while the run is live."""
     request, _ = await anyio.to_thread.run_sync(_settled, project, request)
     async with aclosing(follow(project, request.plan, activity=False)) as seen:
         async for each in seen:
@@ -76,13 +76,13 @@ async def follow_log(project: Project, request: LogRequest) -> AsyncGenerator[Lo
 
 
 def log_plan(project: Project, request: LogRequest) -> str:
-    """The id of the plan whose log is meant."""
-    return _meant(project, request)[0]
+    """The id of the plan that the request names."""
+    return _resolved(project, request)[0]
 
 
 def _settled(project: Project, request: LogRequest) -> tuple[LogRequest, list[Entry]]:
     """The request with its plan's id, its tasks and its first position; and the journal."""
-    plan_id, tasks = _meant(project, request)
+    plan_id, tasks = _resolved(project, request)
     entries = project.journals.entries(plan_id)
     if not entries:
         raise BadInput(f"plan {plan_id!r} was never run here", hint="start it: windlass run PLAN")
@@ -95,8 +95,8 @@ def _settled(project: Project, request: LogRequest) -> tuple[LogRequest, list[En
     return replace(request, plan=plan_id, tasks=tasks, kinds=kinds, after=after), entries
 
 
-def _meant(project: Project, request: LogRequest) -> tuple[str, tuple[str, ...]]:
-    """The plan that is meant, and the tasks; a task alone names both."""
+def _resolved(project: Project, request: LogRequest) -> tuple[str, tuple[str, ...]]:
+    """The plan and the tasks that the request names; a task alone names both."""
     if request.plan is None:
         return only_plan(project, None), request.tasks
     try:
@@ -110,7 +110,7 @@ def _meant(project: Project, request: LogRequest) -> tuple[str, tuple[str, ...]]
 
 
 def _wanted(request: LogRequest, entry: Entry, state: RunState) -> LogLine | None:
-    """The entry with its line, where it is asked for; the state is the one that it led to."""
+    """The entry with its line, if it passes the filters; `state` is the state after it."""
     event = entry.event
     if entry.seq <= request.after or (request.since is not None and event.at < request.since):
         return None
@@ -131,7 +131,7 @@ def _tasks_of(event: Event) -> set[str]:
 
 
 def _turn_of(tasks: set[str], state: RunState) -> int | None:
-    """The turn that a fact belongs to: the last one of its task."""
+    """The turn that a fact belongs to: the task's last one."""
     found = [state.tasks[id_] for id_ in tasks if id_ in state.tasks]
     return found[0].last.turn if found and found[0].attempts else None
 
@@ -157,5 +157,5 @@ def _refuse_unknown_kinds(kinds: tuple[str, ...]) -> None:
     known = {*map(_plainly, WORDS), *map(_plainly, _FACTS)}
     for kind in kinds:
         if _plainly(kind) not in known:
-            words = f"the words of the log: {', '.join(WORDS)}; or a fact: {', '.join(_FACTS)}"
-            raise BadInput(f"nothing is called {one_line(kind, 60)!r} in a log", hint=words)
+            words = f"use a word of the log: {', '.join(WORDS)}; or a fact: {', '.join(_FACTS)}"
+            raise BadInput(f"unknown kind {one_line(kind, 60)!r}", hint=words)

@@ -1,4 +1,4 @@
-"""What a run says before it begins: warnings, changed settings, and work that could be missed."""
+"""The first lines of a run: warnings, changed settings, and work that could be missed."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,10 +7,10 @@ from msgspec import Struct
 from windlass.app.changed_since import differences
 from windlass.app.wiring import Project
 from windlass.app.wiring.configuration import (
-    Change,
-    Configuration,
+    ResumedSettings,
     lost_secrets,
     setting_line,
+    settings_below,
     variable,
 )
 from windlass.app.wiring.recovering import plans_in_git
@@ -22,40 +22,47 @@ from windlass.views.words import plural
 
 
 class Opening(Struct, frozen=True, kw_only=True):
-    """All that the opening lines depend on."""
+    """The input of the opening lines."""
 
     project: Project
     plan: Plan
     typed: str
     """The plan as the person named it."""
     settings: Settings
-    configuration: Configuration
-    changes: tuple[Change, ...]
-    """Settings that differ from those the run began with."""
+    kept: ResumedSettings | None
+    """What became of its settings, if the run is resumed."""
     unread_variables: Iterable[str]
     level: Level
     """The sandbox's."""
 
 
 def lines(opening: Opening) -> Iterator[tuple[str, str]]:
-    """A word and a text each, for every run."""
+    """The lines of every run, each a word and a text."""
     if opening.level not in WALLED:
         text = f"level {opening.level}: agents are not sandboxed; docs/sandbox.md has the details"
         yield "SANDBOX", text
     if opening.settings.e2e.run and not opening.plan.e2e:
         yield "WARNING", "--e2e has nothing to run: the plan has no E2E scenario"
+    if (unused := _unused_settings(opening)) is not None:
+        yield "NOTE", f"{unused} is not used: a run reads the settings at the repository's root"
     for name in opening.unread_variables:
         yield "WARNING", f"{name} is not a setting of Windlass; `windlass doctor` lists every key"
 
 
+def _unused_settings(opening: Opening) -> str | None:
+    """Settings beside the plan, or above it; a command that is started there refuses them."""
+    root, plan = opening.project.root, opening.project.root / opening.plan.path
+    return settings_below(root, plan if plan.is_dir() else plan.parent)
+
+
 def lines_of_new_run(opening: Opening, warnings: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Those of a run that begins; `warnings` are its base's."""
+    """The lines of a new run; `warnings` are about its base."""
     project, plan = opening.project, opening.plan
     if marked := sum(task.marked_done for task in plan.tasks):
         text = f"{plural(marked, 'task')} marked as done by another tool will be done again"
         yield "WARNING", f"{text}; `windlass adopt` takes them over instead"
     if plan.notes:
-        text = f"{plural(len(plan.notes), 'note')} on what was passed over"
+        text = f"{plural(len(plan.notes), 'note')} on what was skipped"
         yield "NOTE", f"{text}: windlass plan {opening.typed}"
     pinned = plans_in_git(project).get(plan.id, [])
     if pinned and not project.journals.entries(plan.id):
@@ -72,14 +79,14 @@ def lines_of_new_run(opening: Opening, warnings: Iterable[str]) -> Iterator[tupl
 
 
 def lines_of_resumed_run(opening: Opening, before: RunState) -> Iterator[tuple[str, str]]:
-    """Those of a run that continues: what differs from when it began."""
+    """The lines of a resumed run: what differs from when it started."""
     for warning in differences(opening.project, opening.plan, before):
         yield "WARNING", warning
-    for change in opening.changes:
-        yield "SETTING", setting_line(change)
-    if before.settings.checks and not opening.configuration.settings.checks:
-        # Another branch without windlass.toml may be checked out now.
-        yield "WARNING", "no checks are set here; the run keeps its own"
+    if opening.kept is not None:
+        for change in opening.kept.changes:
+            yield "SETTING", setting_line(change)
+        for line in opening.kept.kept:
+            yield "WARNING", line
     for key in lost_secrets(before.settings, opening.settings):
-        text = f"{key} was set when the run began and is not set now, so it is not used"
+        text = f"{key} was set when the run started and is not set now, so it is not used"
         yield "WARNING", f"{text}; secrets are never recorded: set {variable(key)} again"

@@ -1,4 +1,4 @@
-"""The person whom a use case may ask. A face brings one; without one nothing is asked."""
+"""The person whom a use case may ask, if there is one."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,9 +11,9 @@ class Person(Protocol):
     """Answers questions while a use case waits."""
 
     def choose(self, before: RunState, offered: Sequence[Choice]) -> Choice:
-        """Choose how an unfinished run goes on; the first is the usual way."""
+        """Choose what to do with an unfinished run; the first choice is the usual one."""
         ...
 
     def allow(self, what: str, question: str) -> bool:
-        """Say yes or no to what is not done without a person's word."""
+        """Allow something that needs a person's consent."""
         ...

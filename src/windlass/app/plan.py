@@ -1,11 +1,11 @@
-"""`plan`: what Windlass reads in a plan, and what was edited in it since its last run."""
+"""`plan`: what Windlass reads in a plan, and how it was edited since its last run."""
 
 import msgspec
 from msgspec import Struct
 
 from windlass.app.plans import last_run, read_plan
 from windlass.app.wiring import Project
-from windlass.app.wiring.configuration import configure
+from windlass.app.wiring.configuration import configure, refuse_settings_below
 from windlass.core.plan import Plan
 from windlass.errors import BadInput
 from windlass.views.edits import edit_lines
@@ -32,7 +32,7 @@ class PlanSummary(Struct, frozen=True, kw_only=True):
     title: str
     dialect: str
     base: str
-    """The branch that a run would begin from, or the commit where there is no branch."""
+    """The branch that a run would start from, or the commit if there is no branch."""
     tasks: tuple[PlannedTask, ...]
     e2e: str | None
 
@@ -40,21 +40,23 @@ class PlanSummary(Struct, frozen=True, kw_only=True):
 def plan(project: Project, typed: str | None = None, *, dialect: str | None = None) -> Plan:
     """Read a plan: a file, a folder, or the id of a plan that was run here.
 
-    Inside a workspace the name may be left out.
+    Inside a workspace the name may be left out. Raises ConfigError where a run would refuse to
+    start because of settings in a sub-folder.
     """
+    refuse_settings_below(project.root, project.directory)
     return read_plan(project, _name(project, typed), dialect=dialect)
 
 
 def plan_edits(
     project: Project, typed: str | None = None, *, dialect: str | None = None
 ) -> tuple[str, ...]:
-    """What was edited in the plan since its last run, a line for each edit."""
+    """The edits of the plan since its last run, one line each."""
     found = plan(project, typed, dialect=dialect)
     return tuple(edit_lines(last_run(project, typed), found))
 
 
 def plan_summary(project: Project, found: Plan) -> PlanSummary:
-    """The plan for programs, with the base that a run of it would have."""
+    """The plan for programs, with the base of its next run."""
     settings = configure(
         project.root, project.environment, {}, directory=project.directory
     ).settings

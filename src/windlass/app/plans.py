@@ -1,4 +1,4 @@
-"""From what a person typed to a plan: a file, a folder, or the id of a plan that was run here."""
+"""Find the plan or task that a person named: a file, a folder, or the id of a plan run here."""
 
 import hashlib
 import os
@@ -15,11 +15,12 @@ from windlass.core.state import RunState
 from windlass.errors import BadInput, PlanError, WindlassError
 from windlass.formats import load, refers_to
 from windlass.views.outcome import is_finished, run_status
+from windlass.views.steps import how_to_take_up
 from windlass.views.words import one_line
 
 
 def read_plan(project: Project, typed: str, *, dialect: str | None = None) -> Plan:
-    """The plan that is meant, read from its files as they are now."""
+    """The named plan, read from its files as they are now."""
     if not os.path.lexists(project.path_of(typed)):
         return _by_id(project, typed, dialect)
     plan = plan_as_written(project, typed, dialect=dialect)
@@ -27,20 +28,20 @@ def read_plan(project: Project, typed: str, *, dialect: str | None = None) -> Pl
 
 
 def plan_as_written(project: Project, typed: str, *, dialect: str | None = None) -> Plan:
-    """The plan of a file or folder, whatever else was run here: no journal is asked."""
+    """The plan of a file or folder, read without any journal."""
     path = project.path_of(typed)
     if not path.exists():
-        gone = "the link leads nowhere" if os.path.lexists(path) else "no such file or plan"
-        raise PlanError(gone, path=one_line(typed, 200), hint="name the plan's file")
+        why = "the link leads nowhere" if os.path.lexists(path) else "no such file or plan"
+        raise PlanError(why, path=one_line(typed, 200), hint="name the plan's file")
     shown = _shown(project, path)
     if not shown.isprintable():
-        # It would be recorded with the run, and shown; surrogates cannot even be written.
+        # The name is recorded with the run and shown; surrogates cannot even be written.
         raise PlanError("the file's name is not plain text", path=shown, hint="rename it")
     return _loaded(project, path, shown, dialect)
 
 
 def plan_to_resume(project: Project, typed: str) -> Plan:
-    """The plan whose run is to go on: its file as it is now, or as recorded where that is gone.
+    """The plan to resume: its file as it is now, or as recorded if the file is gone.
 
     It is read in the dialect that its run was started with.
     """
@@ -49,16 +50,16 @@ def plan_to_resume(project: Project, typed: str) -> Plan:
     try:
         return read_plan(project, typed, dialect=dialect)
     except PlanError:
-        # One that is there and cannot be read is somebody's edit, which must not go unheeded.
+        # A file that is there and cannot be read is an edit, which must not be ignored.
         if recorded is None or recorded.plan.id != typed or _is_there(project, recorded.plan):
             raise
         return recorded.plan
 
 
 def plan_of_run(project: Project, recorded: Plan) -> Plan:
-    """The plan of a run, as its file stands now, or as recorded where that is gone.
+    """The plan of a run: its file as it is now, or as recorded if the file is gone.
 
-    Raises PlanError where the file is there and cannot be read: it is an edit all the same.
+    Raises PlanError if the file is there and cannot be read: that is an edit too.
     """
     if not _is_there(project, recorded):
         return recorded
@@ -68,25 +69,23 @@ def plan_of_run(project: Project, recorded: Plan) -> Plan:
 
 
 def plan_now(project: Project, recorded: Plan) -> Plan | str:
-    """The same, or in a sentence why it cannot be read."""
+    """The same as plan_of_run, or a sentence why the file cannot be read."""
     try:
         return plan_of_run(project, recorded)
     except (WindlassError, OSError) as error:
-        told = error.message if isinstance(error, WindlassError) else error.strerror or "no access"
-        return f"an edit of {recorded.path} that cannot be read: {one_line(told, 300)}"
+        why = error.message if isinstance(error, WindlassError) else error.strerror or "no access"
+        return f"an edit of {recorded.path} that cannot be read: {one_line(why, 300)}"
 
 
 def _is_there(project: Project, plan: Plan) -> bool:
     return os.path.lexists(project.root / plan.path)
 
 
-def plan_id_of(
-    project: Project, typed: str | None, *, cure: str = "start one: windlass run PLAN"
-) -> str:
+def plan_id_of(project: Project, typed: str | None, *, cure: str | None = None) -> str:
     """The id of a plan that was run here.
 
     Without a name: the plan whose workspace this is, or else the only unfinished one. `cure` is
-    the hint for where every run is finished.
+    the hint if every run is finished; None: how to start or continue one.
     """
     if typed is None and project.here is not None:
         typed = project.here.plan
@@ -102,10 +101,10 @@ def plan_id_of(
     return plan_id
 
 
-def plans_meant(project: Project, typed: str | None) -> list[str]:
-    """The ids of the plans to look at: the one that is named, or else every one here.
+def selected_plans(project: Project, typed: str | None) -> list[str]:
+    """The ids of the plans that a command is about: the named one, or else every one here.
 
-    In a workspace, without a name: its plan alone.
+    In a workspace, without a name: only the workspace's plan.
     """
     if typed is not None or project.here is not None:
         return [plan_id_of(project, typed)]
@@ -115,7 +114,7 @@ def plans_meant(project: Project, typed: str | None) -> list[str]:
 
 
 def plan_to_watch(project: Project, plan: str | None) -> str:
-    """The plan that is meant; without a name, the only one with a live run."""
+    """The id of the named plan; without a name, of the only one with a live run."""
     live = [
         plan_id
         for plan_id in project.journals.plans()
@@ -127,14 +126,13 @@ def plan_to_watch(project: Project, plan: str | None) -> str:
 
 
 def only_plan(project: Project, typed: str | None) -> str:
-    """The id of the plan that is named; without a name, of the only one here that is meant."""
+    """The id of the named plan; without a name, of the only one here."""
     if typed is None and project.here is None and len(plans := project.journals.plans()) == 1:
         return plans[0]
     return plan_id_of(project, typed, cure="name the plan")
 
 
 def last_run(project: Project, typed: str | None) -> RunState:
-    """The state of the plan's last run."""
     plan_id = plan_id_of(project, typed)
     state = project.journals.last_run(plan_id)
     if state is None:
@@ -142,8 +140,8 @@ def last_run(project: Project, typed: str | None) -> RunState:
     return state
 
 
-def to_land(project: Project, typed: str | None) -> str:
-    """The id of the plan whose merges are to land; without a name, of the only one that has any."""
+def plan_to_land(project: Project, typed: str | None) -> str:
+    """The id of the named plan; without a name, of the only one with something to land."""
     if typed is not None or project.here is not None:
         return plan_id_of(project, typed)
     found = [project.journals.last_run(plan_id) for plan_id in project.journals.plans()]
@@ -155,9 +153,7 @@ def to_land(project: Project, typed: str | None) -> str:
         raise BadInput(f"several runs could land: {listed}", hint="name the plan")
     if not any(found):
         raise never_run(project, "no run here has something to land")
-    raise BadInput(
-        "no run here has something to land", hint="`windlass status` shows what there is"
-    )
+    raise BadInput("no run here has something to land", hint="`windlass status` shows every run")
 
 
 def _could_land(state: RunState) -> bool:
@@ -166,9 +162,9 @@ def _could_land(state: RunState) -> bool:
 
 
 def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[RunState, str]:
-    """The task that is meant, written TASK or PLAN:TASK, with its plan's last run.
+    """The task written TASK or PLAN:TASK, and the last run of its plan.
 
-    Where stages are asked for too, what is no task may be a stage; their names may hold colons.
+    With `stages`, it may also name a stage; names of stages may contain colons.
     """
     what = "task or stage" if stages else "task"
 
@@ -192,27 +188,27 @@ def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[Ru
         raise BadInput(f"several plans have a {what} {typed!r}", hint=f"say which: {listed}")
     plan, _, name = typed.rpartition(":")
     if plan:
-        last_run(project, plan)  # which says why there is no such plan
-    said = f"no plan that was run here has a {what} {typed!r}"
-    raise BadInput(said, hint="`windlass status`") if any(states) else never_run(project, said)
+        last_run(project, plan)  # its error says why there is no such plan
+    why = f"no plan that was run here has a {what} {typed!r}"
+    raise BadInput(why, hint="`windlass status`") if any(states) else never_run(project, why)
 
 
 def task_here(project: Project, command: str) -> str:
-    """The task whose workspace this is, for a command that may be called without a name."""
+    """The task whose workspace this is, for a command that was called without a name."""
     if project.here is None:
         raise BadInput(
-            "this is no task's workspace, so name the task", hint=f"windlass {command} TASK"
+            "name the task: this is no task's workspace", hint=f"windlass {command} TASK"
         )
     return f"{project.here.plan}:{project.here.task}"
 
 
 def names_a_plan(project: Project, typed: str) -> bool:
-    """Whether it is PLAN and a colon, and something behind it, of a plan that was run here."""
+    """Whether it begins with a plan that was run here and a colon."""
     return any(_split(project, typed))
 
 
 def _split(project: Project, typed: str) -> Iterator[tuple[str, str]]:
-    """PLAN and the rest, by the first colon that has a plan of this repository before it."""
+    """Split at the first colon that follows the name of a plan run here."""
     ends = (end for end, letter in enumerate(typed) if letter == ":" and end)
     for end in ends:
         if _recorded(project, typed[:end]) is not None:
@@ -238,16 +234,16 @@ def _by_id(project: Project, typed: str, dialect: str | None) -> Plan:
 
 
 def _recorded(project: Project, typed: str) -> RunState | None:
-    """The last run of the plan that has this id, or that alone was read from this path."""
+    """The last run of the plan with this id, or of the only one that was read from this path."""
     if typed in project.journals.plans():
         return project.journals.last_run(typed)
     path = project.path_of(typed)
-    if not os.path.exists(path):  # noqa: PTH110  which is also true of a name that is too long
+    if not os.path.exists(path):  # noqa: PTH110  also for a name that is too long
         return None
     shown = _shown(project, path)
     having: list[RunState] = []
     for plan_id in project.journals.plans():
-        # A journal that cannot be read is said where its own plan is asked for.
+        # A journal that cannot be read is an error of its own plan only.
         with suppress(WindlassError):
             state = project.journals.last_run(plan_id)
             having += [state] if state is not None and state.plan.path == shown else []
@@ -263,7 +259,7 @@ def _loaded(project: Project, path: Path, shown: str, dialect: str | None) -> Pl
 
 
 def _shown(project: Project, path: Path) -> str:
-    """Relative to the repository where the plan lies inside, so that it means the same to all."""
+    """The path relative to the repository if it is inside, so that it is the same everywhere."""
     try:
         return str(path.resolve().relative_to(project.root.resolve()))
     except ValueError:
@@ -271,7 +267,7 @@ def _shown(project: Project, path: Path) -> str:
 
 
 def _own_id(project: Project, plan: Plan) -> str:
-    """The plan's id, with a suffix from its path where another plan here has that id already."""
+    """The plan's id, with a suffix from its path if another plan here has that id already."""
     other = project.journals.last_run(plan.id) if plan.id in project.journals.plans() else None
     if other is None or other.plan.path == plan.path:
         return plan.id
@@ -281,12 +277,12 @@ def _own_id(project: Project, plan: Plan) -> str:
 
 
 def id_beside_others(plan: Plan) -> str:
-    """The id of a plan where another has the one that it would have."""
+    """The plan's id with a suffix, because another plan has the id already."""
     suffix = hashlib.sha256(plan.path.encode()).hexdigest()[:6]
     return f"{plan.id[:57]}-{suffix}"
 
 
-def _only_unfinished(project: Project, cure: str) -> str:
+def _only_unfinished(project: Project, cure: str | None) -> str:
     found = [project.journals.last_run(plan_id) for plan_id in project.journals.plans()]
     states = [state for state in found if state is not None]
     open_runs = [state for state in states if not is_finished(state)]
@@ -296,11 +292,22 @@ def _only_unfinished(project: Project, cure: str) -> str:
         raise BadInput(f"several runs are unfinished: {_listed(open_runs)}", hint="name the plan")
     if not states:
         raise never_run(project, "there is no unfinished run here")
+    cure = cure or _how_to_take_up(project, states) or "start one: windlass run PLAN"
     raise BadInput(f"there is no unfinished run here: {_listed(states)}", hint=cure)
 
 
+def _how_to_take_up(project: Project, states: list[RunState]) -> str:
+    """How the first complete run with an edited plan gets the edits; empty if there is none."""
+    for state in states:
+        plan, path = plan_now(project, state.plan), state.plan.path
+        typed = path if project.directory == project.root else state.plan.id
+        if isinstance(plan, Plan) and (how := how_to_take_up(state, plan, typed)):
+            return how
+    return ""
+
+
 def plan_never_run(project: Project, plan_id: str, typed: str) -> BadInput:
-    """What is said of a plan that has no journal; git may know better."""
+    """The error for a plan without a journal; git may have its runs."""
     if pinned := plans_in_git(project).get(plan_id):
         return BadInput(
             f"plan {plan_id!r} has no journal, and git has run {', '.join(pinned)} of it",
@@ -309,13 +316,13 @@ def plan_never_run(project: Project, plan_id: str, typed: str) -> BadInput:
     return BadInput(f"plan {plan_id!r} was never run here", hint=f"start it: windlass run {typed}")
 
 
-def never_run(project: Project, said: str = "no plan was run here yet") -> BadInput:
-    """What is said where no journal is; git may know better."""
+def never_run(project: Project, why: str = "no plan was run here yet") -> BadInput:
+    """The error if there is no journal at all; git may have runs."""
     pinned = plans_in_git(project)
     if pinned:
-        lost = f"git has runs of {', '.join(pinned)}, and no journal tells of them"
-        return BadInput(f"{said}: {lost}", hint=f"rebuild it: windlass recover {min(pinned)}")
-    return BadInput(said, hint="start one: windlass run PLAN")
+        lost = f"git has runs of {', '.join(pinned)}, and their journals are gone"
+        return BadInput(f"{why}: {lost}", hint=f"rebuild it: windlass recover {min(pinned)}")
+    return BadInput(why, hint="start one: windlass run PLAN")
 
 
 def _listed(states: list[RunState]) -> str:

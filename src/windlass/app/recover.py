@@ -1,4 +1,4 @@
-"""Restore a lost or damaged journal from its mirror in git."""
+"""`recover`: restore a lost or damaged journal from its mirror in git."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from windlass.app.plans import id_beside_others, plan_as_written
 from windlass.app.wiring import Project, now, started
 from windlass.app.wiring.configuration import configure
 from windlass.app.wiring.project import Base
-from windlass.app.wiring.recovering import Recovering, plans_in_git, recovering, why_lost
+from windlass.app.wiring.recovering import Recovery, open_recovery, plans_in_git, why_lost
 from windlass.core import engine
 from windlass.core.events import model as e
 from windlass.core.scheduler.recovery import adopted, put_back
@@ -18,6 +18,7 @@ from windlass.core.state import RunState
 from windlass.core.state.remains import Remains
 from windlass.errors import BadInput, JournalTooNew, PlanError
 from windlass.views.outcome import is_finished
+from windlass.views.steps import Step, next_steps
 
 _OLDER = "an older Windlass made this run, and kept no mirror of its journal"
 
@@ -26,50 +27,52 @@ class RecoverRequest(Struct, frozen=True, kw_only=True):
     """What to recover."""
 
     plan: str | None = None
-    """The plan as it was typed, a name or a file; None for the only plan whose journal is lost."""
+    """An id or a file; None: the only plan whose journal is lost."""
     run: str | None = None
-    """The run of the plan; None for the newest."""
+    """A run of the plan; None: the newest."""
     force: bool = False
-    """Recover also where the journal is good, or of a newer Windlass."""
+    """Replace also a good journal, or one of a newer Windlass."""
     dry_run: bool = False
-    """Only say what git has."""
+    """Only show what git has."""
 
 
 class Recovered(Struct, frozen=True, kw_only=True):
-    """What git has of a run, and what became of its journal."""
+    """What git has of a run, and whether its journal was written."""
 
     state: RunState
     why: str | None
-    """Why the journal is lost; None where it was good."""
+    """Why the journal is lost; None if it was good."""
     records: int
     """How many records came from the mirror, byte for byte."""
     notes: tuple[str, ...]
-    """What was found amiss, assumed, or is not known any more."""
+    """Problems, assumptions, and what is lost."""
     others: tuple[str, ...]
     """Other runs of the plan that are pinned."""
     recorded: bool
     """Whether the journal was written; not in a dry run."""
     aside: Path | None = None
     """Where the old journal is kept, if there was one."""
+    steps: tuple[Step, ...] = ()
+    """The next commands, once the journal is written."""
 
 
 def recover(
     project: Project, request: RecoverRequest, *, notice: Callable[[str], None] = lambda _text: None
 ) -> Recovered:
-    """Restore the journal of a run, whole, and add what git shows beyond it.
+    """Restore the journal of a run, and add what git has beyond its mirror.
 
-    `notice` hears of state files that were edited by hand.
+    `notice` is called for state files that were edited by hand.
     """
     known = plans_in_git(project)
     plan_id = (
-        _plan_meant(project, request.plan, known)
+        _plan_named(project, request.plan, known)
         if request.plan is not None
         else _only_lost(project, known)
     )
     asked = request.force or request.dry_run
     _refuse_good(project, plan_id, known, asked=asked)
-    with recovering(project, plan_id) as place:
-        # Another process may have recovered it, or resumed the run, between the looks.
+    with open_recovery(project, plan_id) as place:
+        # Another process may have recovered it, or resumed the run, since the first look.
         why = _refuse_good(project, plan_id, known, asked=asked)
         run = _chosen(place, plan_id, known[plan_id], request.run)
         found = place.recorded(run)
@@ -80,10 +83,10 @@ def recover(
         if not found.payloads:
             notes.append(_OLDER)
             if began is None:
-                facts = [_begun_anew(project, request.plan or plan_id, plan_id, remains)]
+                facts = [_first_fact(project, request.plan or plan_id, plan_id, remains)]
         state = engine.replay(facts)
         if state is None or state.run != run:
-            raise BadInput(f"the journal that git has for run {run} is not that of run {run}")
+            raise BadInput(f"the journal that git has for run {run} is of another run")
         added = adopted(state, remains, now())
         state = engine.replay((*facts, *added)) or state
         notes += [note for note in _of_tip(state, remains) if note not in notes]
@@ -100,16 +103,17 @@ def recover(
             return result
         fresh = (*(() if found.payloads else facts), *added)
         aside = place.record(found.payloads, fresh, remains, notice)
-        return replace(result, aside=aside)
+        steps = next_steps(state, plan=plan_id, ground=project.git.ground(state))
+        return replace(result, aside=aside, steps=tuple(steps))
 
 
 def _of_tip(state: RunState, remains: Remains) -> list[str]:
-    """What is said of a tip whose own pin is not where the run left it."""
-    if not remains.tip_is_pinned:
-        return [f"the tip's pin is lost; it stood at {state.tip[:10]}, and there it is put again"]
+    """A note if the pin of the tip is not where the run left it."""
+    if not remains.tip_is_pinned and state.tip != state.base:
+        return [f"the tip's pin was lost; it is at {state.tip[:10]} again"]
     if put_back(state, remains):
         was = (remains.tip or "")[:10]
-        return [f"the tip's pin was put back to {was}; it is put at {state.tip[:10]} again"]
+        return [f"the tip's pin was moved back to {was}; it is at {state.tip[:10]} again"]
     return []
 
 
@@ -125,15 +129,15 @@ def _refuse_good(
     if why is None and not asked:
         state = project.journals.last_run(plan_id)
         over = state is not None and is_finished(state)
-        cure = "the run is over" if over else f"go on with: windlass resume {plan_id}"
+        cure = "the run is finished" if over else f"to continue: windlass resume {plan_id}"
         raise BadInput(
             f"the journal of {plan_id!r} is good",
-            hint=f"{cure}; --force makes it anew all the same",
+            hint=f"{cure}; --force restores it anyway",
         )
     return why
 
 
-def _plan_meant(project: Project, typed: str, known: Mapping[str, Sequence[str]]) -> str:
+def _plan_named(project: Project, typed: str, known: Mapping[str, Sequence[str]]) -> str:
     if typed in known:
         return typed
     plan = plan_as_written(project, typed)
@@ -158,8 +162,8 @@ def _only_lost(project: Project, known: Mapping[str, Sequence[str]]) -> str:
     raise BadInput("git has nothing of any run here", hint="start one: windlass run PLAN")
 
 
-def _chosen(place: Recovering, plan_id: str, pinned: Sequence[str], run: str | None) -> str:
-    """The run that is meant: the newest by its counted place, else by when it began."""
+def _chosen(place: Recovery, plan_id: str, pinned: Sequence[str], run: str | None) -> str:
+    """The named run, else the newest: by its number, else by the time it started."""
     if run is not None:
         if run not in pinned:
             raise BadInput(f"git has no run {run!r} of {plan_id!r}: {', '.join(pinned)}")
@@ -170,13 +174,13 @@ def _chosen(place: Recovering, plan_id: str, pinned: Sequence[str], run: str | N
     if len(newest) > 1:
         raise BadInput(
             f"git does not show which run of {plan_id!r} is the newest: {', '.join(newest)}",
-            hint="name the run that you mean: --run RUN",
+            hint="name it: --run RUN",
         )
     return newest[0]
 
 
-def _began_at(place: Recovering, run: str, counted: Mapping[str, int]) -> float:
-    """When a run began that a version made which did not count; a counted one needs no time."""
+def _began_at(place: Recovery, run: str, counted: Mapping[str, int]) -> float:
+    """When a run of an older Windlass started, which has no number; 0 for a run with a number."""
     if run in counted:
         return 0.0
     began = [fact for fact in place.recorded(run).facts if isinstance(fact, e.RunStarted)]
@@ -186,8 +190,8 @@ def _began_at(place: Recovering, run: str, counted: Mapping[str, int]) -> float:
     return max(made.at for made in remains.commits.values()).timestamp()
 
 
-def _begun_anew(project: Project, typed: str, plan_id: str, remains: Remains) -> e.RunStarted:
-    """The first fact of a run that pinned none: by the plan and the settings as they are now."""
+def _first_fact(project: Project, typed: str, plan_id: str, remains: Remains) -> e.RunStarted:
+    """The first fact of a run without a mirror, from the plan and the settings as they are now."""
     try:
         plan = replace(plan_as_written(project, typed), id=plan_id)
     except PlanError as error:
@@ -195,11 +199,10 @@ def _begun_anew(project: Project, typed: str, plan_id: str, remains: Remains) ->
             f"the plan of run {remains.run} is not pinned, and cannot be read: {error.message}",
             hint="name the plan's file: windlass recover FILE",
         ) from error
-    settings = configure(
-        project.root, project.environment, {}, directory=project.directory
-    ).settings
+    configuration = configure(project.root, project.environment, {}, directory=project.directory)
+    settings = configuration.settings
     branch = project.git.base(settings.base, plan.id).branch
     base = Base(commit=remains.base, branch=branch, warnings=())
     level = project.walls.level(settings)
-    first = started(remains.run, plan, settings, base, level)
+    first = started(remains.run, plan, settings, base, level, configured=configuration.configured)
     return replace(first, at=remains.commits[remains.base].at)

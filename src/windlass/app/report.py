@@ -1,4 +1,4 @@
-"""`report`: a plan's last run on one page, from its journal and what git says of its commits."""
+"""`report`: a plan's last run on one page, from its journal and git."""
 
 from pathlib import Path
 from typing import Literal
@@ -19,19 +19,19 @@ _SUFFIXES: dict[Form, str] = {"html": "html", "markdown": "md"}
 
 
 def report(project: Project, plan: str | None = None) -> Report:
-    """The report of a plan's last run; only looks, and is safe beside a live run.
+    """The report of a plan's last run; changes nothing, and is safe during a live run.
 
-    Without a name: of the only unfinished run, else of the run that began last.
+    Without a name: of the only unfinished run, else of the newest.
     """
-    plan_id = _plan_meant(project, plan)
-    # Asked before the journal is read: a process that is gone by then has written all it will.
+    plan_id = _plan_named(project, plan)
+    # Asked before reading: a process that has ended by now has written everything.
     live = project.journals.live_pid(plan_id) is not None
     entries, state = project.journals.entries(plan_id), project.journals.last_run(plan_id)
     if state is None:
         raise BadInput(
             f"plan {plan_id!r} was never run here", hint=f"start it: windlass run {plan_id}"
         )
-    told = report_of(
+    found = report_of(
         entries,
         plan=plan_id,
         workspaces=str(project.folders(plan_id).workspaces.relative_to(project.root)),
@@ -40,13 +40,12 @@ def report(project: Project, plan: str | None = None) -> Report:
         ground=project.git.ground(state),
         changes=_changes(project, state),
     )
-    assert told is not None  # noqa: S101  there is a state, so there is a run
-    # What was recorded before Windlass knew that it is a secret must not be handed on.
-    return redacted(told, project.redactor.text)
+    assert found is not None  # noqa: S101  there is a state, so there is a run
+    # A text may have been recorded before Windlass knew that it is a secret.
+    return redacted(found, project.redactor.text, kept=())
 
 
 def render(found: Report, form: Form = "html") -> str:
-    """The report as a page or as Markdown."""
     if form == "markdown":
         return markdown(found)
     from windlass.views.report.page import page
@@ -58,7 +57,7 @@ def write_report(
     project: Project, plan: str | None = None, *, form: Form = "html", output: Path | None = None
 ) -> Path:
     """Write the report to a file, by default beside the run's state; return its path."""
-    plan_id = _plan_meant(project, plan)
+    plan_id = _plan_named(project, plan)
     found = report(project, plan_id)
     own = project.folders(plan_id).run(found.run) / f"report.{_SUFFIXES[form]}"
     path = own if output is None else output.absolute()
@@ -68,8 +67,8 @@ def write_report(
     return path
 
 
-def _plan_meant(project: Project, plan: str | None) -> str:
-    """The plan that is named, or whose run is the only unfinished one, or that ran last."""
+def _plan_named(project: Project, plan: str | None) -> str:
+    """The named plan, else the one with the only unfinished run, else the one that ran last."""
     if plan is not None or project.here is not None:
         return plan_id_of(project, plan)
     states = [
@@ -86,7 +85,7 @@ def _plan_meant(project: Project, plan: str | None) -> str:
 
 
 def _changes(project: Project, state: RunState) -> Changes:
-    """Names of files come from git, so the journal has not redacted them."""
+    """The changed files; their names come from git, so they are redacted here."""
     hidden = project.redactor.text
     return {
         pair: tuple(replace(change, path=hidden(change.path)) for change in found)

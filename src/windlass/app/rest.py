@@ -1,10 +1,11 @@
-"""How a run comes to rest at a person's word: told to a live one, recorded for one that is not."""
+"""`pause`, `stop` and `abort`: sent to a live run, recorded for one whose process has died."""
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.app.plans import plan_id_of
-from windlass.app.wiring import Project, ended, tell
+from windlass.app.say import Delivery
+from windlass.app.wiring import Project, ended, write_state_files
 from windlass.app.wiring.landings import settle_landings
 from windlass.core.events.model import RunEnd
 from windlass.core.exchange import Message
@@ -13,75 +14,73 @@ from windlass.errors import BadInput, Busy
 from windlass.runner import Session
 from windlass.views.outcome import is_finished
 
-_COMES_TO = {RunEnd.STOPPED: "stopped", RunEnd.PAUSED: "paused", RunEnd.ABORTED: "aborted"}
-
 
 class Rest(Struct, frozen=True, kw_only=True):
-    """One way to come to rest, in the words of its command."""
+    """One way to end a run, in the words of its command."""
 
     message: str
-    """What a live run is told."""
+    """The command that a live run receives."""
     end: RunEnd
-    name: str
-    """The command, as the reason that is recorded."""
+    reason: str
+    """The reason that is recorded."""
     asked: str
-    """What is said once a live run was told."""
+    """The message after a live run was asked."""
     recorded: str
-    """What is said once it is recorded."""
+    """The message after the end was recorded."""
     any_unfinished: bool = False
-    """Whether a run that rests already may still come to this end."""
+    """Whether a run that is paused or stopped can still end this way."""
 
 
 STOP = Rest(
     message="stop",
     end=RunEnd.STOPPED,
-    name="stop",
-    asked="stop; `windlass resume` goes on with it.",
+    reason="stopped by windlass stop",
+    asked="stop; `windlass resume` continues it.",
     recorded="it is recorded as stopped.",
 )
 
 PAUSE = Rest(
     message="pause",
     end=RunEnd.PAUSED,
-    name="pause",
-    asked="pause: turns that have begun come to their end first (--now ends them).\n"
-    "Where it stands is then written to continue-here; `windlass resume` goes on.",
-    recorded="it is recorded as paused; `windlass resume` goes on.",
+    reason="paused by windlass pause",
+    asked="pause: turns that have started finish first (--now stops them).\n"
+    "It then writes its state to continue-here; `windlass resume` continues it.",
+    recorded="it is recorded as paused; `windlass resume` continues it.",
 )
 
 PAUSE_NOW = replace(
-    PAUSE, message="pause_now", asked="pause at once; `windlass resume` goes on with it."
+    PAUSE, message="pause_now", asked="pause at once; `windlass resume` continues it."
 )
 
 ABORT = Rest(
     message="abort",
     end=RunEnd.ABORTED,
-    name="abort",
-    asked="end for good; what was done stays pinned, and workspaces stay until `windlass clean`.",
-    recorded="it is given up; what was done stays pinned, and workspaces until `windlass clean`.",
+    reason="aborted by windlass abort",
+    asked="abort; its work stays pinned, and workspaces stay until `windlass clean`.",
+    recorded="it is aborted; its work stays pinned, and workspaces stay until `windlass clean`.",
     any_unfinished=True,
 )
 
 
-def pause(project: Project, plan: str | None = None, *, now: bool = False) -> str:
-    """Pause a run at the end of the turns that have begun, or at once."""
-    return bring_to_rest(project, plan_id_of(project, plan), PAUSE_NOW if now else PAUSE)
+def pause(project: Project, plan: str | None = None, *, now: bool = False) -> Delivery:
+    """Pause a run at the end of the turns that have started, or at once."""
+    return end_run(project, plan_id_of(project, plan), PAUSE_NOW if now else PAUSE)
 
 
-def stop(project: Project, plan: str | None = None) -> str:
-    """Stop a run; what agents have done so far is kept, and it can be resumed."""
-    return bring_to_rest(project, plan_id_of(project, plan), STOP)
+def stop(project: Project, plan: str | None = None) -> Delivery:
+    """Stop a run; the agents' work so far is kept, and the run can be resumed."""
+    return end_run(project, plan_id_of(project, plan), STOP)
 
 
-def abort(project: Project, plan: str | None = None) -> str:
-    """Give a run up for good; all that was done stays pinned."""
-    return bring_to_rest(project, plan_id_of(project, plan), ABORT)
+def abort(project: Project, plan: str | None = None) -> Delivery:
+    """Abort a run: it cannot be resumed; all its work stays pinned."""
+    return end_run(project, plan_id_of(project, plan), ABORT)
 
 
-def bring_to_rest(project: Project, plan_id: str, rest: Rest) -> str:
-    """Tell the live run, or record the end of one that has no process; say what became of it."""
+def end_run(project: Project, plan_id: str, rest: Rest) -> Delivery:
+    """Ask the live run to end, or record its end if it has no process."""
     if project.journals.live_pid(plan_id) is not None:
-        return _tell(project, plan_id, rest)
+        return _ask(project, plan_id, rest)
     _refuse(project.journals.last_run(plan_id), plan_id, rest)
     try:
         with project.journals.session(plan_id) as session:
@@ -90,28 +89,26 @@ def bring_to_rest(project: Project, plan_id: str, rest: Rest) -> str:
             _refuse(before, plan_id, rest)
             if before is not None:
                 record_end(project, session, rest)
-    except Busy:  # it came to life between the two looks
-        return _tell(project, plan_id, rest)
-    return f"{_was(before)} of {plan_id}: {rest.recorded}"
+    except Busy:  # a process has resumed it since we looked
+        return _ask(project, plan_id, rest)
+    died = before is not None and before.ended is None
+    message = f"The {'dead ' if died else ''}run of {plan_id}: {rest.recorded}"
+    return Delivery(plan=plan_id, live=False, message=message)
 
 
 def record_end(project: Project, session: Session, rest: Rest) -> None:
-    """Record it under the lock, and let the state files say so."""
-    state = session.note(ended(rest.end, f"{_COMES_TO[rest.end]} by windlass {rest.name}"))
-    tell(project, state, session.seq, project.notice)
-
-
-def _was(before: RunState | None) -> str:
-    died = before is not None and before.ended is None
-    return "The run that had died" if died else "The run"
+    """Record the end under the lock, and update the state files."""
+    state = session.note(ended(rest.end, rest.reason))
+    write_state_files(project, state, session.seq, project.notice)
 
 
 def _refuse(state: RunState | None, plan_id: str, rest: Rest) -> None:
-    resting = rest.any_unfinished and state is not None and not is_finished(state)
-    if not resting and (state is None or state.ended is not None):
-        raise BadInput(f"no run of {plan_id!r} is going on", hint="`windlass status`")
+    can_end = rest.any_unfinished and state is not None and not is_finished(state)
+    if not can_end and (state is None or state.ended is not None):
+        raise BadInput(f"no run of {plan_id!r} is in progress", hint="`windlass status`")
 
 
-def _tell(project: Project, plan_id: str, rest: Rest) -> str:
+def _ask(project: Project, plan_id: str, rest: Rest) -> Delivery:
     project.journals.send(plan_id, Message(command=rest.message))
-    return f"Asked the run of {plan_id} to {rest.asked}"
+    message = f"Asked the run of {plan_id} to {rest.asked}"
+    return Delivery(plan=plan_id, live=True, message=message)

@@ -1,8 +1,8 @@
-"""The level of the sandbox that a run gets, settled before anything is changed.
+"""The sandbox level of a run, decided before anything is changed.
 
-Law: agents without walls are for a person to allow. Where no walls work, or a run would go on at a
+Law: only a person may allow agents without walls. If no walls work, or a run would continue at a
 lower level than it had, Windlass asks on a terminal. Elsewhere it refuses with exit code 3 and the
-command that says it in words.
+command that allows it.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ INSTALL_WALLS = "install bubblewrap: `apt install bubblewrap`, `dnf install bubb
 
 STRENGTH: Mapping[Level, int] = {"bwrap": 2, "seatbelt": 2, "checkout": 1, "none": 0}
 
-_MEANING = "At level checkout, agents can read and write whatever you can."
+_MEANING = "At level checkout, agents can read and write everything that you can."
 
 
 def settle_level(
@@ -31,9 +31,9 @@ def settle_level(
     typed: str,
     person: Person | None,
 ) -> Settings:
-    """Give the settings with the level that the run gets; ask, or raise, where it is a weak one.
+    """The settings with the level of the run; ask, or raise, if it has no walls or fewer.
 
-    `before` is the run that goes on, if one does; `by_option` says that an option names the level;
+    `before` is the run to continue, if there is one; `by_option`: an option names the level;
     `typed` names the plan.
     """
     command = f"windlass {'resume' if before is not None else 'run'} {typed}"
@@ -46,7 +46,7 @@ def settle_level(
     if before is None or STRENGTH[level] >= STRENGTH[before.sandbox]:
         return settings
     if asked == "auto" or not by_option:
-        lower = f"the run had level {before.sandbox}, and would go on at level {level}."
+        lower = f"the run had level {before.sandbox}, and would continue at level {level}."
         _allow(lower, level, command, person=person)
     return settings
 
@@ -54,20 +54,20 @@ def settle_level(
 def settle_rehearsal(
     level: str, environment: Mapping[str, str], command: str, person: Person | None
 ) -> str:
-    """Give the level for a run of Windlass's own; ask, or raise, where no walls work."""
+    """The level for `demo` and `selftest`; ask, or raise, if no walls work."""
     if level != "auto" or (reason := machine.why_no_walls(environment)) is None:
         return level
-    said = f"no sandbox works here ({machine.native_walls()}: {reason})."
-    _allow(said, "checkout", command, person=person)
+    why = f"no sandbox works here ({machine.native_walls()}: {reason})."
+    _allow(why, "checkout", command, person=person)
     return "checkout"
 
 
 def _allow(what: str, level: Level, command: str, *, person: Person | None) -> None:
-    """Return where a person allows it."""
-    said = what[0].upper() + what[1:]
-    if person is not None and person.allow(f"{said} {_MEANING}", f"Go on at level {level}?"):
+    """Raise unless a person allows it."""
+    shown = what[0].upper() + what[1:]
+    if person is not None and person.allow(f"{shown} {_MEANING}", f"Continue at level {level}?"):
         return
-    words = f"`{command} --sandbox {level}` goes on without walls"
-    cure = words if level == "none" else f"{INSTALL_WALLS}; or say it in words: {words}"
+    words = f"`{command} --sandbox {level}` runs without walls"
+    cure = words if level == "none" else f"{INSTALL_WALLS}; or allow it: {words}"
     kind = NoWalls if level == "checkout" else Unanswered
     raise kind(what.removesuffix("."), hint=cure)

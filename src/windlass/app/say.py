@@ -1,12 +1,13 @@
-"""What a person says to a task or a stage: into a live run's inbox, or a stopped one's journal."""
+"""Commands to a task or a stage: sent to a live run, or recorded in the journal of another."""
 
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.app.plans import find_task
-from windlass.app.wiring import Project, ended, now, taken_over, tell
+from windlass.app.plans import find_task, task_here
+from windlass.app.wiring import Project, ended, now, resumed_unchanged, write_state_files
 from windlass.core.engine import note
 from windlass.core.events.model import Event, RunEnd
 from windlass.core.exchange import Message
@@ -18,43 +19,85 @@ from windlass.runner import Session
 from windlass.views.steps import refusal
 
 
-def say(project: Project, typed: str, command: str, text: str = "", *, stages: bool = False) -> str:
-    """Pass it on, or record it, and return what became of it; refuse what nothing has a use for."""
+class Delivery(Struct, frozen=True, kw_only=True):
+    """What became of a command to a run."""
+
+    plan: str
+    live: bool
+    """Whether a live run received it; else it is recorded, and a resume acts on it."""
+    message: str
+    """The same in a sentence or two, for a person."""
+
+
+def say(
+    project: Project, typed: str, command: str, text: str = "", *, stages: bool = False
+) -> Delivery:
+    """Send or record a command. Raise if it has no effect."""
     state, subject = find_task(project, typed, stages=stages)
-    return passed_on(project, state, Message(command=command, task=subject, text=text))
+    return deliver(project, state, Message(command=command, task=subject, text=text))
 
 
-def answer(project: Project, task: str, text: str) -> str:
-    """Answer what a task asks; every later agent of the task is told."""
+def answer(project: Project, task: str, text: str) -> Delivery:
+    """Answer a task's question; every later agent of the task reads the answer."""
+    if not text.strip():
+        raise BadInput("the answer is empty", hint='run `windlass answer TASK "…"`')
     return say(project, task, "answer", text)
 
 
-def retry(project: Project, subject: str) -> str:
+def retry(project: Project, subject: str) -> Delivery:
     """Retry an abandoned task, redo one whose text has changed, or redo a stage."""
     return say(project, subject, "retry", stages=True)
 
 
-def reset(project: Project, task: str, *, undo: bool = False) -> str:
-    """Start a task again from the tip, or take that back."""
+def reset(project: Project, task: str, *, undo: bool = False) -> Delivery:
+    """Start a task again from the tip, or undo that."""
     return say(project, task, "reset", "undo" if undo else "")
 
 
-def give(project: Project, task: str, summary: str = "") -> str:
-    """Hand back a task that a person had taken."""
-    return say(project, task, "give", summary)
+def give(project: Project, task: str | None = None, summary: str = "") -> Delivery:
+    """Hand back a task that a person took; without a name, the one whose workspace this is."""
+    return say(project, task or task_here(project, "give"), "give", summary)
 
 
-def passed_on(project: Project, state: RunState, message: Message) -> str:
-    """What became of it, in a sentence."""
+def deliver(project: Project, state: RunState, message: Message) -> Delivery:
+    """Send or record the message."""
     plan_id = state.plan.id
     if send_or_record(project, state, message, record) is None:
-        return f"Recorded. Go on with: windlass resume {plan_id}"
-    return f"Told the run of {plan_id}."
+        return recorded(plan_id)
+    return sent(plan_id)
 
 
-Words = Callable[[Message, RunState], tuple[Event, ...]]
+def recorded(plan_id: str, *before: str) -> Delivery:
+    """The command waits in the journal; `before` are sentences to put first."""
+    lines = (*before, f"Recorded. To continue: windlass resume {plan_id}")
+    return Delivery(plan=plan_id, live=False, message="\n".join(lines))
+
+
+def sent(plan_id: str) -> Delivery:
+    """A live run has the command in its inbox."""
+    return Delivery(plan=plan_id, live=True, message=f"Sent to the run of {plan_id}.")
+
+
+ToFacts = Callable[[Message, RunState], tuple[Event, ...]]
 Record = Callable[[Project, Session, Message], object]
-"""What is done with words for a run at rest, under its lock."""
+"""Records a message in a run that is not live, under its lock."""
+
+
+def facts_for(message: Message, state: RunState) -> tuple[Event, ...]:
+    """The facts that a message becomes in a run that is not live.
+
+    If its last process died in the middle of the task's turn, the run is taken over first, as a
+    resume would, and stopped again afterwards.
+    """
+    if facts := spoken(message, state, now()):
+        return facts
+    task = state.tasks.get(message.task)
+    if task is None or task.phase not in UNDER_WAY or state.given_up:
+        return ()
+    over = resumed_unchanged(state)
+    facts = spoken(message, note(state, (over,)).states[-1], now())
+    stop = ended(RunEnd.STOPPED, f"for windlass {message.command}")
+    return (over, *facts, stop) if facts else ()
 
 
 def send_or_record(
@@ -63,70 +106,53 @@ def send_or_record(
     message: Message,
     do: Record,
     *,
-    words: Words | None = None,
+    facts_of: ToFacts = facts_for,
 ) -> Path | None:
-    """The message in a live run's inbox; None where there was no live run and it is recorded.
+    """Send the message to a live run and return its path in the inbox; else record it with `do`.
 
-    `words` are the facts that it is for a run at rest, where they are not the usual ones.
+    `facts_of` gives the facts that the message becomes in a run that is not live.
     """
     plan_id = state.plan.id
     if project.journals.live_pid(plan_id) is None:
-        refuse_useless(message, state, (words or words_for)(message, state))
+        refuse_useless(message, state, facts_of(message, state))
         try:
             with project.journals.session(plan_id) as session:
                 do(project, session, message)
                 return None
-        except Busy:  # it came to life between the two looks
+        except Busy:  # a process has resumed it since we looked
             pass
     refuse_useless(message, state, spoken(message, state, now()))
     return project.journals.send(plan_id, replace(message, run=state.run))
 
 
 def record(project: Project, session: Session, message: Message) -> RunState:
-    """Record it under the lock, and let the state files say so."""
-    facts = words_for(message, session.state)
+    """Record the message under the lock, and update the state files."""
+    facts = facts_for(message, session.state)
     refuse_useless(message, session.state, facts)
     return record_facts(project, session, facts)
 
 
 def record_facts(project: Project, session: Session, facts: tuple[Event, ...]) -> RunState:
-    """Record these under the lock, and let the state files say so."""
+    """Record the facts under the lock, and update the state files."""
     state = session.note(*facts)
-    tell(project, state, session.seq, project.notice)
+    write_state_files(project, state, session.seq, project.notice)
     return state
 
 
-def words_for(message: Message, state: RunState) -> tuple[Event, ...]:
-    """The facts that it is for a run at rest.
-
-    Where its last process left the task in the middle of something, the run is taken over first,
-    as a resume would, and laid to rest again.
-    """
-    if heard := spoken(message, state, now()):
-        return heard
-    task = state.tasks.get(message.task)
-    if task is None or task.phase not in UNDER_WAY or state.given_up:
-        return ()
-    over = taken_over(state)
-    heard = spoken(message, note(state, (over,)).states[-1], now())
-    rest = ended(RunEnd.STOPPED, f"for windlass {message.command}")
-    return (over, *heard, rest) if heard else ()
-
-
-def refuse_useless(message: Message, state: RunState, heard: tuple[Event, ...]) -> None:
-    """Raise where nothing has a use for what was said, with the cure."""
-    if heard:
+def refuse_useless(message: Message, state: RunState, facts: tuple[Event, ...]) -> None:
+    """Raise if the message has no effect on the run, with the cure."""
+    if facts:
         return
     if state.given_up:
         raise BadInput(
-            f"the run of {state.plan.id!r} was given up, and nothing that is said can wake it",
-            hint=f"start another: windlass run {state.plan.id}",
+            f"run {state.run} of {state.plan.id!r} was {state.ended}, and cannot be continued",
+            hint=f"start a new one: windlass run {state.plan.id}",
         )
     if message.task not in state.tasks:
         raise BadInput(
             f"stage {message.task!r} does not wait for that",
-            hint="`windlass status` shows how it stands",
+            hint="`windlass status` shows its state",
         )
     undo = message.command == "reset" and message.text == "undo"
-    said, cure = refusal(message.command, state, message.task, undo=undo)
-    raise BadInput(said, hint=cure)
+    why, cure = refusal(message.command, state, message.task, undo=undo)
+    raise BadInput(why, hint=cure)

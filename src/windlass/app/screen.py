@@ -1,4 +1,4 @@
-"""What shows a run while it goes on, and the screen that shows nothing."""
+"""The screen of a run, and one that shows nothing."""
 
 from collections.abc import Sequence
 from typing import Protocol, Self
@@ -10,30 +10,30 @@ from windlass.views.lines import Line
 
 
 class Screen(Protocol):
-    """Shows a run while it goes on, and its end; leaves the terminal as it was."""
+    """Shows a run and its end; restores the terminal afterwards."""
 
     def entry(self, entry: Entry, state: RunState) -> None:
-        """Tell what happened, given the state it led to."""
+        """Show an event; `state` is the state after it."""
         ...
 
     def remember(self, entry: Entry, state: RunState) -> None:
-        """Take note of what happened before anyone looked."""
+        """Take in an earlier event without showing it."""
         ...
 
     def activity(self, activity: Activity) -> None:
-        """Tell what an agent does now."""
+        """Show what an agent does now."""
         ...
 
     def say(self, word: str, text: str) -> None:
-        """A line that no event tells, such as a warning before the run."""
+        """Show a line that belongs to no event, such as a warning before the run."""
         ...
 
     def closing(self, state: RunState, seq: int, lines: Sequence[Line]) -> None:
-        """The end of the story, at that position of the journal, and what to do next."""
+        """Show the end of the run and the next commands; `seq` is the journal's last position."""
         ...
 
     async def keep(self) -> None:
-        """Show that time passes, until cancelled."""
+        """Keep clocks current, until cancelled."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -42,7 +42,7 @@ class Screen(Protocol):
 
 
 class NoScreen:
-    """Shows nothing; what goes wrong is an error all the same."""
+    """Shows nothing."""
 
     def entry(self, entry: Entry, state: RunState) -> None:
         """Nothing."""

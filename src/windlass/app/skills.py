@@ -1,7 +1,7 @@
-"""The skills of the Claude Code plugin as skills of one project: `windlass init --claude`.
+"""`windlass init --claude`: the skills of the Claude Code plugin as skills of one project.
 
-Law: the plugin's files are the only home of their text. A file that somebody has edited is theirs:
-each bears the hash of what was written, and only one that still is that is replaced.
+Law: the text of a skill is only in the plugin's files. A file that a person has edited is theirs:
+each file has a hash of what was written, and is replaced only if the hash still matches.
 """
 
 import hashlib
@@ -22,23 +22,23 @@ With --claude: skills that Claude Code knows in this project as /feature-build, 
 and their like, below .claude/skills. A file there that you have edited stays as it is.
 """
 NEXT = "/feature-build TASK-ID or /windlass-run PLAN in Claude Code"
-"""What to do with them."""
+"""The next step after they are written."""
 
 _FOLDER = ".claude/skills"
 _STAMP = re.compile(rf"<!-- written by windlass init {FLAG}; ([0-9a-f]{{16}}) -->\n\Z")
 _OWN_NAME = frozenset({"feature-build"})
-"""Skills that people know by that name alone; the others say whose they are."""
+"""Skills that keep their name; the others are prefixed with windlass-."""
 
 
 class Written(Struct, frozen=True):
-    """What became of one file."""
+    """The result for one file."""
 
     path: str
     how: Literal["wrote", "replaced", "same", "kept"]
 
 
 def write_skills(project: Project, *, force: bool) -> list[Written]:
-    """Put every skill in its place, but for those that somebody has made their own."""
+    """Write every skill, except those that a person has edited."""
     return [_write(project, path, text, force=force) for path, text in skills()]
 
 
@@ -62,7 +62,7 @@ def _write(project: Project, path: str, text: str, *, force: bool) -> Written:
     if there == text:
         return Written(path, "same")
     if there is None and not project.files.is_free(path):
-        return Written(path, "kept")  # a folder, a link, or no text: not ours to touch
+        return Written(path, "kept")  # a folder, a link, or not text: leave it
     if there is not None and not force and not _is_ours(there):
         return Written(path, "kept")
     project.files.write(path, text)
@@ -70,7 +70,7 @@ def _write(project: Project, path: str, text: str, *, force: bool) -> Written:
 
 
 def _is_ours(text: str) -> bool:
-    """Whether it is as it was written, by this version or another."""
+    """Whether the file is unchanged since this or another version wrote it."""
     found = _STAMP.search(text)
     return found is not None and _stamp(text[: found.start()]) == found[0]
 

@@ -1,11 +1,11 @@
-"""`status`: how the last run of each plan stands. Only looks, and is safe beside a live run."""
+"""`status`: the state of each plan's last run. Changes nothing; safe during a live run."""
 
 from contextlib import suppress
 
 from msgspec import UNSET, Struct, UnsetType
 
-from windlass.app.plans import plans_meant
-from windlass.app.wiring import Project, newest
+from windlass.app.plans import selected_plans
+from windlass.app.wiring import Project, last_run_state
 from windlass.app.wiring.recovering import refuse_behind, why_git_is_older
 from windlass.core.state import RunState
 from windlass.core.state.budget import written_off
@@ -19,17 +19,17 @@ from windlass.views.tree import unverified_stage
 
 
 class RunStatus(Struct, frozen=True, kw_only=True):
-    """How the last run of a plan stands."""
+    """The state of a plan's last run."""
 
     progress: Progress
     state: RunState | None
-    """None where the journal cannot be read: then the progress is what state.json still says."""
+    """None if the journal cannot be read; then the progress comes from state.json."""
     pid: int | None
     """The process that runs it now, if any."""
     note: str = ""
-    """Why this may not be the whole truth, if so."""
+    """Why this may be incomplete, if so."""
     steps: tuple[Step, ...] = ()
-    """The commands that make sense next; none while it is live."""
+    """The next commands; empty while it is live."""
 
 
 class Need(Struct, frozen=True, kw_only=True):
@@ -43,35 +43,35 @@ class Need(Struct, frozen=True, kw_only=True):
 
 def status(project: Project, plan: str | None = None) -> tuple[RunStatus, ...]:
     """The last run of a plan; without a name, of every plan that was run here."""
-    return tuple(status_of(project, plan_id) for plan_id in plans_meant(project, plan))
+    return tuple(status_of(project, plan_id) for plan_id in selected_plans(project, plan))
 
 
 def status_of(project: Project, plan_id: str) -> RunStatus:
     """The last run of the plan of this id, from its journal, or else from its state file."""
-    # Asked before the journal is read: a process that is gone by then has written all it will.
+    # Asked before reading: a process that has ended by now has written everything.
     pid = project.journals.live_pid(plan_id)
     try:
         entries = project.journals.entries(plan_id)
-        state = newest(entries)
+        state = last_run_state(entries)
         if state is not None and pid is None:
             refuse_behind(project, plan_id, entries[-1].seq)
     except JournalError as error:
-        told = project.journals.state_file(plan_id)
-        if told is None:
+        recorded = project.journals.state_file(plan_id)
+        if recorded is None:
             raise
         note = f"from state.json, because {error}"
-        return RunStatus(progress=told, state=None, pid=pid, note=note)
+        return RunStatus(progress=recorded, state=None, pid=pid, note=note)
     if state is None:
         raise BadInput(f"plan {plan_id!r} was never run here", hint="start it: windlass run PLAN")
     if pid is not None:
         return RunStatus(progress=progress(state, entries[-1].seq), state=state, pid=pid)
     state = written_off(state)
-    told = progress(state, entries[-1].seq)
     note = ""
     with suppress(WindlassError):
         note = why_git_is_older(project, state) or ""
     steps = tuple(next_steps(state, plan=plan_id, ground=project.git.ground(state)))
-    return RunStatus(progress=told, state=state, pid=None, note=note, steps=steps)
+    shown = progress(state, entries[-1].seq)
+    return RunStatus(progress=shown, state=state, pid=None, note=note, steps=steps)
 
 
 def needs_of(state: RunState) -> tuple[Need, ...]:

@@ -1,4 +1,4 @@
-"""`take`: a person works on a task in a Player's place, in its workspace."""
+"""`take`: a person works on a task in its workspace, in place of a Player."""
 
 import time
 from collections.abc import Callable
@@ -19,13 +19,13 @@ from windlass.views.outcome import task_statuses
 
 _LOOK_SECONDS = 0.1
 _ANSWER_SECONDS = 30.0
-"""How long a live run may take to look into its inbox."""
+"""How long a live run may take to read its inbox."""
 _SETUP_SECONDS = 1800.0
 """How long the project's setup may take."""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
-    """A task that is with a person."""
+    """A task that a person has taken."""
 
     plan: str
     task: str
@@ -35,7 +35,7 @@ class Taken(Struct, frozen=True, kw_only=True):
 def take(project: Project, typed: str) -> Taken:
     """Take the task, written TASK or PLAN:TASK, and return its workspace once it is ready.
 
-    What an agent is at work on must come to its end first, or be stopped.
+    If an agent works on the task, its turn must end or the run be stopped first.
     """
     state, task_id = find_task(project, typed)
     message = Message(command="take", task=task_id, text=project.git.person())
@@ -49,7 +49,7 @@ def take(project: Project, typed: str) -> Taken:
 
 
 def _take(project: Project, session: Session, message: Message) -> None:
-    """Record it, then make the workspace; what is cut short between is made by the next `take`."""
+    """Record it, then make the workspace; after a kill in between, the next `take` makes it."""
     refuse_short_journal(project, session.state.plan.id, session)
 
     def recorded() -> TaskState:
@@ -61,16 +61,16 @@ def _take(project: Project, session: Session, message: Message) -> None:
 def _lend(project: Project, session: Session, recorded: Callable[[], TaskState]) -> None:
     before = session.state
     world = World(project, before.plan.id, before.run, before.settings, session)
-    anyio.run(world.lend, before, recorded)
+    anyio.run(world.make_taken_workspace, before, recorded)
 
 
 def _again(project: Project, state: RunState, message: Message) -> Path:
-    """Somebody has it: here it is; made now, where whoever recorded that was killed right after."""
+    """The workspace of a taken task; made now if the first `take` was killed before that."""
     plan_id, attempt = state.plan.id, state.tasks[message.task].last
-    project.notice(f"{message.task} is with {attempt.by} already.")
+    project.notice(f"{attempt.by} has taken {message.task} already.")
     if project.journals.live_pid(plan_id) is not None:
         return _ready(project, state, message.task)
-    workspace = project.lent(plan_id, state.run, message.task, attempt.n)
+    workspace = project.ready_workspace(plan_id, state.run, message.task, attempt.n)
     if workspace is None:
         with project.journals.session(plan_id) as session:
             _lend(project, session, lambda: session.state.tasks[message.task])
@@ -80,26 +80,26 @@ def _again(project: Project, state: RunState, message: Message) -> Path:
 
 def _lent(project: Project, plan_id: str, task_id: str) -> Path:
     state = last_run(project, plan_id)
-    workspace = project.lent(plan_id, state.run, task_id, state.tasks[task_id].last.n)
+    workspace = project.ready_workspace(plan_id, state.run, task_id, state.tasks[task_id].last.n)
     if workspace is None:
-        raise BadInput(f"the workspace of {task_id} is not there", hint="try it once more")
+        raise BadInput(f"the workspace of {task_id} is missing", hint="try again")
     return workspace
 
 
 def _awaited(project: Project, plan_id: str, message: Message, sent: Path) -> Path:
-    """The workspace, once the live run has let the task go and prepared it."""
+    """The workspace, once the live run has handed over the task and prepared it."""
     deadline = time.monotonic() + _ANSWER_SECONDS
     while sent.exists():
         if time.monotonic() > deadline or project.journals.live_pid(plan_id) is None:
             sent.unlink(missing_ok=True)
-            raise Unanswered(f"the run of {plan_id} did not answer", hint="try it once more")
+            raise Unanswered(f"the run of {plan_id} did not answer", hint="try again")
         time.sleep(_LOOK_SECONDS)
     state = last_run(project, plan_id)
     task = state.tasks[message.task]
     if task.phase is not Phase.TAKEN:
         status = task_statuses(state)[message.task]
         raise BadInput(
-            f"task {message.task!r} was not taken: it is {status} by now",
+            f"task {message.task!r} was not taken: it is {status}",
             hint="wait for its turn to end, or `windlass stop` first",
         )
     return _ready(project, state, message.task)
@@ -109,7 +109,7 @@ def _ready(project: Project, state: RunState, task_id: str) -> Path:
     """The workspace, once the live run has prepared it."""
     plan_id, n = state.plan.id, state.tasks[task_id].last.n
     deadline = time.monotonic() + _SETUP_SECONDS
-    while (there := project.lent(plan_id, state.run, task_id, n)) is None:
+    while (there := project.ready_workspace(plan_id, state.run, task_id, n)) is None:
         if time.monotonic() > deadline or project.journals.live_pid(plan_id) is None:
             raise Unanswered(
                 f"the run of {plan_id} has not prepared the workspace",

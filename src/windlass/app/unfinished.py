@@ -1,4 +1,4 @@
-"""What to do with a run that is not finished: asked where somebody is there, else by options."""
+"""What to do with an unfinished run: as the options say, else as a person answers."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -27,30 +27,29 @@ class Wanted(Struct, frozen=True, kw_only=True):
     reset_tasks: tuple[str, ...] = ()
     yes: bool = False
     resuming: bool = False
-    """Whether it is `resume`, which asks only where there is more than one way to go on."""
+    """Whether it is `resume`, which asks only if there is more than one way to continue."""
 
 
 class Answer(Struct, frozen=True):
-    """What was chosen, on a terminal or by an option."""
+    """The choice, made by an option or at a terminal."""
 
     name: str
     words: tuple[tuple[str, str], ...] = ()
 
 
 def decided(before: RunState, wanted: Wanted, person: Person | None) -> Answer:
-    """What becomes of the run: by what is wanted, else by what the person says."""
+    """What to do with the run: as the request says, else as the person chooses."""
     offered = choices(before)
     if wanted.mend is not None and wanted.choice == RESTART.name:
-        cure = f"--{wanted.mend} goes on with the run, and --restart does not"
-        raise BadInput(cure, hint="take one")
+        raise BadInput(f"--{wanted.mend} and --restart exclude each other", hint="use one")
     if wanted.reset_tasks:
-        return _anew(before, wanted)
+        return _reset(before, wanted)
     if wanted.mend is not None or wanted.choice == RESTART.name:
-        return _optional(before, offered, wanted.mend or RESTART.name)
+        return _by_option(before, offered, wanted.mend or RESTART.name)
     if wanted.yes:
         return Answer("resume")
     if person is None:
-        # To go on alone where that can come to nothing would only look like an answer.
+        # A run that a plain resume cannot help would only end the same way again.
         if wanted.choice == "resume" and offered[0].name == "resume":
             return Answer("resume")
         raise Unanswered(unfinished(before)[0], hint=how_to_go_on(before, wanted.typed))
@@ -62,7 +61,7 @@ def decided(before: RunState, wanted: Wanted, person: Person | None) -> Answer:
 
 
 def asked_for(plan: Plan, tasks: tuple[str, ...], stage: str | None) -> tuple[str, ...]:
-    """The tasks that are wanted; none where all of the plan is."""
+    """The tasks that the request names; empty for the whole plan."""
     known, cure = {task.id: task.stage for task in plan.tasks}, "`windlass plan` lists what it has"
     for id_ in tasks:
         if id_ not in known:
@@ -73,25 +72,27 @@ def asked_for(plan: Plan, tasks: tuple[str, ...], stage: str | None) -> tuple[st
     return tuple(dict.fromkeys((*tasks, *inside)))
 
 
-def said(project: Project, session: Session, words: Sequence[tuple[str, str]]) -> RunState:
-    """Record what the choice says to tasks and stages; the state once it is said."""
-    for command, subject in words:
+def record_commands(
+    project: Project, session: Session, commands: Sequence[tuple[str, str]]
+) -> RunState:
+    """Record the commands to tasks and stages that a choice consists of; return the new state."""
+    for command, subject in commands:
         record(project, session, Message(command=command, task=subject))
     return session.state
 
 
-def _anew(before: RunState, wanted: Wanted) -> Answer:
-    """Go on with tasks that begin anew; each of them must be one of the run's."""
+def _reset(before: RunState, wanted: Wanted) -> Answer:
+    """Continue and start tasks again; each must be a task of the run."""
     if wanted.choice == RESTART.name or wanted.mend is not None:
         other = wanted.mend or RESTART.name
-        raise BadInput(f"--reset-task and --{other} are two ways to go on", hint="take one")
+        raise BadInput(f"--reset-task and --{other} exclude each other", hint="use one")
     for task_id in wanted.reset_tasks:
         if task_id not in before.tasks:
             raise BadInput(f"the run has no task {task_id!r}", hint="`windlass status`")
     return Answer("resume", tuple(("reset", task_id) for task_id in wanted.reset_tasks))
 
 
-def _optional(before: RunState, offered: Sequence[Choice], wanted: str) -> Answer:
+def _by_option(before: RunState, offered: Sequence[Choice], wanted: str) -> Answer:
     if wanted == RESTART.name:
         return Answer(wanted)
     for each in offered:
@@ -99,5 +100,5 @@ def _optional(before: RunState, offered: Sequence[Choice], wanted: str) -> Answe
             return Answer(each.name, each.words)
     raise BadInput(
         f"--{wanted} does not fit: run {before.run} is {run_status(before)}",
-        hint=f"here there is: {', '.join(each.name for each in offered)}",
+        hint=f"use one of: {', '.join(each.name for each in offered)}",
     )

@@ -17,5 +17,5 @@ def command(plan: str | None, repo: Path) -> int:
     Merged work stays on the integration branch, other work stays pinned, and workspaces stay until
     `windlass clean`. `windlass run PLAN` starts a new run.
     """
-    click.echo(abort(project_at(repo), plan))
+    click.echo(abort(project_at(repo), plan).message)
     return 0

@@ -43,7 +43,7 @@ def command(file: str, plan: str | None, unverified: bool, yes: bool, repo: Path
     if not yes:
         confirm("Record these as done?", command=f"windlass adopt {file} --yes")
     adopt(project, proposal)
-    click.echo(f"Recorded. Go on with: windlass resume {proposal.plan.id}")
+    click.echo(f"Recorded. To continue: windlass resume {proposal.plan.id}")
     return 0
 
 

@@ -6,7 +6,6 @@ import click
 
 from windlass.app.say import answer
 from windlass.cli.options import project_at, repo_option
-from windlass.errors import BadInput
 
 
 @click.command("answer")
@@ -19,7 +18,5 @@ def command(task: str, text: str, repo: Path) -> int:
     A live run continues at once, a stopped one with `windlass resume`. TASK may be written
     PLAN:TASK.
     """
-    if not text.strip():
-        raise BadInput("the answer is empty", hint='run `windlass answer TASK "…"`')
-    click.echo(answer(project_at(repo), task, text))
+    click.echo(answer(project_at(repo), task, text).message)
     return 0

@@ -24,5 +24,5 @@ def command(task: str, repo: Path) -> int:
     A live run continues at once, a stopped one with `windlass resume`. TASK may be written
     PLAN:TASK.
     """
-    click.echo(approve(project_at(repo), task))
+    click.echo(approve(project_at(repo), task).message)
     return 0

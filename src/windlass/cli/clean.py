@@ -9,7 +9,7 @@ import click
 from windlass.app.clean import CleanRequest, Found, clean
 from windlass.cli.options import project_at, repo_option
 from windlass.cli.person import confirm
-from windlass.core.plan.names import told
+from windlass.core.plan.names import escaped
 from windlass.views.words import plural
 
 
@@ -45,7 +45,7 @@ def command(
         if each.busy is not None:
             click.echo(f"windlass: {each.busy}", err=True)
         for item in each.failed:
-            click.echo(told(f"  kept    {item.name}: {item.why}"), err=True)
+            click.echo(escaped(f"  kept    {item.name}: {item.why}"), err=True)
     return max((each.exit_code for each in done), default=0)
 
 
@@ -53,7 +53,7 @@ def _confirm(found: Found, *, yes: bool) -> bool:
     click.echo(f"{found.plan}: {plural(found.going, 'item')} to delete")
     for item in sorted(found.items, key=lambda item: not item.goes):
         word = "delete" if item.goes else "keep"
-        click.echo(told(f"  {word:<6}  {item.name} · {item.why}"))
+        click.echo(escaped(f"  {word:<6}  {item.name} · {item.why}"))
     if not found.items:
         click.echo("  the journal, branches and pins stay; --runs and --pins delete more")
     if found.going and not yes:

@@ -10,7 +10,7 @@ from windlass.app.diff import diff
 from windlass.cli.options import project_at, repo_option
 from windlass.cli.screens.choice import wants_colour
 from windlass.cli.screens.terminal import coloured
-from windlass.core.plan.names import told
+from windlass.core.plan.names import escaped
 
 _HEADS = ("diff ", "index ", "--- ", "+++ ", "new file ", "deleted file ")
 _COLOURS = {"@": "36", "+": "32", "-": "31"}
@@ -40,7 +40,7 @@ def command(task: str | None, stat: bool, repo: Path) -> int:  # noqa: FBT001
 def _escaped(patch: str, *, colour: bool) -> Iterator[str]:
     """The lines with control characters escaped, in our own colours."""
     for line in patch.split("\n"):
-        shown = "\t".join(map(told, line.split("\t")))
+        shown = "\t".join(map(escaped, line.split("\t")))
         bold = shown.startswith(_HEADS)
         code = "1" if bold else _COLOURS.get(shown[:1], "")
         yield coloured(shown, code) if colour else shown

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from windlass.app.plans import task_here
 from windlass.app.say import give
 from windlass.cli.options import project_at, repo_option
 
@@ -20,6 +19,5 @@ def command(task: str | None, message: str, repo: Path) -> int:
     uncommitted changes become one more commit. A live run continues at once, a stopped one with
     `windlass resume`. TASK may be written PLAN:TASK; inside its workspace you can leave it out.
     """
-    project = project_at(repo)
-    click.echo(give(project, task or task_here(project, "give"), message))
+    click.echo(give(project_at(repo), task, message).message)
     return 0

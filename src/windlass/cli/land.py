@@ -51,7 +51,7 @@ def _print(landed: Landed) -> None:
             rest = f"{plural(left, 'task')} of {state.plan.id} not merged yet"
             click.echo(f"{rest}: windlass status {state.plan.id}", err=True)
     elif landing.refused:
-        branch, hint = landing.branch or "the base", cure(state, state.plan.id).told
+        branch, hint = landing.branch or "the base", cure(state, state.plan.id).hint
         refused = one_line(landing.refused, 2000)
         why = f"{refused}; {hint}" if hint else refused
         click.echo(f"windlass: {branch} was not moved: {why}", err=True)

@@ -94,8 +94,8 @@ def _follow(project: Project, request: LogRequest, *, as_json: bool) -> None:
     plan_id = log_plan(project, request)
     state = project.journals.last_run(plan_id)
     if state is not None and state.ended is None:
-        hint = f"go on with: windlass resume {plan_id}"
-        click.echo(f"the run's process has died; {hint}", err=True)
+        cure = f"to continue: windlass resume {plan_id}"
+        click.echo(f"the run's process has died; {cure}", err=True)
 
 
 def _moment(since: str | None) -> datetime | None:

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -106,6 +107,7 @@ def cli() -> None:
 
 def main() -> None:
     _open_closed_streams()
+    _catch_signals()
     code = call(sys.argv[1:])
     _flush_streams()
     # Every file and process is closed by now. Python would spend half a second on taking apart
@@ -122,6 +124,17 @@ def _open_closed_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+
+
+def _catch_signals() -> None:
+    """End a command on SIGTERM and SIGHUP as on Ctrl-C. A run has its own way once it has begun."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) is signal.SIG_DFL:
+            signal.signal(each, interrupt)
 
 
 def _flush_streams() -> None:

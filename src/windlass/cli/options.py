@@ -10,6 +10,7 @@ import click
 from windlass.errors import BadInput
 
 if TYPE_CHECKING:
+    from windlass.app.run_settings import RunSettings
     from windlass.app.wiring import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,7 +23,23 @@ def project_at(repo: Path) -> "Project":
     def notice(text: str) -> None:
         click.echo(text, err=True)
 
-    return Project(repo.resolve(), dict(os.environ), notice)
+    return Project(_existing(repo, notice), dict(os.environ), notice)
+
+
+def _existing(repo: Path, notice: Callable[[str], None]) -> Path:
+    """The folder; if the current one was removed, the nearest one above it that is there.
+
+    A workspace is removed when its task is merged, also under a shell that stands in it.
+    """
+    try:
+        return repo.resolve()
+    except FileNotFoundError:
+        gone = Path(os.environ.get("PWD", ""))
+    above = next((each for each in gone.parents if each.is_dir()), None)
+    if above is None:
+        raise BadInput("the current folder no longer exists", hint="cd into your repository")
+    notice(f"{gone} no longer exists; using the repository around it")
+    return above / repo
 
 
 def print_json(value: object) -> None:
@@ -193,20 +210,8 @@ def run_options(command: F) -> F:
     )(command)
 
 
-def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are settings, by their dotted keys."""
-    port, notify = options.get("metrics_port"), options.get("notify")
-    return {
-        **{name: options.get(name) for name in _SAME_NAME},
-        "sandbox.level": options.get("sandbox"),
-        "e2e.run": options.get("e2e"),
-        "policy.red_base": options.get("red_base"),
-        "notify.desktop": None if notify is None else "auto" if notify else "off",
-        "telemetry.prometheus": None if port is None else f"127.0.0.1:{port}",
-    }
+def settings_of(options: Mapping[str, Any]) -> "RunSettings":
+    """The options that are settings of a run."""
+    from windlass.app.run_settings import RunSettings
 
-
-_SAME_NAME = (
-    *("agents", "barrier", "max_turns", "model", "coach_model"),
-    *("max_cost", "max_tokens", "land"),
-)
+    return RunSettings(**{name: options.get(name) for name in RunSettings.__struct_fields__})

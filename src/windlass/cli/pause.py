@@ -19,5 +19,5 @@ def command(plan: str | None, now: bool, repo: Path) -> int:  # noqa: FBT001
     .windlass/continue-here (for a SpecFlow spec to .specflow/.continue-here), which
     `windlass resume` without PLAN reads. If the run's process has died, it is recorded as paused.
     """
-    click.echo(pause(project_at(repo), plan, now=now))
+    click.echo(pause(project_at(repo), plan, now=now).message)
     return 0

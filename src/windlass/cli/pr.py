@@ -4,19 +4,22 @@ from pathlib import Path
 
 import click
 
-from windlass.app.acceptance import refuse_stale
-from windlass.app.plans import last_run, to_land
+from windlass.app.pull_request import (
+    PullRequestPreview,
+    PullRequestRequest,
+    PullRequestResult,
+    is_publishable,
+    is_worth_offering,
+    preview,
+    publish,
+    pull_request,
+)
 from windlass.app.wiring import Project
-from windlass.app.wiring.publishing import Wanted, publish, refuse_unready, title_for
 from windlass.cli.options import project_at, repo_option
 from windlass.cli.person import is_attended
-from windlass.core.events.model import RunEnd
 from windlass.core.state import RunState
-from windlass.errors import BadInput, WindlassError
+from windlass.errors import WindlassError
 from windlass.views.outcome import Exit
-from windlass.views.progress import integration_branch
-from windlass.views.pull_request import Draft, body_of
-from windlass.views.steps import landed_at
 from windlass.views.words import one_line
 
 
@@ -53,32 +56,31 @@ def command(
     plan, only --draft works. Prints the address. Without PLAN: the only run here with something to
     land.
     """
-    if title is not None and not title.strip():
-        raise BadInput("the title is empty", hint="leave out --title to use the plan's")
     project = project_at(repo)
-    state = last_run(project, to_land(project, plan))
-    wanted = Wanted(base=base, remote=remote, title=title, draft=draft, attended=is_attended())
-    if not draft:
-        refuse_stale(project, state, "no pull request is opened")
+    request = PullRequestRequest(
+        plan=plan,
+        base=base,
+        remote=remote,
+        title=title,
+        draft=draft,
+        by_agent=by_agent,
+        attended=is_attended(),
+    )
     if dry_run:
-        return _shown(project, state, wanted)
-    return _published(project, state, wanted, by_agent=by_agent)
+        return _print_preview(preview(project, request))
+    return _print_result(pull_request(project, request, notice=_print_note))
 
 
 def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
     """At the end of a run: open a pull request if --pr was given, or if a person agrees."""
-    if state.ended is not RunEnd.COMPLETED or not state.merges:
-        return 0
-    if wish is None and (not is_attended() or landed_at(state) is not None):
-        return 0
     try:
-        if wish is None:
-            question = "Create PR for this milestone?"
-            wish = project.git.has_remote() and click.confirm(question, default=True, err=True)
-        if not wish:
+        if wish is None and is_attended() and is_worth_offering(project, state):
+            wish = click.confirm("Create PR for this milestone?", default=True, err=True)
+        if not wish or not is_publishable(state):
             return 0
+        result = publish(project, state, PullRequestRequest(attended=is_attended()))
         # stdout may hold the JSON lines of the run.
-        return _published(project, state, Wanted(attended=is_attended()), aside=True)
+        return _print_result(result, url_to_stderr=True)
     except WindlassError as error:
         # The run itself is complete; only the pull request needs a person.
         why = one_line(str(error), 2000)
@@ -86,39 +88,30 @@ def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
         return Exit.NEEDS_HUMAN
 
 
-def _published(
-    project: Project,
-    state: RunState,
-    wanted: Wanted,
-    *,
-    aside: bool = False,
-    by_agent: bool = False,
-) -> int:
-    def written() -> Draft | None:
-        from windlass.app.wiring.drafting import drafted
-
-        return drafted(project, state.plan.id, lambda text: click.echo(f"Note: {text}", err=True))
-
-    done = publish(project, state, wanted, written if by_agent else lambda: None)
-    where = f"{done.branch} ({done.tip[:10]})"
-    had = f"{done.remote} already has {where}."
-    click.echo(f"Pushed {where} to {done.remote}." if done.pushed else had, err=True)
-    for note in done.notes:
-        click.echo(f"Note: {note}", err=True)
-    if done.by_hand:
+def _print_result(result: PullRequestResult, *, url_to_stderr: bool = False) -> int:
+    branch = f"{result.branch} ({result.tip[:10]})"
+    had = f"{result.remote} already has {branch}."
+    click.echo(f"Pushed {branch} to {result.remote}." if result.pushed else had, err=True)
+    for note in result.notes:
+        _print_note(note)
+    if result.by_hand:
         click.echo("Open the pull request yourself:", err=True)
-        for line in done.by_hand:
+        for line in result.by_hand:
             click.echo(f"  {line}", err=True)
         return Exit.NEEDS_HUMAN
-    click.echo("Updated the pull request:" if done.updated else "Opened a pull request:", err=True)
-    click.echo(done.url, err=aside)
+    done = "Updated the pull request:" if result.updated else "Opened a pull request:"
+    click.echo(done, err=True)
+    click.echo(result.url, err=url_to_stderr)
     return 0
 
 
-def _shown(project: Project, state: RunState, wanted: Wanted) -> int:
-    refuse_unready(state, draft=wanted.draft)
-    base = wanted.base or state.base_branch or "(use --base BRANCH)"
-    click.echo(f"{integration_branch(state)} at {state.tip[:10]} into {base}", err=True)
-    click.echo(title_for(project, state, wanted))
-    click.echo(f"\n{project.redactor.text(body_of(state))}")
+def _print_note(text: str) -> None:
+    click.echo(f"Note: {text}", err=True)
+
+
+def _print_preview(shown: PullRequestPreview) -> int:
+    base = shown.base or "(use --base BRANCH)"
+    click.echo(f"{shown.branch} at {shown.tip[:10]} into {base}", err=True)
+    click.echo(shown.title)
+    click.echo(f"\n{shown.body}")
     return 0

@@ -6,8 +6,10 @@ import click
 
 from windlass.app.recover import Recovered, RecoverRequest, recover
 from windlass.cli.options import project_at, repo_option
+from windlass.core.plan.names import escaped
 from windlass.core.state import RunState
 from windlass.views.progress import progress
+from windlass.views.steps import listed
 from windlass.views.words import one_line, plural
 
 
@@ -37,7 +39,9 @@ def command(plan: str | None, run: str | None, force: bool, dry_run: bool, repo:
     if found.aside is not None:
         click.echo(f"Kept the old journal: {found.aside.relative_to(project.root)}")
     if found.recorded:
-        click.echo(f"Recorded. Go on with: windlass resume {found.state.plan.id}")
+        click.echo("Recorded.")
+        for line in listed(list(found.steps)):
+            click.echo(f"  next   {escaped(line)}")
     return 0
 
 

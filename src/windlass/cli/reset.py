@@ -19,5 +19,5 @@ def command(task: str, undo: bool, repo: Path) -> int:  # noqa: FBT001
     work stays until the new work replaces it. Until new work starts, --undo restores the task. A
     live run continues at once, a stopped one with `windlass resume`. TASK may be written PLAN:TASK.
     """
-    click.echo(reset(project_at(repo), task, undo=undo))
+    click.echo(reset(project_at(repo), task, undo=undo).message)
     return 0

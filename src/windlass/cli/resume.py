@@ -24,12 +24,12 @@ def command(plan: str | None, repo: Path, **options: Any) -> int:
     terminal, use --retry, --retry-stage or --yes.
     """
     with greeting("the journal", options):
-        from windlass.app.continue_here import paused_plan
-        from windlass.app.plans import plan_id_of, plan_to_resume
+        from windlass.app.plans import plan_to_resume
+        from windlass.app.run import named_to_resume
         from windlass.cli.running import request_of, run_plan
 
         project = project_at(repo)
-        typed = plan or paused_plan(project) or plan_id_of(project, None)
+        typed = named_to_resume(project, plan)
         parsed = plan_to_resume(project, typed)
     request = request_of(typed, options, "resume", resuming=True)
     return run_plan(project, parsed, request, options)

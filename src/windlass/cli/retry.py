@@ -19,5 +19,5 @@ def command(task: str, repo: Path) -> int:
     change. For a STAGE, every merged or abandoned task is redone. A live run continues at once, a
     stopped one with `windlass resume`. TASK may be written PLAN:TASK.
     """
-    click.echo(retry(project_at(repo), task))
+    click.echo(retry(project_at(repo), task).message)
     return 0

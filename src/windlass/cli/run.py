@@ -52,11 +52,11 @@ def command(
     """  # noqa: D301
     choice = choice_of(resumes=resumes, restarts=restarts)
     with greeting("the plan", options):
-        from windlass.app.plans import read_plan
+        from windlass.app.plan import plan as read
         from windlass.cli.running import request_of, run_plan
 
         project = project_at(repo)
-        parsed = read_plan(project, plan, dialect=dialect)
+        parsed = read(project, plan, dialect=dialect)
     if dry_run:
         from windlass.cli.plan import show_plan
 

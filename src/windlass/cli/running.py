@@ -34,7 +34,6 @@ def request_of(
         stage=options.get("only_stage"),
         yes=bool(options.get("yes")),
         resuming=resuming,
-        notify=options.get("notify"),
         agent=agent,
     )
 

@@ -15,13 +15,13 @@ from windlass.app.wiring import Project, now
 from windlass.cli.options import json_option, print_json, project_at, repo_option
 from windlass.cli.screens.choice import screen_for
 from windlass.cli.screens.terminal import put, room
-from windlass.core.plan.names import told
+from windlass.core.plan.names import escaped
 from windlass.core.state import RunState
 from windlass.errors import BadInput
 from windlass.views.activity import wait_line
 from windlass.views.closing import what_it_needs
 from windlass.views.columns import fitted
-from windlass.views.cost import amounts, doubts
+from windlass.views.cost import amounts, doubts, run_cost
 from windlass.views.outcome import accepted_line
 from windlass.views.progress import Progress, TaskProgress
 from windlass.views.steps import listed
@@ -88,20 +88,21 @@ def _print(shown: RunStatus) -> None:
     if word == "in_progress":
         word = f"running (PID {pid})" if pid else "interrupted; `windlass resume` continues it"
     metrics = progress.metrics
+    cost = metrics.cost if state is None else run_cost(state)
     put(
         "",
         f"{progress.plan} · run {progress.run} · {word} · {metrics.completed}/{metrics.tasks} done"
         f" · {duration(metrics.elapsed_seconds)}"
-        f" · {amounts(metrics.cost)}",
+        f" · {amounts(cost)}",
     )
-    for line in (one_line(progress.reason, 200), *doubts(metrics.cost), shown.note):
+    for line in (one_line(progress.reason, 200), *doubts(cost), shown.note):
         if line:
             put("  ", line)
     for head, text in _rows(progress, state):
-        put(told(f"  {head}"), told(text))
+        put(escaped(f"  {head}"), escaped(text))
     put("  branch ", f"{progress.integration} on {progress.base_branch or progress.base[:10]}")
     for line in listed(list(shown.steps)):
-        put("  next   ", told(line))
+        put("  next   ", escaped(line))
     click.echo("")
 
 

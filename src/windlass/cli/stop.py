@@ -16,5 +16,5 @@ def command(plan: str | None, repo: Path) -> int:
 
     If the run's process has died, it is recorded as stopped.
     """
-    click.echo(stop(project_at(repo), plan))
+    click.echo(stop(project_at(repo), plan).message)
     return 0

@@ -33,6 +33,6 @@ def command(task: str, repo: Path) -> int:
   windlass give {subject}            hand it back, to be checked, reviewed and merged
   windlass reset {subject}           or start it again from the tip"""
     if project.journals.live_pid(taken.plan) is None:
-        hint += f"\nand go on with: windlass resume {taken.plan}"
+        hint += f"\nand continue the run: windlass resume {taken.plan}"
     click.echo(hint, err=True)
     return 0

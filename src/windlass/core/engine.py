@@ -1,7 +1,7 @@
 """The engine: facts in; facts to make durable and intents to begin out. No I/O, no clock.
 
-Law: a driver calls this module and nothing below it. The local runner, the simulation and a
-workflow of another system all do so in the same way:
+Law: only this module folds facts and decides. The local runner, the simulation and a workflow of
+another system all drive it in the same way:
 
     step = record(state, facts, now)      fold the facts, decide until nothing more is due
     make step.events durable              one batch, in this order
@@ -9,6 +9,8 @@ workflow of another system all do so in the same way:
 
 Nothing counts before it is durable: `record` changes nothing, and the step's states are true once
 the batch is stored. A store that changed the facts (it redacts secrets) passes them to `stored`.
+Two other modules of the core make facts for a driver to record: `scheduler.people` of a person's
+message, `state.budget` of a request for money.
 """
 
 import enum

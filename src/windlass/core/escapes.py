@@ -1,7 +1,7 @@
-"""Texts with their escapes undone: as JSON, C, Python, shells, URLs and HTML write them. Pure.
+"""Undoes the escapes of JSON, C, Python, shells, URLs and HTML in a text. Pure.
 
-Rule: an escape can be written in many ways, and escapes around each other in still more. Windlass
-therefore undoes them in the text, and every part of the result knows where it was.
+Rule: an escape can be written in many ways, and nested escapes in still more. So Windlass undoes
+them in the text, and maps every part of the result to its position in the text.
 """
 
 import html
@@ -12,14 +12,14 @@ from functools import cache, lru_cache
 from typing import NamedTuple, TypeAlias
 
 _DEPTH = 3
-"""How many escapes around each other are undone."""
+"""How many levels of nested escapes are undone."""
 
 Place: TypeAlias = Callable[[int, int], tuple[int, int]]
-"""Says where a part of a changed text was in the text before."""
+"""Maps a part of a changed text to its position in the original."""
 
 
 def to_bytes(text: str) -> bytes:
-    """A text as bytes, whatever it holds; what was no text when it was read is what it was."""
+    """Any text as bytes; bytes that were no valid text when they were read come back unchanged."""
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
@@ -27,7 +27,7 @@ def to_bytes(text: str) -> bytes:
 
 
 def to_text(data: bytes) -> str:
-    """The text that was made bytes so."""
+    """The reverse of `to_bytes`."""
     try:
         return data.decode(errors="surrogatepass")
     except UnicodeDecodeError:
@@ -35,19 +35,18 @@ def to_text(data: bytes) -> str:
 
 
 def same(start: int, end: int) -> tuple[int, int]:
-    """Say that it was in the same place."""
     return start, end
 
 
 class View(NamedTuple):
-    """A text with escapes undone, and where each part of it came from."""
+    """A text with escapes undone, and a map to the original positions."""
 
     data: bytes
     place: Place
 
 
 def views(data: bytes) -> Iterator[View]:
-    """The text as it is, then with its escapes undone, and those in what came of that."""
+    """The text itself, then with its escapes undone, then with those in the result, and so on."""
     latest = [View(data, same)]
     if not any(sign in data for sign, _, _ in _ESCAPES):
         yield from latest
@@ -55,25 +54,25 @@ def views(data: bytes) -> Iterator[View]:
     seen = {data}
     for _ in range(_DEPTH):
         yield from latest
-        undone = (_undone(view, *kind) for view in latest for kind in _ESCAPES)
+        unescaped = (_unescaped(view, *kind) for view in latest for kind in _ESCAPES)
         latest = list[View]()
-        for view in undone:
+        for view in unescaped:
             if view is not None and view.data not in seen:
                 seen.add(view.data)
                 latest.append(view)
     yield from latest
 
 
-def _undone(
+def _unescaped(
     view: View, sign: bytes, pattern: re.Pattern[bytes], meant: Callable[[bytes], bytes]
 ) -> View | None:
-    """The view with one kind of escape undone; None where there is none."""
+    """The view with one kind of escape undone; None if it has none."""
     if sign not in view.data:
         return None
     data = pattern.sub(lambda match: meant(match[0]), view.data)
     if data == view.data:
         return None
-    # Hardly any text holds a secret, so only then is it worth knowing where each part was.
+    # Hardly any text holds a secret, so positions are computed only when needed.
     sources = cache(lambda: _sources(view.data, pattern, meant))
 
     def place(start: int, end: int) -> tuple[int, int]:
@@ -90,7 +89,7 @@ class _Sources(NamedTuple):
     spans: list[tuple[int, int]]
 
     def of(self, at: int) -> tuple[int, int]:
-        """The first and the last place of what stands for this byte."""
+        """The start and end in the original of what became this byte."""
         index = bisect_right(self.begins, at) - 1
         if index < 0:
             return at, at + 1
@@ -128,7 +127,7 @@ _HIGHEST = 0x10FFFF
 
 @lru_cache(maxsize=4096)
 def _backslash(escape: bytes) -> bytes:
-    """What a backslash and what follows it mean in JSON, C, Python or a shell."""
+    """The meaning of a backslash escape in JSON, C, Python or a shell."""
     if escape in _SHORT:
         return _SHORT[escape]
     kind, digits = escape[1:2], escape[2:].decode(errors="replace")

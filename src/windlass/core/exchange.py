@@ -1,4 +1,4 @@
-"""Values that pass between the core and the world and are no facts: what is asked and said."""
+"""Values that pass between the core and its callers, and that are not facts."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,50 +7,49 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta, Struct
 
 MAX_LISTED = 100
-"""How many of its changed paths a snapshot tells."""
+"""How many changed paths a snapshot lists."""
 
 ChangedPaths: TypeAlias = Mapping[tuple[str, str], Mapping[str, bool]]
-"""Every path that differs between pairs of commits, as far as git has both, and whether it is new.
-"""
+"""The paths that differ between pairs of commits that git has, and whether each is new."""
 
 
 class Expected(Struct, frozen=True, kw_only=True):
-    """What a stage that is done should have left in git."""
+    """What a finished stage should have left in git."""
 
     merges: Mapping[str, tuple[str, str]]
-    """For each merged task its merge, and the commit that was approved."""
+    """For each merged task its merge and its approved commit."""
     files: Mapping[str, str]
-    """Files that must be there, each with the task it is from."""
+    """Files that must exist, each with its task."""
     kept: Mapping[str, str]
-    """Tasks that were given up, each with the newest commit of its work."""
+    """Abandoned tasks, each with the newest commit of its work."""
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a person says to a live run."""
+    """A command from a person to a live run."""
 
     command: Annotated[str, Meta(min_length=1)]
     task: str = ""
     text: str = ""
     run: str = ""
-    """Which run it was said to; empty where it is for whoever hauls the plan at that moment."""
+    """The run it is for; empty: the run of the plan that is live when it arrives."""
     meaning: str = ""
-    """The digest of the task's text that the person saw; empty where any text is meant."""
+    """The digest of the task's text that the person saw; empty: any text."""
     at: datetime | None = None
-    """When it was said, where that is known."""
+    """When it was sent, if known."""
 
 
 class Authorship(Struct, frozen=True, kw_only=True):
-    """What a commit of Windlass says about itself."""
+    """What the message of a Windlass commit contains."""
 
     task: str
-    """Empty where it is about the whole run."""
+    """Empty if the commit is about the whole run."""
     title: str
     n: int
     turn: int
     by_person: bool = False
-    """A person worked there: commits of their own are kept, with whoever they name as author."""
+    """A person worked there: their own commits are kept, with their authors."""
     text: str = ""
-    """A digest of what the task asks for; its merge says for which text it was made."""
+    """A digest of what the task asks for; the merge records the text it was made for."""
 
 
 class WorkStep(Struct, frozen=True, kw_only=True):
@@ -63,22 +62,22 @@ class WorkStep(Struct, frozen=True, kw_only=True):
 
 
 class MergedWork(Struct, frozen=True, kw_only=True):
-    """What a run knows of a merged task."""
+    """What a run knows about a merged task."""
 
     task: str
     merge: str | None
     approved: str
-    """The commit that was let through."""
+    """The approved commit."""
     steps: tuple[WorkStep, ...]
     creates: tuple[str, ...]
-    """Files that the plan says are to be there."""
+    """Files that the task must create, by the plan."""
     in_stage: bool
-    """Whether the task is of the stage that is done."""
+    """Whether the task is in the finished stage."""
 
 
 class StageWork(Struct, frozen=True, kw_only=True):
-    """What a run knows of all that is merged, when a stage is done."""
+    """What a run knows about all merged work when a stage is done."""
 
     merged: tuple[MergedWork, ...]
     kept: Mapping[str, str]
-    """Tasks of the stage that were given up, each with the newest commit of its work."""
+    """Abandoned tasks of the stage, each with the newest commit of its work."""

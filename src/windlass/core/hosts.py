@@ -2,7 +2,7 @@
 
 Rule 1: a name alone (`example.org`, `*.example.org`) allows its public addresses and no others. A
 name cannot lead to this machine, its network or a cloud's metadata service, however it resolves.
-Rule 2: `host:port` allows exactly that, wherever it lies. A local database is named this way.
+Rule 2: `host:port` allows exactly that, wherever it is. A local database is named this way.
 """
 
 import ipaddress
@@ -33,13 +33,12 @@ class HostEntry(Struct, frozen=True):
     port: int | None = None
 
     def __str__(self) -> str:
-        """Write it as a person would."""
         shown = f"[{self.host}]" if ":" in self.host else self.host
         return shown if self.port is None else f"{shown}:{self.port}"
 
     @property
     def is_loopback(self) -> bool:
-        """Tell whether it names this machine itself."""
+        """Whether it names this machine."""
         address = read_address(self.host)
         return self.host in LOOPBACK_NAMES or (address is not None and address.is_loopback)
 
@@ -49,7 +48,7 @@ class BadHost(ValueError):
 
 
 def parse(text: str) -> HostEntry:
-    """Read `name`, `*.name`, `name:port`, an address, `address:port` or `[address]:port`."""
+    """Parse `name`, `*.name`, `name:port`, an address, `address:port` or `[address]:port`."""
     host, port = _split(text.strip().lower())
     address = read_address(host)
     if address is not None:
@@ -66,16 +65,16 @@ def parse(text: str) -> HostEntry:
 
 
 def _split(text: str) -> tuple[str, int | None]:
-    """Part host and port; an IPv6 address with a port stands in brackets."""
+    """Split host and port; an IPv6 address with a port is in brackets."""
     if bracketed := re.fullmatch(r"\[([^\]]*)\](?::(\d{1,6}))?", text):
         return bracketed[1], int(bracketed[2]) if bracketed[2] else None
-    if text.count(":") == 1 and (parted := re.fullmatch(r"(.*):(\d{1,6})", text)):
-        return parted[1], int(parted[2])
+    if text.count(":") == 1 and (found := re.fullmatch(r"(.*):(\d{1,6})", text)):
+        return found[1], int(found[2])
     return text, None
 
 
 def read_address(host: str) -> Address | None:
-    """Read an address in its usual form; None for anything else, such as `127.1` or a name."""
+    """Parse an address in its usual form; None for anything else, such as `127.1` or a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -85,7 +84,7 @@ def read_address(host: str) -> Address | None:
 def why_refused(
     host: str, port: int, addresses: Sequence[str], entries: Iterable[HostEntry], reach: Reach
 ) -> str | None:
-    """Say why a box may not reach the host at these addresses; None where it may."""
+    """Why a box may not reach the host at these addresses; None if it may."""
     host = host.lower().rstrip(".")
     listed = [entry for entry in entries if _covers(entry, host)]
     if any(entry.port == port for entry in listed):
@@ -104,7 +103,7 @@ def _covers(entry: HostEntry, host: str) -> bool:
 
 
 def is_public(text: str) -> bool:
-    """Tell whether the address lies in the public internet, whatever it is wrapped in."""
+    """Whether the address is in the public internet, also if it embeds another address."""
     address = read_address(text.partition("%")[0])
     if address is None:
         return False

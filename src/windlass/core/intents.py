@@ -15,7 +15,7 @@ from windlass.core.events import model as e
 from windlass.core.exchange import Authorship, StageWork
 from windlass.core.plan import Task, digest_of
 from windlass.core.plan.judges import judges
-from windlass.core.plan.names import told
+from windlass.core.plan.names import escaped
 from windlass.core.scheduler.deliverables import work_of
 from windlass.core.scheduler.evidence import criteria, doubted_checks, less_proven
 from windlass.core.state import RunState, TaskState
@@ -386,7 +386,8 @@ def _review(state: RunState, fact: e.CoachStarted) -> Review:
         answers=task.answers,
         judging=_judging(state, task, spec),
         fewer=tuple(
-            f"`{told(short.command)}`: {told(short.reason)}" for short in less_proven(state, task)
+            f"`{escaped(short.command)}`: {escaped(short.reason)}"
+            for short in less_proven(state, task)
         ),
         doubted=doubted_checks(state, task),
         uncounted=_uncounted(task),
@@ -409,7 +410,7 @@ def _judging(state: RunState, task: TaskState, spec: Task) -> tuple[str, ...]:
     plan = {state.plan.path, *(each.path for each in state.plan.tasks)}
     kinds = {path: judges(path) or ("is the plan" if path in plan else "") for path in changed}
     return tuple(
-        f"{told(path)} ({kind}; {'new' if path in new else 'changed or removed'})"
+        f"{escaped(path)} ({kind}; {'new' if path in new else 'changed or removed'})"
         for path, kind in kinds.items()
         if kind
     )

@@ -1,10 +1,10 @@
-"""Finds many texts in another one, as they are or encoded. Pure, and linear in the text's length.
+"""Finds many needles in a text, plain or encoded. Pure, and linear in the length of the text.
 
-A text is looked up by its blocks: 4 or 8 bytes at every 4th or 8th place. Each needle is known by
-the blocks that it can begin with at any such place, so the number of needles costs nothing. Rule 1:
-a short needle is found whole; of a long one every fragment is found. Rule 2: escapes (JSON, shell,
+The text is searched by blocks: 4 or 8 bytes at every 4th or 8th position. Each needle is indexed by
+the blocks that can begin it at any such position, so the number of needles costs nothing. Rule 1: a
+short needle is found whole; of a long one every fragment is found. Rule 2: escapes (JSON, shell,
 URL, HTML) are undone in the text, because they can be written in many ways. Rule 3: base64 and hex
-are found in whatever lines, columns and quotes they are wrapped.
+are found across line breaks, columns and quotes.
 """
 
 import base64
@@ -15,28 +15,28 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 from windlass.core.escapes import Place, same, to_bytes, views
 
 MIN_NEEDLE = 8
-"""The shortest that can be looked for: in bytes, and encoded it is longer."""
+"""The shortest needle, in bytes; encoded it is longer."""
 WHOLE = 256
 """The longest needle, in bytes, that is only found whole."""
 FRAGMENT = 64
-"""How many bytes of a longer needle are found, wherever they stand."""
+"""The shortest fragment of a longer needle that is found, in bytes."""
 _WRAPPED = 40
-"""From this length on, fragments of encoded needles are found: programs break them into lines."""
+"""From this length on, fragments of encoded needles are found: programs wrap them."""
 _LETTERS_FRAGMENT = 16
-"""How many letters of base64 are found: a column of a hex dump has as many."""
+"""The shortest fragment of base64 that is found: a column of a hex dump is as long."""
 _DIGITS_FRAGMENT = 24
 _VARIED = 8
-"""How many different bytes a fragment has at least: a ruler of one letter is no secret."""
+"""The least number of different bytes in a fragment: a line of dashes is no secret."""
 _GROWTH = 8
-"""How many bytes at most stand for one byte of a needle that is encoded."""
+"""The most bytes that an encoding needs for one byte of a needle."""
 _MOST = 8
-"""How many places of one block are remembered for each needle."""
+"""How many further positions of one block are kept."""
 _LEAD = 4
 _MARGIN = 24
-"""How far a needle's next line can be, beyond whatever a program puts before lines."""
+"""How far away the next line of a needle can be: programs indent or number lines."""
 _HUGE = 16_384
 _STEP = 7
-"""Of a needle longer than that, every 7th place is remembered: fragments of 63 bytes are found."""
+"""Of a longer needle, every 7th position is indexed: fragments of 63 bytes are found."""
 _UNIFORM = frozenset(int.from_bytes(bytes([byte]) * 8, sys.byteorder) for byte in range(256))
 
 _OFFSET_BITS = 40
@@ -44,7 +44,7 @@ _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 
 T = TypeVar("T")
 Label: TypeAlias = tuple[int, str]
-"""How long what was found is, and the name of its needle: the longest gives its name."""
+"""The length of a find and the name of its needle; the longest find gives the name."""
 
 
 class Found(NamedTuple):
@@ -56,18 +56,18 @@ class Found(NamedTuple):
 
 
 class Needles(NamedTuple):
-    """What to look for: each text with its name."""
+    """The texts to find, each with its name."""
 
     plain: Mapping[str, str]
     """Found as it is, or with escapes."""
     encoded: Mapping[str, str]
     """Found as base64 and as hex."""
     base64: Mapping[str, str]
-    """Base64 already, found however its lines are broken."""
+    """Base64 already; found with any line breaks."""
 
 
 class Occurrences:
-    """Where any of some needles is in a text."""
+    """Finds where needles are in a text."""
 
     __slots__ = ("_base64", "_foreign", "_hex", "_plain", "reach")
 
@@ -94,23 +94,23 @@ class Occurrences:
         self._plain, self._base64, self._hex = plain, wrapped, digits
         self._foreign = bytes(byte for byte in range(256) if byte < _ASCII or byte in used)
         self.reach = reach
-        """How many bytes of a text must be seen to know what begins with the first of them."""
+        """How many bytes must be seen to know whether a needle begins at the first of them."""
 
     def find(self, data: bytes) -> list[Found]:
-        """The parts that hold a needle, in order and apart from each other.
+        """The parts that hold a needle, in order and without overlaps.
 
-        Where needles overlap, one part holds them all and bears the longest one's name.
+        Overlapping needles are one part with the name of the longest.
         """
         if not self.reach or len(data) < MIN_NEEDLE:
             return []
         found: list[Found] = []
         for view in views(data):
-            for spots, place in self._seen(view.data):
+            for spots, place in self._decodings(view.data):
                 for start, end, label in spots:
                     found.append(Found(*view.place(*place(start, end)), label))
-        return _apart(found)
+        return _merged(found)
 
-    def _seen(self, data: bytes) -> Iterator[tuple[Iterable[Found], Place]]:
+    def _decodings(self, data: bytes) -> Iterator[tuple[Iterable[Found], Place]]:
         yield self._plain.find(data), same
         for blocks, letters, others in (
             (self._base64, _TO_BASE64, _NOT_BASE64),
@@ -121,12 +121,12 @@ class Occurrences:
                 yield spots, _kept(data, others)
 
     def separated(self, data: bytes) -> int:
-        """Where the part after the last byte begins that no needle can have, encoded or not."""
+        """The position after the last byte that can be in no needle, encoded or not."""
         return len(data.rstrip(self._foreign))
 
 
 class _Known(NamedTuple):
-    """A needle, and the places in it where a block stands."""
+    """A needle, and the positions of a block in it."""
 
     needle: bytes
     name: str
@@ -137,7 +137,7 @@ _Table: TypeAlias = dict[int, list[_Known]]
 
 
 class _Blocks:
-    """Needles by the blocks that give them away."""
+    """Needles, indexed by their blocks."""
 
     __slots__ = ("_long", "_pieces", "_short")
 
@@ -147,16 +147,15 @@ class _Blocks:
         self._pieces = _Pieces(least)
 
     def add(self, needle: bytes, name: str, *, whole: bool) -> None:
-        """Look for this one too."""
         if not whole:
             self._pieces.add(needle, name)
         elif len(needle) < 15:  # noqa: PLR2004  else it holds all of an 8th place's block
-            _note(self._short, needle, name, 4)
+            _index(self._short, needle, name, 4)
         else:
-            _note(self._long, needle, name, 8)
+            _index(self._long, needle, name, 8)
 
     def find(self, data: bytes) -> list[Found]:
-        """Every occurrence, except those that only overlap others."""
+        """Every occurrence, without those that only overlap others."""
         found: list[Found] = []
         if _has_any(self._short, data, 4, "I"):
             found += _wholes(self._short, data, 4, "I")
@@ -167,7 +166,7 @@ class _Blocks:
         return found
 
 
-def _note(table: _Table, needle: bytes, name: str, width: int) -> None:
+def _index(table: _Table, needle: bytes, name: str, width: int) -> None:
     for offset in range(width):
         known = table.setdefault(_block(needle[offset : offset + width]), [])
         if not known or known[-1].needle is not needle:
@@ -176,29 +175,28 @@ def _note(table: _Table, needle: bytes, name: str, width: int) -> None:
 
 
 class _Pieces:
-    """Long needles, by all of their blocks."""
+    """Long needles, indexed by all their blocks."""
 
     __slots__ = ("_least", "_more", "_needles", "places")
 
     def __init__(self, least: int) -> None:
         self._least = least
         self._needles: list[tuple[bytes, str]] = []
-        # A place is a number, needle and offset in one: of a key of 100 KB there are very many.
+        # One number holds needle and offset: a key of 100 KB has very many positions.
         self.places: dict[int, int] = {}
         self._more: dict[int, list[int]] = {}
 
     def add(self, needle: bytes, name: str) -> None:
-        """Look for fragments of this one too."""
         first, more = self.places, self._more
         base = len(self._needles) << _OFFSET_BITS
         self._needles.append((needle, name))
-        # Any step that shares no divisor with 8 comes to every place of a text in the end.
+        # A step without a common divisor with 8 reaches every alignment in the end.
         step = 1 if len(needle) < _HUGE else _STEP
-        # A row of blanks or dashes leads nowhere, unless the needle has nothing else.
-        passed_over = _UNIFORM if _is_varied(needle) else frozenset[int]()
+        # A row of blanks or dashes is skipped, unless the needle has nothing else.
+        skipped = _UNIFORM if _is_varied(needle) else frozenset[int]()
         for offset in range(0, len(needle) - 7, step):
             block = _block(needle[offset : offset + 8])
-            if block in passed_over:
+            if block in skipped:
                 continue
             if block not in first:
                 first[block] = base + offset
@@ -206,7 +204,7 @@ class _Pieces:
                 places.append(base + offset)
 
     def find(self, data: bytes) -> Iterator[Found]:
-        """Every fragment that is long enough, and what goes on of it after a line's end."""
+        """Every fragment that is long enough, and its continuation on later lines."""
         done = 0
         ended: dict[int, int] = {}
         for at, place in _hits(self.places, data, 8, "Q"):
@@ -217,48 +215,48 @@ class _Pieces:
                 index, offset = each >> _OFFSET_BITS, each & _OFFSET_MASK
                 piece = _extended(self._needles[index][0], offset, data, at)
                 best[index] = max(piece, best.get(index, piece), key=_Piece.rank)
-            # What was looked at once is not looked at again, or it would take quadratic time.
+            # Nothing is searched twice, or it would take quadratic time.
             done = max(piece.end for piece in best.values())
             for index, piece in best.items():
                 needle, name = self._needles[index]
                 if piece.start <= (until := ended.get(index, -1)):
-                    # A needle of one letter goes on where it ended: that is one part, not two.
+                    # A needle of one letter continues where it ended: one part, not two.
                     pieces = [piece._replace(start=min(piece.start, until - 1))]
-                elif piece.end - piece.start == len(needle) or self._is_telling(piece, data):
-                    pieces = [piece, *_going_on(needle, piece, data)]
+                elif piece.end - piece.start == len(needle) or self._is_significant(piece, data):
+                    pieces = [piece, *_continued(needle, piece, data)]
                 else:
                     continue
                 ended[index] = pieces[-1].end
                 done = max(done, pieces[-1].end)
                 yield from (piece.found(data, name) for piece in pieces)
 
-    def _is_telling(self, piece: "_Piece", data: bytes) -> bool:
-        """Whether a fragment is long enough, and too special to stand there by chance."""
+    def _is_significant(self, piece: "_Piece", data: bytes) -> bool:
+        """Whether a fragment is too long and too varied to be there by chance."""
         enough = piece.end - piece.start >= self._least
         some = data[piece.start : min(piece.end, piece.start + 4 * FRAGMENT)]
         return enough and len(set(some)) >= _VARIED
 
 
 class _Piece(NamedTuple):
-    """A part of a text that is also a part of a needle, which ends there at an offset."""
+    """A part of a text that is also a part of a needle, up to an offset in it."""
 
     start: int
     end: int
     offset: int
 
     def rank(self) -> tuple[int, int]:
-        """The longest is the best; of those, the first."""
+        """The longest is best; among equals, the first."""
         return self.end - self.start, -self.start
 
     def found(self, data: bytes, name: str) -> Found:
-        """The part without the line's end, which is none of the needle's own."""
+        """The part without white space at its ends."""
         text = data[self.start : self.end]
         start = self.start + len(text) - len(text.lstrip())
         return Found(start, start + len(text.strip()), (len(text), name))
 
 
-def _going_on(needle: bytes, piece: _Piece, data: bytes) -> Iterator[_Piece]:
-    """What comes next of a needle, where something stands between: the margin of a new line."""
+def _continued(needle: bytes, piece: _Piece, data: bytes) -> Iterator[_Piece]:
+    """The next parts of a needle, each after a gap: the margin of a new line."""
     while True:
         lead = needle[piece.offset : piece.offset + FRAGMENT].lstrip()[:_LEAD]
         at = data.find(lead, piece.end, piece.end + _MARGIN) if len(lead) == _LEAD else -1
@@ -276,7 +274,7 @@ def _wholes(table: _Table, data: bytes, width: int, code: Literal["I", "Q"]) -> 
     latest: dict[bytes, Found] = {}
     for at, known in _hits(table, data, width, code):
         for needle, name, offsets in known:
-            start = _stands(needle, offsets, data, at)
+            start = _start_of(needle, offsets, data, at)
             if start is None:
                 continue
             found = Found(start, start + len(needle), (len(needle), name))
@@ -284,8 +282,8 @@ def _wholes(table: _Table, data: bytes, width: int, code: Literal["I", "Q"]) -> 
             if last is not None and start < last.end:
                 found = Found(last.start, found.end, found.label)
             else:
-                # That was the last one of those that stand here; the first may begin before it.
-                first = _stands(needle, offsets[::-1], data, at)
+                # Several may overlap here: this is the last of them, the first may begin earlier.
+                first = _start_of(needle, offsets[::-1], data, at)
                 found = Found(start if first is None else first, found.end, found.label)
                 if last is not None and found.start < last.end:
                     found = Found(last.start, found.end, found.label)
@@ -295,8 +293,8 @@ def _wholes(table: _Table, data: bytes, width: int, code: Literal["I", "Q"]) -> 
     yield from latest.values()
 
 
-def _stands(needle: bytes, offsets: list[int], data: bytes, at: int) -> int | None:
-    """Where the needle begins that has its block here, at the first of these offsets; or None."""
+def _start_of(needle: bytes, offsets: list[int], data: bytes, at: int) -> int | None:
+    """Where the needle begins whose block is at `at`, by the first of these offsets that fits."""
     for offset in offsets:
         if at >= offset and data.startswith(needle, at - offset):
             return at - offset
@@ -304,7 +302,7 @@ def _stands(needle: bytes, offsets: list[int], data: bytes, at: int) -> int | No
 
 
 def _has_any(table: Mapping[int, object], data: bytes, width: int, code: Literal["I", "Q"]) -> bool:
-    """Whether any block of the text is one of these: for most texts the only question."""
+    """Whether any block of the text is in the table; for most texts this is all."""
     if not table or len(data) < width:
         return False
     return not table.keys().isdisjoint(memoryview(data)[: len(data) // width * width].cast(code))
@@ -313,7 +311,7 @@ def _has_any(table: Mapping[int, object], data: bytes, width: int, code: Literal
 def _hits(
     table: Mapping[int, T], data: bytes, width: int, code: Literal["I", "Q"]
 ) -> Iterator[tuple[int, T]]:
-    """Every place with a block that some needle has."""
+    """Every position with a block of some needle."""
     blocks = memoryview(data)[: len(data) // width * width].cast(code)
     for index, block in enumerate(blocks):
         if block in table:
@@ -321,7 +319,7 @@ def _hits(
 
 
 def _extended(needle: bytes, offset: int, data: bytes, at: int) -> _Piece:
-    """How far around that place the text is the needle's, which has the same bytes there."""
+    """The longest part around `at` that is also in the needle around `offset`."""
     before = _shared(
         min(offset, at),
         lambda a, b: needle[offset - b : offset - a] == data[at - b : at - a],
@@ -334,7 +332,7 @@ def _extended(needle: bytes, offset: int, data: bytes, at: int) -> _Piece:
 
 
 def _shared(high: int, issame: Callable[[int, int], bool]) -> int:
-    """How long the part is that both have, of at most this length; by ever longer steps."""
+    """The length of the common part, at most `high`; in growing steps."""
     low, step = 0, 64
     while low < high:
         until = min(low + step, high)
@@ -346,7 +344,7 @@ def _shared(high: int, issame: Callable[[int, int], bool]) -> int:
 
 
 def _is_varied(needle: bytes) -> bool:
-    """Whether every fragment of it is."""
+    """Whether every fragment of the needle has enough different bytes."""
     parts = (needle[at : at + FRAGMENT // 2] for at in range(0, len(needle), FRAGMENT // 2))
     return all(len(set(part)) >= _VARIED or len(part) < FRAGMENT // 2 for part in parts)
 
@@ -356,13 +354,13 @@ _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 _DIGITS = b"0123456789abcdefABCDEF"
 _NOT_BASE64 = bytes(byte for byte in range(_ASCII) if byte not in _LETTERS)
 _NOT_HEX = bytes(byte for byte in range(_ASCII) if byte not in _DIGITS)
-# A byte beyond ASCII is left, and ends whatever was encoded.
+# A byte beyond ASCII stays, and ends an encoded part.
 _TO_BASE64 = bytes.maketrans(b"-_", b"+/")
 _TO_HEX = bytes.maketrans(b"ABCDEF", b"abcdef")
 
 
 def _in_base64(needle: bytes) -> Iterator[bytes]:
-    """The letters that stand for the needle alone, at each place it can have inside a text."""
+    """The base64 letters that depend on the needle alone, for each of its three alignments."""
     for before in range(3):
         text = base64.b64encode(bytes(before) + needle)
         first = (8 * before + 5) // 6
@@ -371,20 +369,20 @@ def _in_base64(needle: bytes) -> Iterator[bytes]:
 
 
 def _kept(data: bytes, others: bytes) -> Place:
-    """Where the bytes were that are left when others are taken out."""
+    """Maps positions among the kept bytes to positions in `data`."""
     gone = frozenset(others)
     left = [at for at, byte in enumerate(data) if byte not in gone]
     return lambda start, end: (left[start], left[end - 1] + 1)
 
 
-def _apart(found: list[Found]) -> list[Found]:
+def _merged(found: list[Found]) -> list[Found]:
     found.sort()
-    apart: list[Found] = []
+    merged: list[Found] = []
     for each in found:
-        if apart and each.start < apart[-1].end:
-            last = apart.pop()
+        if merged and each.start < merged[-1].end:
+            last = merged.pop()
             label = max(last.label, each.label)
-            apart.append(Found(last.start, max(last.end, each.end), label))
+            merged.append(Found(last.start, max(last.end, each.end), label))
         else:
-            apart.append(each)
-    return apart
+            merged.append(each)
+    return merged

@@ -1,22 +1,22 @@
-"""Names that other tools gave to files, variables and figures, where Windlass must know them.
+"""Names of other tools' files, variables and metrics that Windlass must know.
 
-They say nothing of which agent plays: a repository may have them, and a user's home, whoever works
-there. A vendor's own names are in its module below `adapters/agents`.
+They do not depend on the agent that runs: any repository or home may have them. The names that only
+one vendor's agent needs are in its module below `adapters/agents`.
 """
 
 from typing import Final
 
 GUIDES: Final = ("CLAUDE.md", "AGENTS.md")
-"""Files of a repository that say how to work in it; the first that is there is quoted to agents."""
+"""Files of a repository that say how to work in it; agents get the first that exists."""
 
 PLAYER, COACH = ".claude/agents/autobuild-player.md", ".claude/agents/autobuild-coach.md"
-"""Where another tool keeps what it tells its Player and its Coach."""
+"""Where another tool keeps the instructions of its Player and its Coach."""
 
-TELLS_AGENTS: Final = r"(^|/)(CLAUDE|AGENTS)\.md$|^\.claude/"
-"""Files by which agents are told what to do, as a pattern."""
+AGENT_INSTRUCTIONS: Final = r"(^|/)(CLAUDE|AGENTS)\.md$|^\.claude/"
+"""A pattern for files with instructions to agents."""
 
 OWN_SETTINGS: Final = ".claude/settings.local.json"
-"""What one person's tool keeps in a checkout, and never commits."""
+"""A file that a tool keeps in a checkout for one person, and that is never committed."""
 
 LOGINS: Final = (
     ".anthropic",
@@ -26,7 +26,7 @@ LOGINS: Final = (
     ".gemini",
     ".local/share/opencode",
 )
-"""Where agents keep logins in a home."""
+"""Where agents keep logins in a home directory."""
 
 IN_AGENT: Final = (
     "AI_AGENT",
@@ -40,4 +40,4 @@ IN_AGENT: Final = (
 """Variables that agents set in the commands they run."""
 
 TOKENS, COST = "claude.tokens", "claude.cost_usd"
-"""What dashboards call the tokens and the cost of a span."""
+"""The attributes that dashboards read for the tokens and the cost of a span."""

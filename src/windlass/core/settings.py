@@ -1,8 +1,8 @@
-"""What a run is told: every key, its meaning, its bounds. Recorded with the run's first event.
+"""The settings of a run: every key, its meaning, its bounds. Recorded with the run's first event.
 
-A key that is here is read somewhere; a key that is not here is refused by whoever reads the
-configuration. Where values come from (file, environment, options) is no business of this module.
-A value that is marked as `SECRET` is neither recorded nor shown: `masked` stands in its place.
+Every key here is used, and the reader of the configuration refuses any other key. This module does
+not know where values come from (file, environment, options). A value that is marked as `SECRET` is
+neither recorded nor shown: `masked` replaces it.
 """
 
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from msgspec import Meta, Struct, structs
 
 SECRET = Meta(extra={"secret": True})
-"""The mark of a value that may let others in: read from its source whenever it is needed."""
+"""Marks a secret value: it is read from its source whenever it is needed."""
 
 MASK = "[secret]"
-"""What stands in the place of such a value, to say that there was one."""
+"""Replaces such a value, to show that there was one."""
 
 Level = Literal["bwrap", "seatbelt", "checkout", "none"]
 """How strong the sandbox is: see docs/sandbox.md."""
 
 WALLED: frozenset[Level] = frozenset(("bwrap", "seatbelt"))
-"""Levels at which the kernel keeps processes in; at the others they are only watched, or not."""
+"""Levels at which the kernel confines processes; at the others they are only watched, or not."""
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Commands = tuple[Annotated[str, Meta(min_length=1)], ...]
@@ -31,11 +31,11 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How agents are run."""
 
     name: str | None = None
-    """Which agent plays."""
+    """Which agent to run."""
     idle_timeout: Seconds = 300
-    """End an agent whose model request brings no bytes for this many seconds."""
+    """End an agent whose model request receives nothing for this many seconds."""
     timeout: Seconds = 3600
-    """End an agent after this many seconds, whatever it does."""
+    """End an agent after this many seconds."""
     max_steps: Annotated[int, Meta(ge=1, le=10_000)] = 200
     """End an agent after this many requests to its model."""
 
@@ -44,11 +44,11 @@ class WorkspaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How checkouts are prepared."""
 
     kind: Literal["clone", "worktree"] = "clone"
-    """What a task's checkout is: a repository of its own, or a linked worktree of yours."""
+    """What a task's checkout is: a separate clone, or a linked worktree of your repository."""
     setup: Commands = ()
-    """Commands that prepare a checkout before anyone works or checks in it; network allowed."""
+    """Commands that prepare a checkout before an agent or a check uses it; network allowed."""
     inputs: tuple[str, ...] = ()
-    """Files the setup depends on; what it made is reused while they stay the same."""
+    """Files the setup depends on; its result is reused while they stay the same."""
     keep: tuple[str, ...] = ()
     """Folders never committed unless tracked; reused as checks of merged work left them."""
     max_file_mb: Annotated[float, Meta(gt=0, le=10_000)] = 50
@@ -59,13 +59,13 @@ class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What agents and checks may reach."""
 
     level: Literal["auto", "bwrap", "seatbelt", "checkout", "none"] = "auto"
-    """How strong the sandbox is; auto takes the strongest at hand."""
+    """How strong the sandbox is; auto takes the strongest available."""
     network: bool | Literal["open"] = False
     """Let checks reach `hosts` too; "open": agents, setup and checks share the host's network."""
     hosts: tuple[str, ...] = ()
     """Hosts that agents may reach: "name", "*.name", or "host:port" for a service of yours."""
     memory_mb: Annotated[int, Meta(ge=64, le=16_000_000)] | None = None
-    """End an agent or check that has more memory than this; 3/4 of the machine's unless set."""
+    """End an agent or check that uses more memory than this; 3/4 of the machine's unless set."""
     processes: Annotated[int, Meta(ge=16, le=1_000_000)] = 4096
     """End an agent or check that has more processes than this."""
     disk_mb: Annotated[int, Meta(ge=1, le=16_000_000)] | None = None
@@ -73,70 +73,70 @@ class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     read: tuple[str, ...] = ()
     """Folders of your home that agents and checks may also read."""
     nested: bool = False
-    """Let agents, checks and setup start sandboxes of their own, behind fewer walls."""
+    """Let agents, checks and setup start their own sandboxes; this weakens Windlass's."""
     env: tuple[str, ...] = ()
     """Variables that checks and agents may also see."""
 
 
 class E2ESettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is done with the plan's end-to-end scenario."""
+    """The plan's end-to-end scenario."""
 
     run: bool = False
-    """Try the plan's E2E scenario on the merged work, and have what fails mended."""
+    """Try the plan's E2E scenario on the merged work, and have an agent fix what fails."""
 
 
 class PolicySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to do where a person could decide."""
 
     red_base: Literal["ask", "go", "stop"] = "ask"
-    """When the project's checks fail before anything was changed."""
+    """When the project's checks fail on the base."""
     absent: Literal["return", "skip"] = "return"
-    """When a check collects nothing: return the work, or do without that check."""
+    """When a check collects no tests: return the work, or skip that check."""
     checkpoint: Literal["ask", "pass"] = "ask"
-    """Before a task of complexity 7 or more starts: ask a person, or let it."""
+    """Before a task of complexity 7 or more starts: ask a person, or start it."""
     on_failure: Literal["dialect", "stop", "block"] = "dialect"
     """When a task is abandoned: stop the run, or block its dependents only."""
     stage: Literal["ask", "go", "retry", "stop"] = "ask"
-    """When a stage does not verify: ask, go on, have it done once more, or stop the run."""
+    """When a stage does not verify: ask, continue, redo the stage, or stop the run."""
     flaky: Literal["name", "ask"] = "name"
-    """When a check passes and fails on one tree: go on by what it says twice in a row, or ask."""
+    """When a check passes and fails on one tree: use two equal results in a row, or ask."""
 
 
 class TelemetrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is told to programs that watch, while a run goes on."""
+    """What monitoring programs receive while a run is live."""
 
     otlp: Literal["auto", "off"] = "auto"
     """Send traces and metrics where the OTEL_* variables say, or never."""
     prometheus: Annotated[str, Meta(min_length=1)] | None = None
     """Serve metrics at this address, such as "127.0.0.1:9464"; a port alone is on loopback."""
     hosts: tuple[str, ...] = ()
-    """Names that Prometheus may call that address by, beside localhost and numbers."""
+    """Host names that Prometheus may use for that address, besides localhost and IP addresses."""
     contents: bool = False
-    """Also tell what agents say; without it only what they do, how long, and at what cost."""
+    """Also send what agents say; without it only what they do, for how long and at what cost."""
 
 
 class NotifySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who is told when a run is done or cannot go on."""
+    """Notices to people when a run is done or cannot continue."""
 
     desktop: Literal["off", "auto", "on"] = "off"
-    """Notices on this machine's desktop: never, where there is one, or a word if there is none."""
+    """Desktop notices: never, if there is a desktop, or always (warns if there is none)."""
     sound: bool = False
-    """With a sound, on macOS."""
+    """Play a sound with each notice, on macOS."""
     webhook: Annotated[Annotated[str, Meta(min_length=1)] | None, SECRET] = None
-    """A URL that gets each notice as JSON, or the variable that holds it: it is a secret."""
+    """A URL that receives each notice as JSON, or the variable with it: it is a secret."""
     command: Annotated[Commands, SECRET] = ()
-    """A program that is told, with {title} and {text} in its arguments; not from a file."""
+    """A program to run for each notice, with {title} and {text}; not from a file."""
     about: tuple[Literal["done", "human", "limit", "failed"], ...] = (
         "done",
         "human",
         "limit",
         "failed",
     )
-    """What is worth a notice: the end, a person is needed, a limit is reached, something failed."""
+    """When to send a notice: at the end, if a person is needed, at a limit, at a failure."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All a run is told, beside its plan."""
+    """All settings of a run."""
 
     checks: Commands = ()
     """Commands that prove the project as a whole."""
@@ -145,23 +145,23 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agents: Annotated[int, Meta(ge=1, le=64)] = 3
     """How many agents work at once."""
     test_slots: Annotated[int, Meta(ge=1, le=64)] = 3
-    """How many commits are checked at once, that of the merge among them."""
+    """How many commits are checked at once, including that of the merge."""
     barrier: bool = False
-    """Begin a stage only when the one before it is settled, also where the plan does not ask."""
+    """Begin a stage only when the one before it is done, even if the plan does not require it."""
     batch: Annotated[int, Meta(ge=1, le=64)] = 8
-    """How many approved tasks that wait at once are merged and checked as one; 1: each alone."""
+    """How many waiting tasks are merged and checked as one batch; 1: each alone."""
     land: bool = False
-    """Move the base branch to what was merged when the run has completed."""
+    """Move the base branch to the tip when the run has completed."""
     max_turns: Annotated[int, Meta(ge=1, le=100)] = 5
     """How many turns a task may take before it is abandoned."""
     model: str | None = None
-    """The model that plays; the agent's own default unless set."""
+    """The Player's model; the agent's own default unless set."""
     coach_model: str | None = None
-    """The model that reviews; the one that plays unless set."""
+    """The Coach's model; the Player's unless set."""
     max_cost: Annotated[float, Meta(gt=0, le=100_000)] = 20.0
     """Stop the run when it has spent this many US dollars."""
     max_tokens: Annotated[int, Meta(ge=1)] | None = None
-    """Stop the run when it has used this many tokens, read and written; no limit unless set."""
+    """Stop the run when it has used this many tokens, input and output; no limit unless set."""
     base: Annotated[str, Meta(min_length=1)] | None = None
     """The branch or commit to work from; the checked-out one unless set."""
     agent: AgentSettings = AgentSettings()
@@ -186,19 +186,19 @@ def leaves(kind: type[Struct], prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_secret(hint: Any) -> bool:
-    """Whether a setting of this type bears the mark."""
+    """Whether a setting of this type is marked as secret."""
     return SECRET in getattr(hint, "__metadata__", ())
 
 
 def mask(value: Any, shown: str = MASK) -> Any:
-    """What stands for a value that bears the mark; what is not set is shown as such."""
+    """The mask for a secret value; a value that is not set stays as it is."""
     if isinstance(value, str):
         return shown
     return (shown,) if value else value
 
 
 def masked(settings: S) -> S:
-    """Settings without the values that bear the mark; the same object where none is set."""
+    """Settings without secret values; the same object if none is set."""
     changed: dict[str, Any] = {}
     for name, hint in _hints(type(settings)).items():
         value = getattr(settings, name)

@@ -172,14 +172,14 @@ class _Reader(Reader):
             return TaskText(path, text, None, shown=path)
 
     def without_file(self, entry: Keys, task_id: str, title: str) -> Task:
-        said = [self.word(entry, "description"), self.word(entry, "note")]
+        parts = [self.word(entry, "description"), self.word(entry, "note")]
         whole = self.word(self.data, "description")
         if whole:
-            said.append(f"It is a part of this feature: {whole}")
+            parts.append(f"It is a part of this feature: {whole}")
         return Task(
             id=task_id,
             title=title or task_id,
-            text="\n\n".join([title or task_id, *filter(None, said)]),
+            text="\n\n".join([title or task_id, *filter(None, parts)]),
             acceptance_criteria=criteria.listed(entry.get("acceptance_criteria")),
         )
 
@@ -266,11 +266,11 @@ def _numbered(groups: Data) -> Iterator[tuple[str, Data]]:
     """Each group with its wave's number: the number it names, else its place."""
     listed = groups.items() if isinstance(groups, dict) else ((None, x) for x in _all(groups))
     for place, (key, group) in enumerate(listed, 1):
-        said, members = wave_in(key), group
+        number, members = wave_in(key), group
         if isinstance(group, dict):
-            said = wave_in(group.get("wave")) or said
+            number = wave_in(group.get("wave")) or number
             members = group.get("tasks")
-        yield said or str(place), members
+        yield number or str(place), members
 
 
 def _all(value: Data) -> list[Data]:
@@ -356,11 +356,11 @@ def _why_no_gate(gate: Keys) -> str:
 
 
 def _after(gate: Keys, waves: Sequence[str]) -> Iterator[str]:
-    said: Data = gate.get("after_wave", gate.get("after_waves"))
-    if isinstance(said, str) and said.casefold() == "all":
-        yield from waves or [said]
+    value: Data = gate.get("after_wave", gate.get("after_waves"))
+    if isinstance(value, str) and value.casefold() == "all":
+        yield from waves or [value]
         return
-    for each in _all(said):
+    for each in _all(value):
         yield each.strip() if isinstance(each, str) else "?"
 
 

@@ -1,7 +1,7 @@
 """YAML frontmatter of a Markdown text: read without guessing types, changed without other edits.
 
 Scalars stay text as written, because `id: 0123` is not a number. Writing replaces only the lines of
-the keys that Windlass owns; every other byte stays as it was.
+the keys that Windlass owns; no other byte changes.
 """
 
 import re

@@ -1,7 +1,7 @@
 """State files as JSON: written readably and without secrets, and read as claims.
 
-What a state file says is only a claim. Windlass never reads its own files back, and `adopt` lets
-git decide about the files of other tools.
+What a state file says is only a claim. Windlass never reads its own files back, and `adopt`
+verifies the claims of other tools in git.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     """In the other tool's own words."""
     done: bool
     commits: tuple[str, ...] = ()
-    """The commits that are said to hold its work."""
+    """The commits that it names for the work."""
 
 
 class Claims(Struct, frozen=True, kw_only=True):

@@ -161,10 +161,12 @@ class _Scanner:
     def end(self, found: re.Match[str], opened: list[_Open]) -> None:
         here = opened[-1]
         if found["end"] != here.spelling:
-            said = f"line {here.element.line}'s <{here.spelling}>" if here.spelling else "nothing"
+            expected = (
+                f"line {here.element.line}'s <{here.spelling}>" if here.spelling else "nothing"
+            )
             self.refuse(
                 self.line(found.start()),
-                f"has </{found['end']}> where {said} is open",
+                f"has </{found['end']}> where {expected} is open",
                 "end each element with its own tag, and write a bare '<' as '&lt;'",
             )
         opened.pop()

@@ -4,51 +4,50 @@ Law: each does exactly what the command of its name does. None starts, resumes o
 deletes work.
 """
 
-from windlass.app.acceptance import is_stale
-from windlass.app.rest import PAUSE, PAUSE_NOW, STOP, bring_to_rest
-from windlass.app.say import passed_on
-from windlass.core.exchange import Message
+import msgspec
+
+from windlass.app.acceptance import approve, is_stale
+from windlass.app.recorded import recorded_plan, recorded_task
+from windlass.app.rest import pause, stop
+from windlass.app.say import Delivery, answer, retry
+from windlass.app.wiring import Project
 from windlass.errors import BadInput
-from windlass.mcp.looking import Looking, Told
+from windlass.mcp.looking import Reply
 
 MOST_CHARACTERS = 20_000
 """Of an answer; every later agent of the task reads all of it."""
 
 
 class Acting:
-    def __init__(self, looking: Looking) -> None:
-        self._looking = looking
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
-    def answer(self, task: str, text: str) -> Told:
-        if not text.strip():
-            raise BadInput("the answer is empty")
+    def answer(self, task: str, text: str) -> Reply:
         if len(text) > MOST_CHARACTERS:
             raise BadInput(f"the answer is longer than {MOST_CHARACTERS} characters")
-        return self._say(task, "answer", text)
+        return _reply(answer(self._project, self._name(task), text))
 
-    def approve(self, task: str) -> Told:
-        state, subject = self._looking.task_of(task, stages=True)
-        if is_stale(self._looking.project, state, subject):
-            where = f"{state.plan.id}:{subject}"
+    def approve(self, task: str) -> Reply:
+        state, subject = recorded_task(self._project, task, stages=True)
+        where = f"{state.plan.id}:{subject}"
+        if is_stale(self._project, state, subject):
             why = f"{subject} is stale, and only a person may accept it for the new text"
             raise BadInput(why, hint=f"ask them to run: windlass approve {where}")
-        return self._say(task, "approve", stages=True)
+        return _reply(approve(self._project, where))
 
-    def retry(self, task: str) -> Told:
-        return self._say(task, "retry", stages=True)
+    def retry(self, task: str) -> Reply:
+        return _reply(retry(self._project, self._name(task, stages=True)))
 
-    def pause(self, plan: str | None, *, now: bool) -> Told:
-        rest = PAUSE_NOW if now else PAUSE
-        return _said(bring_to_rest(self._looking.project, self._looking.plan_of(plan), rest))
+    def pause(self, plan: str | None, *, now: bool) -> Reply:
+        return _reply(pause(self._project, recorded_plan(self._project, plan), now=now))
 
-    def stop(self, plan: str | None) -> Told:
-        return _said(bring_to_rest(self._looking.project, self._looking.plan_of(plan), STOP))
+    def stop(self, plan: str | None) -> Reply:
+        return _reply(stop(self._project, recorded_plan(self._project, plan)))
 
-    def _say(self, task: str, command: str, text: str = "", *, stages: bool = False) -> Told:
-        state, subject = self._looking.task_of(task, stages=stages)
-        message = Message(command=command, task=subject, text=text)
-        return _said(passed_on(self._looking.project, state, message))
+    def _name(self, typed: str, *, stages: bool = False) -> str:
+        state, subject = recorded_task(self._project, typed, stages=stages)
+        return f"{state.plan.id}:{subject}"
 
 
-def _said(text: str) -> Told:
-    return {"said": text}
+def _reply(delivery: Delivery) -> Reply:
+    return msgspec.to_builtins(delivery)

@@ -11,39 +11,41 @@ import msgspec
 from windlass.app.costs import Costs, costs
 from windlass.app.diff import diff_of
 from windlass.app.log import Log, LogRequest, log
+from windlass.app.recorded import recorded_plan, recorded_task
 from windlass.app.status import needs_of, status_of
 from windlass.app.wiring import Project
-from windlass.core.state import Attempt, RunState
+from windlass.core.state import Attempt
 from windlass.core.state.checks import task_checks
-from windlass.errors import BadInput, JournalError
+from windlass.errors import JournalError
 from windlass.views.bills import By
 from windlass.views.outcome import is_finished
 from windlass.views.progress import progress
 from windlass.views.scrubbing import scrubbed
-from windlass.views.words import one_line
 
 BY: tuple[By, ...] = ("plan", "task", "role", "model")
 MOST_LINES = 500
 MOST_CHARACTERS = 60_000
 """Of a diff; more would fill the context of the agent that asks."""
 
-Told = dict[str, Any]
+Reply = dict[str, Any]
 
 
 class Looking:
     def __init__(self, project: Project) -> None:
         self.project = project
 
-    def status(self, plan: str | None) -> Told:
+    def status(self, plan: str | None) -> Reply:
         """The state of the last run of a plan, or of every plan."""
-        plans = [self.plan_of(plan)] if plan is not None else self.project.journals.plans()
+        plans = self.project.journals.plans()
+        if plan is not None:
+            plans = [recorded_plan(self.project, plan)]
         return self._out({"runs": [self._stand(plan_id) for plan_id in plans]})
 
-    def task(self, task: str) -> Told:
+    def task(self, task: str) -> Reply:
         """Everything about one task: its text, and every start of a Player."""
-        state, id_ = self.task_of(task)
+        state, id_ = recorded_task(self.project, task)
         spec, now = state.specs[id_], state.tasks[id_]
-        told = msgspec.to_builtins(progress(state, 0).tasks[id_])
+        shown = msgspec.to_builtins(progress(state, 0).tasks[id_])
         return self._out(
             {
                 "plan": state.plan.id,
@@ -53,19 +55,19 @@ class Looking:
                 "acceptance_criteria": list(spec.acceptance_criteria),
                 "depends_on": list(spec.depends_on),
                 "checks": list(task_checks(state, id_)),
-                **told,
+                **shown,
                 "asks": now.question,
                 "starts": [_start(attempt) for attempt in now.attempts],
             }
         )
 
-    def log(self, plan: str | None, task: str | None, since: int, limit: int) -> Told:
+    def log(self, plan: str | None, task: str | None, since: int, limit: int) -> Reply:
         """What happened after a position of the journal, oldest first."""
         if task is not None:
-            state, id_ = self.task_of(task)
+            state, id_ = recorded_task(self.project, task)
             plan_id, tasks = state.plan.id, (id_,)
         else:
-            plan_id, tasks = self.plan_of(plan), ()
+            plan_id, tasks = recorded_plan(self.project, plan), ()
         most = max(1, min(limit, MOST_LINES))
         asked = log(self.project, LogRequest(plan=plan_id, tasks=tasks, after=since))
         lines = _lines(asked)
@@ -73,9 +75,9 @@ class Looking:
         after = lines[most - 1]["seq"] if more else max(since, asked.last)
         return self._out({"plan": plan_id, "lines": lines[:most], "next": after, "more": more})
 
-    def diff(self, task: str, *, stat: bool) -> Told:
+    def diff(self, task: str, *, stat: bool) -> Reply:
         """What a task changed, against the commit it started from."""
-        state, id_ = self.task_of(task)
+        state, id_ = recorded_task(self.project, task)
         found = diff_of(self.project, state, id_, stat=stat)
         clean = self.project.redactor.text(found.text.encode(errors="replace").decode())
         return {
@@ -87,14 +89,14 @@ class Looking:
             "cut": len(clean) > MOST_CHARACTERS,
         }
 
-    def costs(self, plan: str | None) -> Told:
+    def costs(self, plan: str | None) -> Reply:
         """What agents have cost in all runs: by plan, task, role and model."""
-        named = self.plan_of(plan) if plan is not None else None
+        named = recorded_plan(self.project, plan) if plan is not None else None
         found = costs(self.project, named) if self.project.journals.plans() else Costs(())
         sums = {each: found.by(each) for each in BY}
         return self._out(msgspec.to_builtins({"total": found.total, **sums}))
 
-    def news(self, plan_id: str, since: int) -> Told | None:
+    def news(self, plan_id: str, since: int) -> Reply | None:
         """The answer for a waiting program; None while the run is live and nothing happened."""
         stand = self._stand(plan_id)
         lines = _lines(log(self.project, LogRequest(plan=plan_id, after=since)))
@@ -102,51 +104,11 @@ class Looking:
             return None
         return self._out({**stand, "changed": bool(lines), "lines": lines[-MOST_LINES:]})
 
-    def quiet(self, plan_id: str) -> Told:
+    def quiet(self, plan_id: str) -> Reply:
         """The answer when the time is up and nothing happened."""
         return self._out({**self._stand(plan_id), "changed": False, "lines": []})
 
-    def plan_of(self, typed: str | None) -> str:
-        """The plan with that id or path; without a name, the only live one or the only one."""
-        plans = self.project.journals.plans()
-        if typed is None and self.project.here is not None:
-            typed = self.project.here.plan
-        if typed is None:
-            live = [each for each in plans if self.project.journals.live_pid(each) is not None]
-            for few in (live, plans):
-                if len(few) == 1:
-                    return few[0]
-            raise BadInput(f"name a plan: {', '.join(plans) or 'none was run here yet'}")
-        if typed in plans:
-            return typed
-        for plan_id in plans:
-            state = self.project.journals.last_run(plan_id)
-            if state is not None and state.plan.path == typed:
-                return plan_id
-        known = ", ".join(plans) or "none yet"
-        raise BadInput(f"no plan {one_line(typed, 80)!r} was run here; known plans: {known}")
-
-    def task_of(self, typed: str, *, stages: bool = False) -> tuple[RunState, str]:
-        """The task (or stage) named TASK or PLAN:TASK, and the last run of its plan."""
-        plans = self.project.journals.plans()
-        named = [p for p in plans if typed.startswith(f"{p}:")]
-        pairs = [(p, typed[len(p) + 1 :]) for p in named] + [(p, typed) for p in plans]
-        found: list[tuple[RunState, str]] = []
-        for plan_id, name in pairs:
-            state = self.project.journals.last_run(plan_id)
-            if state is None:
-                continue
-            if name in state.tasks or (stages and name in state.index.stages):
-                found.append((state, name))
-        if len(found) == 1:
-            return found[0]
-        shown = one_line(typed, 80)
-        if found:
-            ways = ", ".join(f"{state.plan.id}:{name}" for state, name in found)
-            raise BadInput(f"several plans have a task {shown!r}; say which: {ways}")
-        raise BadInput(f"no plan that was run here has a task {shown!r}")
-
-    def _stand(self, plan_id: str) -> Told:
+    def _stand(self, plan_id: str) -> Reply:
         found = status_of(self.project, plan_id)
         if found.state is None:
             raise JournalError(found.note)
@@ -162,11 +124,11 @@ class Looking:
         entries = self.project.journals.entries(plan_id)
         return entries[-1].seq if entries else 0
 
-    def _out(self, told: Told) -> Told:
-        return cast("Told", scrubbed(told, self.project.redactor.text, texts=True))
+    def _out(self, reply: Reply) -> Reply:
+        return cast("Reply", scrubbed(reply, self.project.redactor.text, texts=True))
 
 
-def _start(attempt: Attempt) -> Told:
+def _start(attempt: Attempt) -> Reply:
     reviews = (coaching.review for coaching in reversed(attempt.coachings))
     return {
         "n": attempt.n,
@@ -186,7 +148,7 @@ def _start(attempt: Attempt) -> Told:
     }
 
 
-def _lines(found: Log) -> list[Told]:
+def _lines(found: Log) -> list[Reply]:
     return [
         {
             "seq": each.entry.seq,

@@ -16,10 +16,11 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from windlass import __version__
+from windlass.app.recorded import recorded_plan
 from windlass.app.wiring import Project
 from windlass.errors import WindlassError
 from windlass.mcp.acting import Acting
-from windlass.mcp.looking import MOST_LINES, Looking, Told
+from windlass.mcp.looking import MOST_LINES, Looking, Reply
 from windlass.views.words import one_line
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class _Desk:
 
     def __init__(self, looking: Looking) -> None:
         self.looking = looking
-        self.acting = Acting(looking)
+        self.acting = Acting(looking.project)
         self._lock: anyio.Lock | None = None
 
     async def do(self, work: Callable[[], T]) -> T:
@@ -69,10 +70,10 @@ class _Desk:
                 raise ToolError("an argument is not valid text") from None
         raise AssertionError("a lock does not swallow errors")
 
-    async def wait(self, plan: str | None, since: int | None, seconds: float) -> Told:
+    async def wait(self, plan: str | None, since: int | None, seconds: float) -> Reply:
         """Poll for news for at most that long; other tools run in between."""
         looking = self.looking
-        plan_id = await self.do(lambda: looking.plan_of(plan))
+        plan_id = await self.do(lambda: recorded_plan(looking.project, plan))
         after = since if since is not None else await self.do(lambda: looking.last(plan_id))
         with anyio.move_on_after(seconds):
             while True:
@@ -88,12 +89,12 @@ def _look(server: MCPServer, desk: _Desk) -> None:
     looking = desk.looking
 
     @tool()
-    async def status(plan: Plan = None) -> Told:
+    async def status(plan: Plan = None) -> Reply:
         """The state of runs: every task, what waits for a person, cost, the next commands."""
         return await desk.do(lambda: looking.status(plan))
 
     @tool()
-    async def task(task: Task) -> Told:
+    async def task(task: Task) -> Reply:
         """One task in full: criteria, every turn with summary, checks, review and feedback."""
         return await desk.do(lambda: looking.task(task))
 
@@ -103,17 +104,17 @@ def _look(server: MCPServer, desk: _Desk) -> None:
         task: Annotated[str | None, Field(description="Only this task")] = None,
         since: Annotated[int, Field(ge=0, description="Only after this position (`next`)")] = 0,
         limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 100,
-    ) -> Told:
+    ) -> Reply:
         """What happened, oldest first; pass `next` as `since` to continue."""
         return await desk.do(lambda: looking.log(plan, task, since, limit))
 
     @tool()
-    async def diff(task: Task, form: Literal["patch", "stat"] = "patch") -> Told:
+    async def diff(task: Task, form: Literal["patch", "stat"] = "patch") -> Reply:
         """What a task changed."""
         return await desk.do(lambda: looking.diff(task, stat=form == "stat"))
 
     @tool()
-    async def costs(plan: Plan = None) -> Told:
+    async def costs(plan: Plan = None) -> Reply:
         """What agents have cost, by plan, task, role and model."""
         return await desk.do(lambda: looking.costs(plan))
 
@@ -122,7 +123,7 @@ def _look(server: MCPServer, desk: _Desk) -> None:
         plan: Plan = None,
         since: Annotated[int | None, Field(ge=0, description="A position; none: now")] = None,
         seconds: Annotated[float, Field(gt=0, le=LONGEST)] = 50,
-    ) -> Told:
+    ) -> Reply:
         """Wait until something happens in a run, it needs a person, it ends, or the time is up."""
         return await desk.wait(plan, since, seconds)
 
@@ -134,27 +135,27 @@ def _act(server: MCPServer, desk: _Desk) -> None:
     acting = desk.acting
 
     @tool()
-    async def answer(task: Task, text: str) -> Told:
+    async def answer(task: Task, text: str) -> Reply:
         """Answer a task's question; every later agent of the task reads the answer."""
         return await desk.do(lambda: acting.answer(task, text))
 
     @tool()
-    async def approve(task: Task) -> Told:
+    async def approve(task: Task) -> Reply:
         """Let a complex task start, or pass a stage that did not verify."""
         return await desk.do(lambda: acting.approve(task))
 
     @tool()
-    async def retry(task: Task) -> Told:
+    async def retry(task: Task) -> Reply:
         """Retry an abandoned task, or redo a merged task or a stage."""
         return await desk.do(lambda: acting.retry(task))
 
     @tool()
-    async def pause(plan: Plan = None, now: bool = False) -> Told:  # noqa: FBT001, FBT002
+    async def pause(plan: Plan = None, now: bool = False) -> Reply:  # noqa: FBT001, FBT002
         """Pause a live run at the end of its turns, or now."""
         return await desk.do(lambda: acting.pause(plan, now=now))
 
     @tool()
-    async def stop(plan: Plan = None) -> Told:
+    async def stop(plan: Plan = None) -> Reply:
         """Stop a live run; its work is kept, and it can be resumed."""
         return await desk.do(lambda: acting.stop(plan))
 

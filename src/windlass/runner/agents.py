@@ -1,4 +1,4 @@
-"""Letting agents work: what each is asked, and its report as a fact."""
+"""Runs Players and Coaches, and turns their reports into facts."""
 
 from pathlib import PurePath
 
@@ -19,7 +19,7 @@ from windlass.runner.changes import View, view_of
 from windlass.runner.context import Ports
 
 _NAMED = 5
-"""How many points a message names."""
+"""How many of the missing names a message lists."""
 
 _TAKEN_AWAY = "its workspace was taken away while it worked"
 
@@ -31,22 +31,22 @@ class Agents:
         self._ports = ports
 
     async def play(self, intent: i.Play) -> e.Event:
-        """Let a Player work in the task's workspace."""
+        """Run a Player in the task's workspace."""
         repository = self._ports.repository
-        # A task that began anew began from the tip: what is left of its earlier work is no part of
-        # it, and may hold what is not pinned.
+        # A task that was reset starts from the tip. What is left in its old workspace does not
+        # belong to it, and may not be pinned.
         await repository.set_aside(intent.task, intent.begun_after)
         try:
             workspace = await repository.prepare(
                 intent.task, intent.n, intent.start, intent.onto, turn=intent.turn
             )
         except SetupFailed as failure:
-            return self.failed(intent, _unfit(failure))
+            return self.failed(intent, _setup_failed(failure))
         brief = Brief(
             task=intent.task,
             n=intent.n,
             role="player",
-            prompt=self._ports.redact(player_prompt(intent, self._ports.said)),
+            prompt=self._ports.redact(player_prompt(intent, self._ports.instructions)),
             model=intent.model,
             turn=intent.turn,
             criteria=self._clean(intent.criteria),
@@ -54,57 +54,57 @@ class Agents:
             feedback=self._ports.redact(intent.feedback or ""),
             answer=PlayerAnswer,
         )
-        report = await self._worked(brief, workspace)
+        report = await self._run(brief, workspace)
         if report.failure is None and not await repository.stands(intent.task, intent.start):
             report = replace(report, failure=e.Failure.ENVIRONMENT, message=_TAKEN_AWAY)
         if report.failure is not None:
             return self.failed(intent, report)
-        said = report.answer if isinstance(report.answer, PlayerAnswer) else None
+        answer = report.answer if isinstance(report.answer, PlayerAnswer) else None
         return e.PlayerFinished(
             at=self._ports.clock.now(),
             task=intent.task,
             n=intent.n,
-            # A Player that answers in prose has still worked; only a Coach must fit the schema.
-            summary=said.summary if said is not None else report.summary,
+            # A Player may answer in prose; only a Coach must follow the schema.
+            summary=answer.summary if answer is not None else report.summary,
             usage=report.usage,
             model=brief.model,
-            question=said.question if said is not None else None,
+            question=answer.question if answer is not None else None,
         )
 
     async def review(self, intent: i.Review) -> e.Event:
-        """Let a Coach look at a throwaway checkout of exactly the commit."""
+        """Run a Coach in a throwaway checkout of exactly the commit."""
         view = await self._view(intent)
-        if (answered := await self._answered_before(intent, view)) is not None:
-            return answered
+        if (earlier := await self._pinned_answer(intent, view)) is not None:
+            return earlier
         repository, label = self._ports.repository, f"{intent.task}-{intent.n}-coach-{intent.k}"
         try:
             async with repository.throwaway(intent.commit, label) as place:
-                report = await self._reviewed(intent, view, place.path)
+                report = await self._ask(intent, view, place.path)
                 touched = await place.touched()
                 verdict = _verdict(report)
                 if verdict is not None:
-                    # At once: it is paid for, and removing the checkout may take a while.
-                    await self._keep(intent, verdict)
+                    # At once: it is paid for, and removing the checkout may take long.
+                    await self._pin(intent, verdict)
         except SetupFailed as failure:
-            return self._coach_failed(intent, _unfit(failure))
+            return self._coach_failed(intent, _setup_failed(failure))
         if verdict is None:
             return self._coach_failed(intent, report)
         return self._answered(intent, verdict, report.usage, intent.model, touched, view)
 
     async def _view(self, intent: i.Review) -> View:
-        """The change as it is shown."""
+        """The change as the Coach sees it."""
         patches = await self._ports.repository.diff(intent.base, intent.commit)
         redact = self._ports.redact
-        # Before it is cut to a length: half a secret could not be told from any word.
+        # Redacted before it is cut: half a secret cannot be recognised.
         return view_of([replace(p, path=redact(p.path), text=redact(p.text)) for p in patches])
 
-    async def _reviewed(self, intent: i.Review, view: View, place: PurePath) -> Report:
-        """What the Coach says; of a very large change, what all say who are shown a part of it."""
-        said, doubted = self._ports.said, self._clean(intent.doubted)
+    async def _ask(self, intent: i.Review, view: View, place: PurePath) -> Report:
+        """The Coach's report. For a very large change, the combined report of several Coaches."""
+        instructions, doubted = self._ports.instructions, self._clean(intent.doubted)
         asked = [
-            (coach_prompt(intent, view, said), (*view.unread, *doubted)),
+            (coach_prompt(intent, view, instructions), (*view.unread, *doubted)),
             *(
-                (part_prompt(intent, part, f"{k} of {len(view.parts)}", said), part.files)
+                (part_prompt(intent, part, f"{k} of {len(view.parts)}", instructions), part.files)
                 for k, part in enumerate(view.parts, start=1)
             ),
         ]
@@ -123,7 +123,7 @@ class Agents:
                 names=names,
                 answer=Review,
             )
-            report = await self._worked(brief, place)
+            report = await self._run(brief, place)
             usage += report.usage
             review = _verdict(report)
             if review is None:
@@ -136,11 +136,10 @@ class Agents:
             return Report(failure=e.Failure.INCONCLUSIVE, message=_unproven(missing), usage=usage)
         return Report(answer=whole, usage=usage)
 
-    async def _keep(self, intent: i.Review, verdict: Review) -> None:
-        """Pin a verdict."""
+    async def _pin(self, intent: i.Review, verdict: Review) -> None:
         repository = self._ports.repository
         if intent.is_tip:
-            # No Player started from it, and so no pin tells what the verdict is about.
+            # No Player started from the tip, so no other pin names the commit of this verdict.
             await repository.keep(intent.task, intent.n, "tip", intent.commit)
         text = msgspec.json.encode(verdict).decode()
         await repository.keep(intent.task, intent.n, f"verdict-{intent.k}", text)
@@ -148,17 +147,17 @@ class Agents:
     def _clean(self, texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(self._ports.redact, texts))
 
-    async def _worked(self, brief: Brief, place: PurePath) -> Report:
-        """What came of it, without secrets: from here it goes to the journal and into git."""
+    async def _run(self, brief: Brief, place: PurePath) -> Report:
+        """Run an agent. Its report goes to the journal and into git, so secrets are removed."""
         report = await self._ports.agent.work(brief, place, self._watch(brief))
         return redacted(report, self._ports.redact)
 
     def _watch(self, brief: Brief) -> Watch:
-        """Say whose chatter it is: who looks on may read it when the next agent is at work."""
-        return lambda heard: self._ports.watch(replace(heard, role=brief.role, n=brief.n))
+        """Adds the role and the start to each activity: it may be shown after the next starts."""
+        return lambda activity: self._ports.watch(replace(activity, role=brief.role, n=brief.n))
 
-    async def _answered_before(self, intent: i.Review, view: View) -> e.Event | None:
-        """The answer that an earlier process pinned and had no time to record: it is paid for."""
+    async def _pinned_answer(self, intent: i.Review, view: View) -> e.Event | None:
+        """The answer that an earlier process pinned and did not record; it is paid for."""
         if intent.earlier is None:
             return None
         text = await self._ports.repository.kept(intent.task, intent.n, intent.earlier)
@@ -203,7 +202,6 @@ class Agents:
         )
 
     def failed(self, intent: i.Play, report: Report) -> e.PlayerFailed:
-        """A Player that did not finish."""
         return e.PlayerFailed(
             at=self._ports.clock.now(),
             task=intent.task,
@@ -217,15 +215,15 @@ class Agents:
 
 
 def _verdict(report: Report) -> Review | None:
-    """What a Coach that did not fail has answered by its schema."""
+    """The Coach's answer; None if it failed or did not follow the schema."""
     return report.answer if report.failure is None and isinstance(report.answer, Review) else None
 
 
 def _unproven(missing: tuple[str, ...]) -> str:
     names = some(missing, _NAMED)
-    return f"it approved, and says in no evidence what it saw of what it was asked about: {names}"
+    return f"it approved without evidence for what it was asked about: {names}"
 
 
-def _unfit(failure: SetupFailed) -> Report:
-    """The report of an agent that had no place to work in."""
+def _setup_failed(failure: SetupFailed) -> Report:
+    """The report of an agent that could not start because its checkout could not be set up."""
     return Report(failure=e.Failure.ENVIRONMENT, message=str(failure))

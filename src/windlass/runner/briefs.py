@@ -1,9 +1,9 @@
-"""What agents are told: who they are, from files a project may replace, and what it is about.
+"""The prompts of Players and Coaches: their role, from files a project may replace, and the task.
 
-Law: what somebody else wrote or named (the plan, a diff, a file, feedback, what a check printed) is
-quoted between marks that are made from the text itself, so that nothing inside can end its own
-quotation and pose as instruction. What is too long loses its middle, and says so; a change is cut
-file by file, and what is left out is asked about by name.
+Law: text and names from others (the plan, a diff, a file, feedback, a check's output) are quoted
+between marks that are derived from the text itself, so nothing inside can end its quotation and
+pose as an instruction. A text that is too long loses its middle, and the prompt says so. A change
+is cut file by file, and the Coach is asked about each file that was cut, by name.
 """
 
 from collections.abc import Mapping
@@ -16,60 +16,58 @@ from windlass.runner.changes import Part, View
 from windlass.views.quotation import DATA, quoted
 
 CRITERIA = "acceptance criteria, by number"
-"""What the block with the criteria is called."""
+"""The name of the block with the criteria."""
 
 NO_COMMANDS = (
-    "You cannot run commands here, so read instead: the change, the code around it, and what the "
-    "checks said, which were run on this very commit. Leave `test_results.passed` null."
+    "You cannot run commands here, so read instead: the change, the code around it, and the "
+    "results of the checks, which were run on this very commit. Leave `test_results.passed` null."
 )
-"""Told to a Coach where what it ran could speak for it."""
+"""For a Coach in a sandbox where a command that it runs could forge its verdict."""
 
 FILES_TO_NAME = "files to name"
 CHECKS_TO_NAME = "numbers of tests"
-"""What the blocks are called whose entries an approval must name."""
+"""The names of the blocks whose entries an approval must name."""
 
 _BY_NAME = (
     "An approval counts only with an entry in `seen` for each {0}, by the name given here, that "
     "says what you read or ran there:"
 )
-"""How the Coach is asked for evidence about something by its name."""
 
-_JUDGING = "Changed although they judge the work; look at each of them closely:"
+_JUDGING = "Changed files that judge the work; check each of them closely:"
 _FEWER = (
     "Checks that prove less than before. Find out which tests are gone, and whether the task "
     f"wants that. {_BY_NAME.format('check')}"
 )
-_NO_CHECKS = "There are none: run what tests there are, or say what cannot be shown."
+_NO_CHECKS = "There are none: run the tests that exist, or say what cannot be shown."
 
 
-def player_prompt(intent: i.Play, said: Mapping[str, str]) -> str:
-    """What the Player of this start is told; `said` holds what the project says instead of ours."""
+def player_prompt(intent: i.Play, own: Mapping[str, str]) -> str:
+    """`own` holds the project's own instructions, which replace those of the package."""
     task = intent.spec
     return joined(
         f"Role: Player\nTask: {task.id}\nTurn: {intent.turn}\nStart: {intent.n}",
-        _instructions("player.md", said),
-        _guide(said),
+        _instructions("player.md", own),
+        _guide(own),
         DATA,
         quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
         quoted(CRITERIA, _numbered(intent.criteria)),
         _listed("Checks that will be run on your files:", "checks", intent.checks),
         _answers(intent.answers),
-        _situation(intent, said),
+        _situation(intent, own),
         _feedback(intent.feedback),
         "When you are done, answer by the schema you were given: a short summary of what was "
-        "implemented, files changed, key decisions and issues met; and a question only if nobody "
-        "can go on before a person has decided something.",
+        "implemented, files changed, key decisions and issues met; and a question only if the work "
+        "cannot continue before a person has decided something.",
     )
 
 
-def coach_prompt(intent: i.Review, view: View, said: Mapping[str, str]) -> str:
-    """What the Coach of this commit is told."""
+def coach_prompt(intent: i.Review, view: View, own: Mapping[str, str]) -> str:
     task = intent.spec
     checks = (f"`{check}`: {outcome}" for check, outcome in intent.checks)
-    role, instructions = ("E2E", "e2e.md") if task.scenario else ("Coach", "coach.md")
+    role, file = ("E2E", "e2e.md") if task.scenario else ("Coach", "coach.md")
     return joined(
         f"Role: {role}\nTask: {task.id}\nTurn: {intent.turn}\nReview: {intent.k}",
-        *_about(intent, instructions, said),
+        *_introduction(intent, file, own),
         quoted(f"change {intent.commit}", view.text) if view.text else "",
         _left_out(view),
         _answers(intent.answers),
@@ -81,29 +79,29 @@ def coach_prompt(intent: i.Review, view: View, said: Mapping[str, str]) -> str:
     )
 
 
-def part_prompt(intent: i.Review, part: Part, place: str, said: Mapping[str, str]) -> str:
-    """What a Coach is told who looks at a part of the change that the first one was not shown."""
+def part_prompt(intent: i.Review, part: Part, place: str, own: Mapping[str, str]) -> str:
+    """The prompt of a Coach that reviews a part of the change that the first one was not shown."""
     task = intent.spec
     return joined(
         f"Role: Coach\nTask: {task.id}\nTurn: {intent.turn}\nReview: {intent.k}\nPart: {place}",
-        *_about(intent, "coach.md", said),
-        "The change is too large for one Coach. Another one looks at it as a whole, runs the tests "
-        "and says whether the criteria are met. You look at the part below, which it is not shown: "
+        *_introduction(intent, "coach.md", own),
+        "The change is too large for one Coach. Another one reviews it as a whole, runs the tests "
+        "and says whether the criteria are met. You review the part below, which it is not shown: "
         "read all of it, and the code around it in this directory, and say what is wrong in it. "
-        "For `evidence` name only criteria that something in this part speaks against.",
+        "In `evidence` name only criteria that this part shows are not met.",
         quoted(f"part of change {intent.commit}", part.text),
         _to_name(part.files),
         "Answer by the schema you were given, and only by it.",
     )
 
 
-def _about(intent: i.Review, instructions: str, said: Mapping[str, str]) -> tuple[str, ...]:
-    """What every Coach is told first: who it is, how to work here, and what was asked for."""
+def _introduction(intent: i.Review, file: str, own: Mapping[str, str]) -> tuple[str, ...]:
+    """The start of every Coach's prompt: its role, the repository's conventions, the task."""
     task = intent.spec
     return (
-        _instructions(instructions, said),
+        _instructions(file, own),
         "" if intent.may_run else NO_COMMANDS,
-        _guide(said),
+        _guide(own),
         DATA,
         quoted(f"task {task.id}", f"{task.title}\n\n{task.text.strip()}"),
         quoted(CRITERIA, _numbered(intent.criteria)),
@@ -111,7 +109,7 @@ def _about(intent: i.Review, instructions: str, said: Mapping[str, str]) -> tupl
 
 
 def _left_out(view: View) -> str:
-    """What of the change is not shown, and what is asked about it."""
+    """What the prompt does not show of the change, and what an approval must say about it."""
     if not view.left_out:
         return ""
     lines = quoted("files not shown in full", "\n".join(view.left_out))
@@ -125,7 +123,6 @@ def _to_name(names: tuple[str, ...]) -> str:
 
 
 def _uncounted(why: str) -> str:
-    """Why the answer of the Coach before did not count."""
     if not why:
         return ""
     reason = quoted("why it did not count", why)
@@ -133,7 +130,7 @@ def _uncounted(why: str) -> str:
 
 
 def joined(*parts: str) -> str:
-    """A prompt of those parts that say something."""
+    """A prompt of the parts that are not empty."""
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 
@@ -145,20 +142,20 @@ def _numbered(items: tuple[str, ...]) -> str:
     return "\n".join(f"{i}. {item}" for i, item in enumerate(items, start=1))
 
 
-def _guide(said: Mapping[str, str]) -> str:
-    """How the repository itself wants to be worked in."""
-    name = next((name for name in GUIDES if said.get(name)), None)
-    return "" if name is None else quoted(f"{name} of the repository", said[name])
+def _guide(own: Mapping[str, str]) -> str:
+    """The repository's own conventions for agents."""
+    name = next((name for name in GUIDES if own.get(name)), None)
+    return "" if name is None else quoted(f"{name} of the repository", own[name])
 
 
 def _answers(answers: tuple[str, ...]) -> str:
     return quoted("what a person has said", "\n\n".join(answers)) if answers else ""
 
 
-def _situation(intent: i.Play, said: Mapping[str, str]) -> str:
+def _situation(intent: i.Play, own: Mapping[str, str]) -> str:
     if intent.onto is not None:
-        return _instructions("conflict.md", said)
-    return _instructions("partial.md", said) if intent.interrupted else ""
+        return _instructions("conflict.md", own)
+    return _instructions("partial.md", own) if intent.interrupted else ""
 
 
 def _feedback(feedback: str | None) -> str:
@@ -168,11 +165,11 @@ def _feedback(feedback: str | None) -> str:
     return f"{asked}\n{quoted('feedback', feedback)}"
 
 
-def _instructions(name: str, said: Mapping[str, str]) -> str:
-    return said.get(name) or ours(name)
+def _instructions(name: str, own: Mapping[str, str]) -> str:
+    return own.get(name) or packaged(name)
 
 
 @cache
-def ours(name: str) -> str:
-    """A prompt of the package."""
+def packaged(name: str) -> str:
+    """A prompt file of the package."""
     return (files("windlass") / "prompts" / name).read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
-"""A change as a Coach gets to see it: whole where it fits, else cut file by file. Pure.
+"""A change as a Coach sees it: whole where it fits, else cut file by file. Pure.
 
-Law: every file has a fair share of the room. A small change is shown whole beside a huge one, and
-what is left out is told file by file, so that an approval can be asked for evidence about exactly
-that. A very large change goes to several Coaches: each is shown another part of what was left out.
+Law: every file gets a fair share of the space. A small diff is shown whole beside a huge one. What
+is left out is listed file by file, so that an approval can be asked for evidence about exactly
+those files. A very large change goes to several Coaches: each is shown another part of the rest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,43 +14,41 @@ from windlass.ports import Patch
 from windlass.views.quotation import LONGEST
 
 MOST_PARTS = 4
-"""Coaches that look at what the first one was not shown; what is beyond has to be read by it."""
+"""Coaches that review what the first one was not shown; the first must read the rest itself."""
 
 MOST_NAMED = 40
-"""Files that one Coach is asked about by name; where there are more, their folders stand for them.
-"""
+"""Files that one Coach is asked about by name; if there are more, their folders are named."""
 
 _LISTED = LONGEST // 4
-"""Characters for the list of what changed."""
+"""Characters for the list of changed files."""
 
 _LEAST = 200
-"""A share of fewer characters shows nothing that could be understood."""
+"""A share of fewer characters shows nothing useful."""
 
 _LONGEST_PATH = 1_000
 _PAGE = LONGEST - 2 * _LONGEST_PATH
 """Characters of one file's diff in one part."""
 
 _READ_ALONE = LONGEST // 2
-"""Characters that the first Coach can be expected to read by itself in its checkout."""
-
+"""Characters that the first Coach can be expected to read in its checkout."""
 
 _EVERY = "every file"
-"""What stands for all of them where they lie in too many folders."""
+"""The name for all of them if they lie in too many folders."""
 
 
 class Piece(Struct, frozen=True, kw_only=True):
-    """What was left out of one file, or a part of that."""
+    """What was left out of one file's diff, or a page of that."""
 
     path: str
     text: str
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """What one more Coach looks at."""
+    """What one further Coach reviews."""
 
     text: str
     files: tuple[str, ...]
-    """What its evidence must name."""
+    """The names that its evidence must have."""
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -58,38 +56,38 @@ class LeftOut(Struct, frozen=True, kw_only=True):
 
     path: str
     missing: int
-    """Characters of its diff."""
+    """Characters of its diff that are left out."""
     of: int
     why: str = ""
-    """Why no line of it could be shown, where that is so."""
+    """Why no line of it can be shown; empty where one can."""
 
 
 class View(Struct, frozen=True, kw_only=True):
-    """A change as it is shown."""
+    """A change as the first Coach sees it, and what the others are shown."""
 
     text: str
     left_out: tuple[str, ...] = ()
-    """A line for each file that is not shown in full, and how much of it is missing."""
+    """A line for each file that is not shown in full, with how much is missing."""
     unread: tuple[str, ...] = ()
-    """What of that the first Coach has to read itself, by the names its evidence must have."""
+    """Those of them that the first Coach must read itself, and name in its evidence."""
     parts: tuple[Part, ...] = ()
 
     @property
     def unshown(self) -> tuple[str, ...]:
-        """All that evidence must name, from any Coach."""
+        """All names that evidence must have, of any Coach."""
         named = (*self.unread, *(name for part in self.parts for name in part.files))
         return tuple(dict.fromkeys(named))
 
 
 def view_of(patches: Sequence[Patch]) -> View:
-    """The change within the room there is in a prompt."""
+    """The change, cut to the space in a prompt."""
     if not patches:
         return View(text="")
     listing = _listing(patches)
     shares = _fair_shares([len(p.text) + 1 for p in patches], LONGEST - len(listing) - 2)
     fitted = [_fitted(patch, share) for patch, share in zip(patches, shares, strict=True)]
     cut = list(zip(patches, (missing for _, missing in fitted), strict=True))
-    # Of a file that is gone there is nothing to read, and of a binary one there are no lines.
+    # A deleted file has nothing to read, and a binary one has no lines.
     pieces = [
         Piece(path=patch.path, text=missing)
         for patch, missing in cut
@@ -99,7 +97,7 @@ def view_of(patches: Sequence[Patch]) -> View:
     opaque = [patch.path for patch in patches if patch.opaque and not patch.gone]
     return View(
         text="\n".join((listing, "", *(text for text, _ in fitted if text))),
-        left_out=_told([_left_out(*each) for each in cut if each[0].opaque or each[1]]),
+        left_out=_left_out_lines([_left_out(*each) for each in cut if each[0].opaque or each[1]]),
         unread=named((*opaque, *rest)),
         parts=parts,
     )
@@ -110,8 +108,8 @@ def _left_out(patch: Patch, missing: str) -> LeftOut:
     return LeftOut(path=patch.path, missing=len(missing), of=len(patch.text), why=why)
 
 
-def _told(cut: Sequence[LeftOut]) -> tuple[str, ...]:
-    """File by file; folder by folder where that would be a book."""
+def _left_out_lines(cut: Sequence[LeftOut]) -> tuple[str, ...]:
+    """A line for each file; for each folder where that would be too long."""
     lines = tuple(
         f"{each.path}: {each.why}, so that its content is not shown"
         if each.why
@@ -128,7 +126,7 @@ def _told(cut: Sequence[LeftOut]) -> tuple[str, ...]:
 
 
 def _listing(patches: Sequence[Patch]) -> str:
-    """Every file by its name, or by its folder where there are very many."""
+    """Every file by its name, or by its folder if there are very many."""
     lines = [f"{patch.path} ({patch.what})" for patch in patches]
     if sum(len(line) + 1 for line in lines) > _LISTED:
         paths = [patch.path for patch in patches]
@@ -139,14 +137,13 @@ def _listing(patches: Sequence[Patch]) -> str:
 
 
 def plural(files: int) -> str:
-    """So many files, in words."""
     return f"{files:,} file" if files == 1 else f"{files:,} files"
 
 
 def _fair_shares(sizes: Sequence[int], room: int) -> list[int]:
-    """How much each gets: what it needs where that is less than an even share of what is left.
+    """The space of each: what it needs, if that is less than an even share of the space left.
 
-    Where an even share would show nothing of any, the smallest are shown whole and the others not.
+    If an even share would be too small to be useful, the smallest are shown whole, the others not.
     """
     shares = [0] * len(sizes)
     left, waiting = room, len(sizes)
@@ -159,7 +156,7 @@ def _fair_shares(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def _fitted(patch: Patch, share: int) -> tuple[str, str]:
-    """What of a file's diff is shown, and what is not."""
+    """The part of a file's diff that is shown, and the part that is not."""
     if len(patch.text) < share:
         return patch.text, ""
     path = patch.path[:_LONGEST_PATH]
@@ -170,28 +167,28 @@ def _fitted(patch: Patch, share: int) -> tuple[str, str]:
     begin = _line_before(patch.text, half)
     end = _line_after(patch.text, len(patch.text) - half)
     missing = patch.text[begin:end]
-    said = mark.format(len(missing), path)
-    return f"{patch.text[:begin]}{said}{patch.text[end:]}", missing
+    shown = patch.text[:begin] + mark.format(len(missing), path) + patch.text[end:]
+    return shown, missing
 
 
 def _line_before(text: str, at: int) -> int:
-    """The end of the last line before a place; the place itself in a very long line."""
+    """The end of the last line before an offset; the offset itself in a very long line."""
     return text.rfind("\n", at // 2, at) + 1 or at
 
 
 def _line_after(text: str, at: int) -> int:
-    """The begin of the next line after a place; the place itself in a very long line."""
+    """The start of the next line after an offset; the offset itself in a very long line."""
     return text.find("\n", at, (at + len(text)) // 2) + 1 or at
 
 
 def _parts(pieces: Sequence[Piece]) -> tuple[tuple[Part, ...], tuple[str, ...]]:
-    """What further Coaches look at, and the files that the first one must read itself."""
+    """The parts for further Coaches, and the files that the first one must read itself."""
     paths = tuple(piece.path for piece in pieces)
     if sum(len(piece.text) for piece in pieces) <= _READ_ALONE:
         return (), paths
     packed: list[list[Piece]] = [[]]
     used, complete = 0, set[str]()
-    # The smallest first: of few huge files one is beyond the bound, and not all of them.
+    # The smallest first: so one huge file exceeds the limit, and not all files after it.
     for piece in sorted(pieces, key=lambda piece: len(piece.text)):
         for page in _pages(piece):
             size = len(_headed(page)) + 1
@@ -207,7 +204,7 @@ def _parts(pieces: Sequence[Piece]) -> tuple[tuple[Part, ...], tuple[str, ...]]:
 
 
 def _pages(piece: Piece) -> Iterator[Piece]:
-    """The piece in as many as its length needs."""
+    """The piece in pages of limited length."""
     rest = piece.text
     while len(rest) > _PAGE:
         end = _line_before(rest, _PAGE)
@@ -226,12 +223,12 @@ def _part(pages: Sequence[Piece]) -> Part:
 
 
 def named(paths: Iterable[str]) -> tuple[str, ...]:
-    """The names to ask for: each file's, or where there are too many those of folders."""
+    """The names to ask for: those of the files or, if there are too many, of folders."""
     return tuple(_grouped(tuple(dict.fromkeys(paths)), MOST_NAMED))
 
 
 def _grouped(paths: Sequence[str], most: int) -> Mapping[str, list[str]]:
-    """Paths under at most so many names: their own, or folders as deep as possible."""
+    """Paths grouped under at most `most` names: their own, or folders as deep as possible."""
     deepest = max((path.count("/") for path in paths), default=0)
     groups = {path: [path] for path in paths}
     for depth in range(deepest, -1, -1):

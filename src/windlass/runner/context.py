@@ -1,7 +1,8 @@
-"""The world as one run has it: every port, and what the project says to agents."""
+"""Everything that a run uses: the ports, and the project's instructions for agents."""
 
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager
 
 from msgspec import Struct
 
@@ -11,8 +12,6 @@ from windlass.runner.shutdown import stop_signals
 
 
 class Ports(Struct, frozen=True, kw_only=True):
-    """The world, as this run has it."""
-
     agent: Agent
     repository: Repository
     checks: Checks
@@ -20,14 +19,14 @@ class Ports(Struct, frozen=True, kw_only=True):
     inbox: Inbox
     watch: Watch
     plan: Callable[[], Plan | str | None] = lambda: None
-    """The plan as its files stand now, or why they cannot be read; None where there are none."""
+    """Reads the plan's files: the plan, or why it cannot be read; None if there are no files."""
     metered: bool = False
-    """Whether every request of an agent passes the meter."""
+    """Whether all requests of agents go through the meter."""
     redact: Callable[[str], str] = str
-    """Takes secrets out of what agents are told."""
-    said: Mapping[str, str] = {}
-    """What the project says to agents, by file: its own instructions, and its guide to agents."""
-    roll: Callable[[], float] = random.random  # noqa: S311  nothing is secret about a wait
-    """A number between 0 and 1, for waits that must not come in step."""
-    signals: Callable[[], AsyncIterator[str]] = stop_signals
-    """The names of signals that ask the run to stop."""
+    """Removes secrets from prompts and reports."""
+    instructions: Mapping[str, str] = {}
+    """The project's own prompt files and its guide for agents, by file name."""
+    roll: Callable[[], float] = random.random  # noqa: S311  not for security
+    """A number between 0 and 1, so that retries do not all happen at once."""
+    signals: Callable[[], AbstractContextManager[AsyncIterator[str]]] = stop_signals
+    """Catches signals that ask the run to stop, and gives their names."""

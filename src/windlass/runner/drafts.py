@@ -1,7 +1,7 @@
-"""What an agent is told that writes the words of a pull request."""
+"""The prompt of the agent that writes the title and summary of a pull request."""
 
 from windlass.core.state import RunState
-from windlass.runner.briefs import joined, ours
+from windlass.runner.briefs import joined, packaged
 from windlass.views.outcome import task_statuses
 from windlass.views.quotation import DATA, quoted
 
@@ -9,15 +9,15 @@ ROLE = "Role: Pull request"
 
 
 def draft_prompt(state: RunState, diff_stat: str) -> str:
-    """All it needs: it looks nothing up."""
-    words = task_statuses(state)
+    """A prompt with all that the agent needs: it has no tools to look anything up."""
+    statuses = task_statuses(state)
     tasks = "\n\n".join(
-        f"{task.id} {state.specs[task.id].title} ({words[task.id]})\n{_summary(state, task.id)}"
+        f"{task.id} {state.specs[task.id].title} ({statuses[task.id]})\n{_summary(state, task.id)}"
         for task in state.tasks.values()
     )
     return joined(
         f"{ROLE}\nPlan: {state.plan.id}",
-        ours("pull_request.md"),
+        packaged("pull_request.md"),
         DATA,
         quoted("plan", state.plan.title),
         quoted("tasks", tasks),

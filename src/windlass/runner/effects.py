@@ -1,8 +1,8 @@
-"""What each intent means in the world: one effect for each intent, its outcome as facts.
+"""The effects: one for each intent. An effect acts through the ports and returns facts.
 
-Law: an effect may be repeated. After a crash the same intent follows again, and what the first try
-made is found by its pin, or made once more without harm. An effect sees its intent and nothing else
-of the run.
+Law: an effect may be repeated. After a crash the same intent is carried out again; the effect finds
+the first result by its pin, or makes it again without harm. An effect sees only its intent, and
+nothing else of the run.
 """
 
 from typing import TypeAlias, assert_never
@@ -22,14 +22,14 @@ Facts: TypeAlias = tuple[e.Event, ...]
 
 
 class Effects:
-    """Carries intents out through the ports."""
+    """Carries out intents through the ports."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._agents = Agents(ports)
 
     async def carry_out(self, intent: i.Intent) -> Facts:  # noqa: C901, PLR0912  one arm each
-        """Do it, and say what came of it; nothing where nothing is to be recorded."""
+        """Do it, and return the outcome; empty where there is nothing to record."""
         match intent:
             case i.CheckBase():
                 return await self._check_base(intent)
@@ -63,12 +63,12 @@ class Effects:
             case i.MoveBranch():
                 return await self._move_branch(intent)
             case i.LookAtPlan():
-                raise AssertionError("the loop itself looks at the plan")
+                raise AssertionError("the loop reads the plan itself")
             case _:
                 assert_never(intent)
 
-    def dropped(self, intent: i.Intent) -> Facts:
-        """What is known of an effect that a stop cut short."""
+    def cancelled(self, intent: i.Intent) -> Facts:
+        """The outcome of an effect that a stop cancelled."""
         if not isinstance(intent, i.Play):
             return ()
         usage = e.Usage(known=self._ports.metered)
@@ -161,14 +161,14 @@ class Effects:
 
     async def _look(self, intent: i.LookAtBranch) -> Facts:
         seen = await self._ports.repository.look(intent.branch, intent.tip)
-        looked = e.BaseSeen(
+        found = e.BaseSeen(
             at=self._ports.clock.now(),
             branch=intent.branch,
             commit=seen.commit,
             relation=seen.relation,
             rewound=seen.rewound,
         )
-        return (looked,)
+        return (found,)
 
     async def _merge_base(self, intent: i.BuildBaseMerge) -> Facts:
         author, candidate = self._clean(intent.author), intent.candidate
@@ -188,12 +188,12 @@ class Effects:
         return (e.Landed(at=self._ports.clock.now(), branch=intent.branch, commit=intent.new),)
 
     def _clean(self, author: Authorship) -> Authorship:
-        """Take secrets out of what becomes the message of a commit, which others may fetch."""
+        """Remove secrets from the title: it goes into a commit message, which others may fetch."""
         return replace(author, title=self._ports.redact(author.title))
 
 
 async def lend(repository: Repository, intent: i.LendWorkspace) -> None:
-    """Make the workspace for a person; what setup cannot do there they will see for themselves."""
+    """Prepare the workspace for a person, who sees there if the setup fails."""
     await repository.set_aside(intent.task, intent.begun_after)
     await repository.prepare(
         intent.task, intent.n, intent.start, intent.onto, turn=intent.turn, by_person=True

@@ -1,10 +1,10 @@
-"""The loop of a local run: record what happened, begin what follows from it, wait for the outcome.
+"""The loop of a local run: record facts, start the effects that follow, wait for their outcomes.
 
 Law: an effect reports its outcome as facts and decides nothing. It begins after the facts that
 announce it are durable.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal, TypeAlias
 
 import anyio
@@ -32,14 +32,14 @@ _STOPS: dict[str, StopHow] = {
     "pause_now": "pause_now",
     "abort": "abort",
 }
-"""Commands that bring a run to rest."""
+"""Commands that stop a run."""
 
 INBOX_SECONDS = 0.5
-"""How often a live run looks for commands from people."""
+"""How often a live run reads its inbox."""
 
 
 class Runner:
-    """Runs until the run ends, or until nothing can be done without a person."""
+    """Runs until the run ends, or until it needs a person."""
 
     def __init__(self, ports: Ports, session: Session) -> None:
         self._ports = ports
@@ -54,11 +54,10 @@ class Runner:
 
     @property
     def state(self) -> RunState:
-        """What is true now."""
         return self._session.state
 
     def reserve(self, ask: Ask) -> Held | No:
-        """Set aside what a request of an agent may come to, if that fits into the budget."""
+        """Reserve what an agent's request may cost, if the budget allows it."""
         if self._group is None or self._ended.is_set():
             return No.REFUSED
         granted = grant(self.state, ask.most, ask.least)
@@ -81,7 +80,7 @@ class Runner:
         return Held(name, granted)
 
     def stream(self, id_: str, usage: e.Usage) -> None:
-        """Record what a request has come to so far, for the case that it is never settled."""
+        """Record what a request has cost so far, in case it is never settled."""
         if self._group is None or self._ended.is_set():
             return
         if (task := self._spenders.get(id_)) is not None:
@@ -89,16 +88,16 @@ class Runner:
             self._record_beside(fact, self._group)
 
     def settle(self, id_: str, usage: e.Usage, *, broke_off: bool = False) -> None:
-        """Record what that request came to, before its last byte is passed on."""
+        """Record what the request cost, before its last byte is passed on."""
         if self._group is None or self._ended.is_set():
-            return  # the end of the run has written it off, as an estimate
+            return  # the end of the run has recorded an estimate
         if (task := self._spenders.pop(id_, None)) is not None:
             at = self._ports.clock.now()
             fact = e.SpendSettled(at=at, id=id_, task=task, usage=usage, broke_off=broke_off)
             self._record_beside(fact, self._group)
 
     def refuse(self, ask: Ask) -> None:
-        """Record that an answer was cut: all that its request asked for was not left."""
+        """Record that an answer was cut because the budget was too small for the whole of it."""
         if self._group is not None and not self._ended.is_set():
             self._refuse(ask, ask.most)
 
@@ -117,7 +116,7 @@ class Runner:
     def hear(
         self, role: str, task: str, reached: tuple[str, ...], refused: tuple[str, ...]
     ) -> None:
-        """Record what a box asked of the network, while there is a run to record it in."""
+        """Record the hosts that a sandbox asked for, while the run is live."""
         if self._group is None or self._ended.is_set():
             return
         at = self._ports.clock.now()
@@ -125,32 +124,37 @@ class Runner:
         self._record_beside(fact, self._group)
 
     async def run(self, *first: e.Event) -> RunState:
-        """Begin or take over a run with these facts, and return how it ended.
+        """Start or resume a run with these facts, and return its last state.
 
-        One that is over is not taken over: nothing is appended to it.
+        A finished run is not resumed: nothing is appended to its journal.
         """
         before = self._session.before
         if before is not None and is_finished(before) and isinstance(first[0], e.RunResumed):
             return before
-        async with anyio.create_task_group() as ears:
-            # Left only when every effect is done: a merged task's workspace goes after the end.
+        # A signal may come as soon as the first fact is shown.
+        with self._ports.signals() as signals:
+            return await self._run(first, signals)
+
+    async def _run(self, first: Sequence[e.Event], signals: AsyncIterator[str]) -> RunState:
+        async with anyio.create_task_group() as listeners:
+            # Waits for every effect: workspaces of merged tasks are removed after the run's end.
             async with anyio.create_task_group() as group:
                 self._group = group
                 self._began = first[0].at
-                words, heard = self._said_meanwhile(first)
-                self._record((*first, *words), group)
-                for remove in heard:
+                commands, removals = self._waiting_commands(first)
+                self._record((*first, *commands), group)
+                for remove in removals:
                     remove()
-                ears.start_soon(self._read_inbox, group)
-                ears.start_soon(self._heed_signals, group)
+                listeners.start_soon(self._read_inbox, group)
+                listeners.start_soon(self._watch_signals, signals, group)
                 await self._ended.wait()
-            ears.cancel_scope.cancel()
+            listeners.cancel_scope.cancel()
         return self.state
 
     def _record_beside(self, fact: e.Event, group: TaskGroup) -> None:
-        """Record what comes from outside of the run's own tasks, and let the run fail if it fails.
+        """Record a fact for a caller outside the run's own tasks; if that fails, the run fails.
 
-        The caller is a server, which answers its client with the error and lives on.
+        The caller is a server: it answers its client with the error and keeps running.
         """
         try:
             self._record([fact], group)
@@ -158,38 +162,38 @@ class Runner:
             group.start_soon(_raise, error)
             raise
 
-    def _record(self, happened: Sequence[e.Event], group: TaskGroup) -> None:
-        """Make what happened, and everything that follows from it, durable; then act."""
-        self._begin(self._session.record(happened, self._ports.clock.now()), group)
+    def _record(self, facts: Sequence[e.Event], group: TaskGroup) -> None:
+        """Make the facts and all that follows from them durable; then start the effects."""
+        self._start(self._session.record(facts, self._ports.clock.now()), group)
 
-    def _begin(self, intents: Sequence[Intent], group: TaskGroup) -> None:
+    def _start(self, intents: Sequence[Intent], group: TaskGroup) -> None:
         for intent in intents:
             if isinstance(intent, LookAtPlan):
                 now, plan = self._ports.clock.now(), self._ports.plan()
-                self._begin(self._session.record((), now, plan=plan), group)
+                self._start(self._session.record((), now, plan=plan), group)
             else:
                 group.start_soon(self._carry_out, intent, group)
         if self.state.ended is not None:
             self._ended.set()
-            self._drop_all()  # an agent that waits for its provider would keep the process
+            self._cancel_all()  # an agent that waits for its provider would keep the process alive
 
     async def _carry_out(self, intent: Intent, group: TaskGroup) -> None:
-        """Do what is intended, and record what came of it."""
-        happened: tuple[e.Event, ...] = ()
+        """Carry out the intent, and record its outcome."""
+        outcome: tuple[e.Event, ...] = ()
         with anyio.CancelScope() as scope:
             if isinstance(intent, DROPPABLE):
                 self._droppable.add(scope)
                 if self.state.stopping is not None and self.state.stop_as != "pause":
                     scope.cancel()
-            happened = await self._effects.carry_out(intent)
+            outcome = await self._effects.carry_out(intent)
         self._droppable.discard(scope)
         if scope.cancelled_caught:
-            happened = self._effects.dropped(intent)
-        if happened and not self._ended.is_set():
-            self._record(happened, group)
+            outcome = self._effects.cancelled(intent)
+        if outcome and not self._ended.is_set():
+            self._record(outcome, group)
 
     def _stop(self, by: str, how: StopHow, group: TaskGroup) -> None:
-        """Bring the run to rest; the first request counts, unless it was only to pause."""
+        """Stop the run; the first request counts, unless it was only to pause."""
         state = self.state
         if state.ended is not None or (state.stopping is not None and state.stop_as != "pause"):
             return
@@ -197,58 +201,58 @@ class Runner:
             return
         self._record([e.StopRequested(at=self._ports.clock.now(), by=by, how=how)], group)
         if how != "pause":
-            self._drop_all()
+            self._cancel_all()
 
-    def _drop_all(self) -> None:
-        """End agents and whatever else can be begun again at no loss."""
+    def _cancel_all(self) -> None:
+        """Cancel agents and all other effects that can be started again without loss."""
         for scope in list(self._droppable):
             scope.cancel()
 
-    def _said_meanwhile(
+    def _waiting_commands(
         self, first: Sequence[e.Event]
     ) -> tuple[list[e.Event], list[Callable[[], None]]]:
-        """What people said to this run while it rested, and what to call once it is recorded.
+        """Commands that people sent while the run was at rest, and what to call once recorded.
 
-        It may be what the run waits for: taken up without it, it would end at once.
+        The run may wait for one of them: resumed without it, it would end at once.
         """
-        words, heard = list[e.Event](), list[Callable[[], None]]()
+        facts, removals = list[e.Event](), list[Callable[[], None]]()
         if self._session.before is None or not isinstance(first[0], e.RunResumed):
-            return words, heard
+            return facts, removals
         state = note(self._session.before, first).states[-1]
         for message, remove in self._ports.inbox.take():
-            if message.command not in _STOPS and self._is_meant(message, state.run):
-                if said := spoken(message, state, self._ports.clock.now()):
-                    state = note(state, said).states[-1]
-                words.extend(said)
-                heard.append(remove)
-        return words, heard
+            if message.command not in _STOPS and self._is_for(message, state.run):
+                if new := spoken(message, state, self._ports.clock.now()):
+                    state = note(state, new).states[-1]
+                facts.extend(new)
+                removals.append(remove)
+        return facts, removals
 
     async def _read_inbox(self, group: TaskGroup) -> None:
         while True:
             for message, remove in self._ports.inbox.take():
                 if self._ended.is_set():
-                    return  # the process that takes the run up again hears it
-                if self._is_meant(message, self.state.run):
-                    self._heed(message, group)
+                    return  # the process that resumes the run reads it
+                if self._is_for(message, self.state.run):
+                    self._obey(message, group)
                 remove()
             await anyio.sleep(INBOX_SECONDS)
 
-    def _is_meant(self, message: Message, run: str) -> bool:
-        """Whether it was said to this run, and a word to rest to this process of it."""
+    def _is_for(self, message: Message, run: str) -> bool:
+        """Whether a command is for this run, and a stop for this process of it."""
         is_late = message.at is not None and message.at < self._began
         return message.run in {"", run} and not (is_late and message.command in _STOPS)
 
-    def _heed(self, message: Message, group: TaskGroup) -> None:
-        """Record what a person said, if it can be said now."""
+    def _obey(self, message: Message, group: TaskGroup) -> None:
+        """Record a person's command, if it is possible now."""
         if message.command in _STOPS:
             how = _STOPS[message.command]
             self._stop(f"windlass {message.command.removesuffix('_now')}", how, group)
             return
-        if said := spoken(message, self.state, self._ports.clock.now()):
-            self._record(said, group)
+        if facts := spoken(message, self.state, self._ports.clock.now()):
+            self._record(facts, group)
 
-    async def _heed_signals(self, group: TaskGroup) -> None:
-        async for name in self._ports.signals():
+    async def _watch_signals(self, signals: AsyncIterator[str], group: TaskGroup) -> None:
+        async for name in signals:
             self._stop(name, "stop", group)
 
 

@@ -1,1 +1,1 @@
-"""Whole runs under faults, on any machine: a place, a server that starts them, a judge, sweeps."""
+"""Run plans and commands under faults, on any machine, and judge how they end."""

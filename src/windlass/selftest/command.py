@@ -13,7 +13,7 @@ from windlass.cli.options import json_option
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from windlass.selftest.series import Stands
+    from windlass.selftest.series import RunTesters
     from windlass.selftest.sweep import Finding
 
 SHARES = {
@@ -22,7 +22,7 @@ SHARES = {
     "power lost": 1.0,
     "disk full, failing or read-only": 0.5,
 }
-"""How many points each kind gets of what was asked for."""
+"""The share of `--points` that each kind of fault gets."""
 
 COMMAND_SHARES = {
     "killed": 1.0,
@@ -31,24 +31,24 @@ COMMAND_SHARES = {
     "power lost": 0.5,
     "disk": 0.5,
 }
-"""The same for a command."""
+"""The same with `--command`."""
 
 _SEEN_ONLY = frozenset({"power lost", "git killed"})
-"""What can only be tried where every call is seen."""
-_FEWER = "No C compiler: only points that Python itself tells of are tried."
+"""Faults that need every call to be seen."""
+_FEWER = "No C compiler: only calls that Python itself makes are tried."
 
 ALL = 1_000_000_000
-"""More points than any run has; where there are no more, all are taken."""
+"""More points than any run has, so all of them are taken."""
 
 SHOWN = 5
-"""How many broken points of a kind are told in full."""
+"""How many broken points of a kind are shown in full."""
 
 
 def _points(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
     if value == "all":
         return ALL
     if not value.isdecimal() or not int(value):
-        raise click.BadParameter("a number from 1 on, or `all`")
+        raise click.BadParameter("give a number of 1 or more, or `all`")
     return int(value)
 
 
@@ -58,22 +58,22 @@ def _commands(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     from windlass.selftest.scenes import COMMANDS
 
     if value != "all" and value not in COMMANDS:
-        raise click.BadParameter(f"one of {', '.join(COMMANDS)}, or `all`")
+        raise click.BadParameter(f"give one of {', '.join(COMMANDS)}, or `all`")
     return COMMANDS if value == "all" else (value,)
 
 
 @click.command("selftest")
 @click.argument("what", type=click.Choice(["crash"]))
 @click.option("--command", "commands", callback=_commands, metavar="NAME|all",
-              help="Break this command instead of a run, or each one that writes")  # fmt: skip
+              help="Break this command, or each one that writes, instead of a run")  # fmt: skip
 @click.option("--points", callback=_points, default="40", show_default=True, metavar="N|all",
-              help="Kill at N points, or at every call; half as many twice, and so on")  # fmt: skip
+              help="Kill at N points, or at every call; other faults get a share")  # fmt: skip
 @click.option("--seed", type=int, default=0, metavar="N", help="Choose other points")
 @click.option(
     "--sandbox",
     type=click.Choice(["auto", "bwrap", "checkout", "none"]),
     default="auto",
-    help="Rehearse at this level  [default: the strongest with walls]",
+    help="Use this sandbox level  [default: the strongest with walls]",
 )
 @json_option
 def command(
@@ -86,20 +86,20 @@ def command(
 ) -> int:
     """Prove on this machine that a crash loses nothing.
 
-    A small plan is run again and again in a temporary repository: with parallel tasks, turns sent
-    back, a conflict, merges and a state file, with real git and a scripted agent. It is killed at
-    file system calls of Windlass and of its git, in the middle of writes too; again while it
-    resumes; its power goes, and what was not synced with it; its disk is full, fails, or becomes
+    Runs a small plan again and again in a temporary repository, with real git and a scripted agent:
+    parallel tasks, turns sent back, a conflict, merges and a state file. Each run is killed at a
+    file system call of Windlass or its git, or in the middle of a write; or killed again while it
+    resumes; or loses power, and all that was not synced; or meets a disk that is full, fails or is
     read-only. Then it is resumed, and must end as if nothing had happened: the same files, each
-    task merged once, each cost counted once, nothing left to mend, nothing left running.
+    task merged once, each cost counted once, nothing to repair, no process left.
 
-    With --command the same is done to a command that writes: land, pr, take, give, reset, retry,
-    clean, adopt, recover, abort or init; also, its git alone is killed while Windlass goes on. The
-    command is called again, and must come to the end of an unbroken one. It must lose nothing that
-    was recorded, leave no lock, and never touch the work that you have lying about.
+    With --command the same happens to a command that writes: land, pr, take, give, reset, retry,
+    clean, adopt, recover, abort or init. Its git is also killed alone, while Windlass continues.
+    The command is run again, and must end as it does without a fault. It must keep all that was
+    recorded, leave no lock, and never touch your uncommitted work.
 
-    Needs no key and no network. With a C compiler (`cc`) every call is seen; without one only those
-    that Python makes, and a power loss cannot be tried.
+    Needs no key and no network. With a C compiler (`cc`) every call is seen; without one only
+    Python's own calls, and power losses are not tried.
 
     \b
     windlass selftest crash
@@ -109,26 +109,25 @@ def command(
     workers = min(os.cpu_count() or 1, 4)
     from windlass.app.sandbox_level import settle_rehearsal
     from windlass.cli.person import person
-    from windlass.selftest.series import Stands
+    from windlass.selftest.series import RunTesters
 
     sandbox = settle_rehearsal(sandbox, os.environ, f"windlass selftest {what}", person())
     if commands:
-        return _swept_commands(commands, points, seed, sandbox, workers, as_json=as_json)
-    with Stands(workers, level=sandbox) as stands:
-        if not stands.sees_all:
+        return _sweep_commands(commands, points, seed, sandbox, workers, as_json=as_json)
+    with RunTesters(workers, level=sandbox) as testers:
+        if not testers.sees_all:
             click.echo(_FEWER, err=as_json)
         rows = [
-            _swept(stands, kind, max(1, int(points * share)), seed, aside=as_json)
+            _sweep_runs(testers, kind, max(1, int(points * share)), seed, as_json=as_json)
             for kind, share in SHARES.items()
         ]
     if as_json:
-        told = [row.told() for row in rows]
-        click.echo(json.dumps({"run": told}, indent=2))
+        click.echo(json.dumps({"run": [row.as_json() for row in rows]}, indent=2))
     return int(any(row.is_broken for row in rows))
 
 
 class Row:
-    """One kind of fault: how many points count, and which broke."""
+    """The points of one kind of fault, and which of them broke."""
 
     def __init__(self, kind: str, findings: "list[Finding]", *, tried: bool = True) -> None:
         self.kind = kind
@@ -137,65 +136,66 @@ class Row:
 
     @property
     def is_broken(self) -> bool:
-        """Whether a point broke, or none was tried that could have been.
+        """Whether a point broke, or no point was reached.
 
-        What is called a second time may have nothing left to do, and then cannot be killed.
+        A second call may have nothing left to do, and then it cannot be killed.
         """
         missed = not self.points and self.kind != "killed twice"
         return self.tried and (bool(self.broken) or missed)
 
-    def told(self) -> dict[str, object]:
-        """For programs."""
+    def as_json(self) -> dict[str, object]:
+        """The row in the output of --json."""
         broken = [{"point": each.name, "faults": list(each.faults)} for each in self.broken]
         return {"fault": self.kind, "points": self.points, "broken": broken}
 
 
-def _swept_commands(
+def _sweep_commands(
     commands: tuple[str, ...], points: int, seed: int, level: str, workers: int, *, as_json: bool
 ) -> int:
-    """Sweep the scenes of these commands, and show a table with a line for each."""
-    from windlass.selftest.commands import KINDS, CommandStands
+    """Sweep the scenes of these commands; print a table with a line for each scene."""
+    from windlass.selftest.commands import KINDS, CommandTesters
     from windlass.selftest.scenes import SCENES
-    from windlass.selftest.series import side_by_side
+    from windlass.selftest.series import in_parallel
 
-    told: list[dict[str, object]] = []
+    scenes: list[dict[str, object]] = []
     any_broken = False
-    with CommandStands(workers, level=level) as places:
+    points_in_all = 0
+    with CommandTesters(workers, level=level) as places:
         if not places.sees_all:
             click.echo(_FEWER, err=as_json)
         if not as_json:
             click.echo(f"{'command':30}{'calls':>7}{''.join(f'{kind:>14}' for kind in KINDS)}")
         for scene in (each for each in SCENES if each.command in commands):
-            stands = places.set_up(scene)
+            testers = places.set_up(scene)
             rows: list[Row] = []
-            for kind, go in KINDS.items():
+            for kind, series in KINDS.items():
                 tried = places.sees_all or kind not in _SEEN_ONLY
                 count = max(1, int(points * COMMAND_SHARES[kind]))
-                found = side_by_side([partial(go, stand) for stand in stands], count, seed)
-                length = min(count, stands[0].calls)
-                findings = _watched(found, f"{scene.name}: {kind}", length) if tried else []
+                found = in_parallel([partial(series, tester) for tester in testers], count, seed)
+                length = min(count, testers[0].calls)
+                findings = _with_progress(found, f"{scene.name}: {kind}", length) if tried else []
                 rows.append(Row(kind, findings, tried=tried))
             any_broken = any_broken or any(row.is_broken for row in rows)
-            told.append(
+            points_in_all += sum(row.points for row in rows)
+            scenes.append(
                 {
                     "command": scene.command,
                     "scene": scene.name,
-                    "calls": stands[0].calls,
-                    "faults": [row.told() for row in rows],
+                    "calls": testers[0].calls,
+                    "faults": [row.as_json() for row in rows],
                 }
             )
             if not as_json:
-                _show_line(scene.name, stands[0].calls, rows)
-    points_in_all = sum(row["points"] for each in told for row in each["faults"])  # type: ignore[attr-defined,index]
+                _show_line(scene.name, testers[0].calls, rows)
     if as_json:
-        click.echo(json.dumps({"commands": told}, indent=2))
+        click.echo(json.dumps({"commands": scenes}, indent=2))
     else:
         click.echo(f"{points_in_all} points, {'some' if any_broken else 'none'} broken")
     return int(any_broken)
 
 
 def _show_line(name: str, calls: int, rows: list[Row]) -> None:
-    """How a command held: points, and how many of them broke where any did."""
+    """Print a scene's line of the table, and the points that broke."""
     cells = [
         f"{row.points}, {len(row.broken)} broken"
         if row.broken
@@ -209,8 +209,8 @@ def _show_line(name: str, calls: int, rows: list[Row]) -> None:
         _show_broken(row.broken)
 
 
-def _watched(findings: "Iterator[Finding]", label: str, length: int) -> "list[Finding]":
-    """All findings, with a progress bar on a terminal."""
+def _with_progress(findings: "Iterator[Finding]", label: str, length: int) -> "list[Finding]":
+    """Collect the findings, with a progress bar on a terminal."""
     seen: list[Finding] = []
     with click.progressbar(
         length=length, label=f"{label:46}", show_pos=True, file=sys.stderr
@@ -221,17 +221,17 @@ def _watched(findings: "Iterator[Finding]", label: str, length: int) -> "list[Fi
     return seen
 
 
-def _swept(stands: "Stands", kind: str, count: int, seed: int, *, aside: bool) -> Row:
-    """Sweep one kind, and tell how it went."""
-    if kind == "power lost" and not stands.sees_all:
-        click.echo(f"{kind:34}not tried", err=aside)
+def _sweep_runs(testers: "RunTesters", kind: str, count: int, seed: int, *, as_json: bool) -> Row:
+    """Sweep runs with one kind of fault; without --json, print the result."""
+    if kind == "power lost" and not testers.sees_all:
+        click.echo(f"{kind:34}not tried", err=as_json)
         return Row(kind, [], tried=False)
-    found = stands.sweep(kind, count, seed)
-    row = Row(kind, _watched(found, kind, min(count, stands.calls)))
-    if not aside:
+    found = testers.sweep(kind, count, seed)
+    row = Row(kind, _with_progress(found, kind, min(count, testers.calls)))
+    if not as_json:
         held = row.points - len(row.broken)
-        told = f"{row.points:5} points  {held:5} held  {len(row.broken):5} broken"
-        click.echo(f"{kind:34}{told}")
+        counts = f"{row.points:5} points  {held:5} held  {len(row.broken):5} broken"
+        click.echo(f"{kind:34}{counts}")
         _show_broken(row.broken)
     return row
 
@@ -239,12 +239,12 @@ def _swept(stands: "Stands", kind: str, count: int, seed: int, *, aside: bool) -
 def _show_broken(broken: "list[Finding]") -> None:
     for finding in broken[:SHOWN]:
         click.echo(f"  {finding.name}: {'; '.join(finding.faults)}")
-        for line in finding.said.splitlines()[-SHOWN:]:
+        for line in finding.output.splitlines()[-SHOWN:]:
             click.echo(f"    {line.strip()}")
 
 
 def tally(findings: "list[Finding]") -> "tuple[int, list[Finding]]":
-    """How many points count, and which broke; one that was not reached counts where it broke."""
+    """The number of points, and those that broke; points that were missed and held do not count."""
     broken = [finding for finding in findings if finding.faults]
     missed = sum(not finding.reached and not finding.faults for finding in findings)
     return len(findings) - missed, broken

@@ -1,7 +1,7 @@
-"""What a repository looks like to its user, apart from times and names that chance gave.
+"""What a repository looks like to its user, without times and random names.
 
-Law: two pictures are the same when a person could not tell which of two repositories was broken and
-mended on its way. It is taken from outside, with the user's git and the files on disk.
+Law: two pictures are equal if a person cannot tell which of the two repositories went through a
+fault. Pictures are taken from outside, with the user's git and the files on disk.
 """
 
 import hashlib
@@ -12,31 +12,30 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from windlass.app.wiring import Project
 from windlass.selftest.place import Place
 from windlass.testing.faults.story import PLAN_ID, STATE_FILE
 
 _RUN = re.compile(r"(?<=/)[0-9a-f]{8}(?=/|$)")
-"""The name of a run, in that of a ref."""
+"""The id of a run, in the name of a ref."""
 _CANDIDATE = re.compile(r"candidate/\d+")
-"""A merge before its checks ran: one that was cut short is built anew, under the next number."""
+"""A merge before its checks; an interrupted one is built again, under the next number."""
 _TEMPORARY = ".windlass-*.tmp"
-"""What a writer leaves that was cut short."""
+"""What an interrupted write leaves."""
 _OWN = (".windlass/", ".git/refs/windlass/", ".git/refs/heads/windlass/")
-"""Where only Windlass writes: every process that opens the run removes locks there first."""
+"""Where only Windlass writes. Every process that opens the run first removes the locks there."""
 _MIRROR = "refs/windlass/plan/RUN/journal"
-"""A copy of the journal: it follows that, at the next resume at latest."""
+"""A copy of the journal; it is brought up to date by the next resume at the latest."""
 _OURS = frozenset({".git", ".windlass"})
 _FOLDERS = ("workspaces", "throwaway", "kept")
 
 
 def picture(place: Place) -> dict[str, str]:
-    """Every thing that counts, by a name for people."""
-    return {**_files(place), **_of_git(place), **_of_the_run(place), **_of_the_remote(place)}
+    """Everything that must be equal, by a readable name."""
+    return {**_files(place), **_git_state(place), **_run_state(place), **_remote_refs(place)}
 
 
 def user_files(place: Place) -> dict[str, str]:
-    """Every file of the checkout, by its content."""
+    """The mode and content hash of every file in the checkout, by path."""
     root, found = place.repo, dict[str, str]()
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if Path(folder) != root or name not in _OURS]
@@ -50,8 +49,8 @@ def user_files(place: Place) -> dict[str, str]:
     return found
 
 
-def litter(place: Place) -> Iterator[str]:
-    """What stands in the way of the user's own git, or lies about in their folders."""
+def leftovers(place: Place) -> Iterator[str]:
+    """Files that block the user's own git, or were left in their folders."""
     root = place.repo
     locks = sorted(str(path.relative_to(root)) for path in root.rglob("*.lock"))
     if blocking := [lock for lock in locks if not lock.startswith(_OWN)]:
@@ -66,15 +65,15 @@ def litter(place: Place) -> Iterator[str]:
 def _files(place: Place) -> dict[str, str]:
     found = user_files(place)
     if (text := place.repo / STATE_FILE).is_file():
-        # It tells times and commits; what it says of tasks is what counts.
-        told = json.loads(text.read_text(encoding="utf-8"))
+        # Times and commits differ from run to run; only the tasks are compared.
+        state = json.loads(text.read_text(encoding="utf-8"))
         found[STATE_FILE] = json.dumps(
-            [told.get("status"), sorted(told.get("completed_tasks", ()))]
+            [state.get("status"), sorted(state.get("completed_tasks", ()))]
         )
     return {f"the file {path}": content for path, content in found.items()}
 
 
-def _of_git(place: Place) -> dict[str, str]:
+def _git_state(place: Place) -> dict[str, str]:
     git = place.git
     refs: dict[str, list[str]] = {}
     listed = git("for-each-ref", "--format=%(refname) %(objecttype) %(objectname) %(tree)")
@@ -97,9 +96,9 @@ def _of_git(place: Place) -> dict[str, str]:
     return found
 
 
-def _of_the_run(place: Place) -> dict[str, str]:
-    project = Project(place.repo, place.environment)
-    state = project.journals.last_run(PLAN_ID) if PLAN_ID in project.journals.plans() else None
+def _run_state(place: Place) -> dict[str, str]:
+    journals = place.project.journals
+    state = journals.last_run(PLAN_ID) if PLAN_ID in journals.plans() else None
     if state is None:
         return {"the run": "none"}
     found = {f"task {name}": str(task.phase) for name, task in state.tasks.items()}
@@ -118,11 +117,15 @@ def _of_the_run(place: Place) -> dict[str, str]:
     return found
 
 
-def _of_the_remote(place: Place) -> dict[str, str]:
+def _remote_refs(place: Place) -> dict[str, str]:
     if not place.remote.exists():
         return {}
-    asked = ["git", "for-each-ref", "--format=%(refname) %(objectname)"]
     done = subprocess.run(
-        asked, cwd=place.remote, env=place.environment, capture_output=True, text=True, check=True
+        ["git", "for-each-ref", "--format=%(refname) %(objectname)"],
+        cwd=place.remote,
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return {"the remote": done.stdout}

@@ -1,4 +1,4 @@
-"""Where a run is rehearsed: a folder with a repository that is made anew each time."""
+"""The folder of a rehearsed run, with a repository that is reset before each run."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
+from windlass.app.wiring import Project
 from windlass.app.wiring.agents import vendor_of
 from windlass.errors import WindlassError
 from windlass.testing.faults.shim import Control, build
@@ -21,23 +22,24 @@ _IDENTITY = {
 
 
 class Place:
-    """One folder, one repository; two of them never meet."""
+    """One folder with one repository; two places share nothing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
         self.repo = self.folder / "repo"
-        self.said = self.folder / "said"
-        """What the last run wrote for people."""
+        self.output = self.folder / "said"
+        """The messages of the last run."""
         self.ledger = self.folder / "ledger"
-        """A line for each call of an agent."""
+        """One line for each call of an agent."""
         self.untouched = self.folder / "untouched"
+        """The copy that `reset` restores."""
         self.remote = self.folder / "remote.git"
-        """Where the user pushes to, in a scene that has such a place; no fault happens there."""
+        """The user's remote, in a scene that has one; no fault happens there."""
         self.untouched_remote = self.folder / "untouched-remote.git"
 
     @property
     def environment(self) -> dict[str, str]:
-        """All that Windlass is to see of the world."""
+        """The whole environment of Windlass."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
@@ -47,8 +49,17 @@ class Place:
             **_IDENTITY,
         }
 
+    @property
+    def project(self) -> Project:
+        """The repository, opened as a project of Windlass."""
+        return Project(self.repo, self.environment)
+
+    def read_output(self) -> str:
+        """The messages of the last run."""
+        return self.output.read_text(encoding="utf-8", errors="replace")
+
     def git(self, *args: str, stdin: str = "", **more: str) -> str:
-        """Ask or tell the repository something, as its user."""
+        """Run git in the repository as its user; returns its output."""
         done = subprocess.run(
             ["git", *args],
             cwd=self.repo,
@@ -61,7 +72,7 @@ class Place:
         return done.stdout.strip()
 
     def build(self) -> None:
-        """Make the repository, once."""
+        """Create the repository."""
         (self.folder / "home").mkdir(parents=True, exist_ok=True)
         self.repo.mkdir()
         self.git("init", "--quiet", "--initial-branch=main", "--template=")
@@ -70,17 +81,17 @@ class Place:
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "Begin")
         self.repo.rename(self.untouched)
-        self.fresh()
+        self.reset()
 
-    def fresh(self) -> None:
-        """Put the repository back to what it was before any run."""
+    def reset(self) -> None:
+        """Restore the repository to what it was before any run."""
         shutil.rmtree(self.repo, ignore_errors=True)
         shutil.copytree(self.untouched, self.repo, symlinks=True)
         shutil.rmtree(self.remote, ignore_errors=True)
         if self.untouched_remote.exists():
             shutil.copytree(self.untouched_remote, self.remote, symlinks=True)
         self.ledger.write_text("")
-        self.said.write_text("")
+        self.output.write_text("")
 
     def wanted_tree(self) -> str:
         """The name of the tree that every run ends with."""
@@ -99,7 +110,7 @@ class Place:
 
 
 class Rehearsals:
-    """Runs in a place, each a process that can be hit; ended by `with`."""
+    """Starts runs in a place, each a process that a fault can hit; use it with `with`."""
 
     def __init__(self, place: Place, library: Path | None, *, level: str) -> None:
         self.place = place
@@ -110,18 +121,17 @@ class Rehearsals:
 
     @classmethod
     def at(cls, folder: Path, *, level: str, shim: bool = True) -> Self:
-        """A new place in an empty folder."""
+        """Rehearsals in a new place in an empty folder."""
         place = Place(folder)
         place.build()
         return cls(place, build(folder) if shim else None, level=level)
 
     @property
     def sees_all(self) -> bool:
-        """Whether every call is seen, those of git as well; if not, only what Python tells."""
+        """Whether every call is seen, git's too; if not, only calls that Python audits."""
         return self._library is not None
 
     def __enter__(self) -> Self:
-        """Start the server."""
         environment = dict(os.environ)
         if self._library is not None:
             environment["LD_PRELOAD"] = str(self._library)
@@ -135,28 +145,27 @@ class Rehearsals:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
         if self._server is not None:
             self._server.communicate()
 
     def run(self, choice: str | None = None, **options: object) -> int:
-        """Start the story, or resume it; the exit code, negative where a signal ended it."""
-        return self._asked({"choice": choice, "options": options, "argv": None})
+        """Run or resume the story; returns the exit code, negative if a signal ended it."""
+        return self._request({"choice": choice, "options": options, "argv": None})
 
     def call(self, *argv: str) -> int:
-        """Call any other command, as without a terminal; its exit code as above."""
-        return self._asked({"argv": argv})
+        """Run another command without a terminal; returns its exit code, as `run` does."""
+        return self._request({"argv": argv})
 
-    def _asked(self, what: dict[str, Any]) -> int:
+    def _request(self, fields: dict[str, Any]) -> int:
         server = self._server
         if server is None or server.stdin is None or server.stdout is None:
-            raise RuntimeError("a rehearsal begins with `with`")
-        asked = {**what, "control": str(self.control.path), "level": self._level}
-        server.stdin.write(json.dumps(asked) + "\n")
+            raise RuntimeError("use `with` to start the server of rehearsals")
+        request = {**fields, "control": str(self.control.path), "level": self._level}
+        server.stdin.write(json.dumps(request) + "\n")
         server.stdin.flush()
         answer = server.stdout.readline()
         if not answer:
-            raise WindlassError("the server of rehearsals has ended", hint="see what it printed")
+            raise WindlassError("the server of rehearsals ended", hint="read what it printed")
         return json.loads(answer)["code"]
 
 

@@ -1,7 +1,7 @@
 """The commands that write, each with a repository in which it has something to do.
 
-Law: in every scene the user has work of their own lying about: a file that is changed, one that is
-staged, one that git does not know. No command may touch these, whatever happens to it.
+Law: in every scene the user has uncommitted work: a changed file, a staged file and an untracked
+file. No command may touch them, whatever fault it meets.
 """
 
 import json
@@ -15,19 +15,18 @@ from msgspec import Struct
 from windlass.errors import WindlassError
 from windlass.selftest.place import Place, Rehearsals
 from windlass.testing.faults.story import PLAN, PLAN_ID
+from windlass.views.outcome import Exit
 
-MINE = MappingProxyType(
+USER_WORK = MappingProxyType(
     {
         "README.md": "A folder of words.\nA thought of mine.\n",
         "staged.txt": "staged, not committed\n",
         "scratch.txt": "not known to git\n",
     }
 )
-"""The user's own work, which is none of Windlass's business."""
+"""The user's uncommitted work, which Windlass must leave alone."""
 
 _TASK = "a"
-_FAILED = 1
-_LEFT_TO_YOU = 3
 
 
 class Scene(Struct, frozen=True, kw_only=True):
@@ -35,39 +34,39 @@ class Scene(Struct, frozen=True, kw_only=True):
 
     command: str
     about: str = ""
-    """What is special about it; empty for the usual one."""
+    """What is special about the situation; empty for the usual one."""
     argv: tuple[str, ...]
     begins: str
-    """What has happened before: `new`, `done` or `unfinished`."""
+    """The run before it: `new` (none), `done` or `unfinished`."""
     arrange: Callable[[Rehearsals], None] = lambda _rehearsals: None
-    """What else has."""
+    """Prepares the rest of the situation."""
     code: int = 0
-    """What it ends with when nothing goes wrong."""
+    """The exit code without a fault."""
     rebuilds: bool = False
     """Whether it replaces the journal."""
 
     @property
     def name(self) -> str:
-        """How it is shown."""
+        """The command and what is special about the situation."""
         return f"{self.command} ({self.about})" if self.about else self.command
 
 
 def set_up(rehearsals: Rehearsals, scene: Scene) -> Path:
-    """Make the repository of a scene, and return the copy from which it is made anew."""
+    """Create the repository of a scene; returns the copy that `reset` restores."""
     place = rehearsals.place
     template = place.folder / f"scene-{scene.name.replace(' ', '-')}"
     place.untouched = _beginning(rehearsals, scene.begins)
     shutil.rmtree(place.untouched_remote, ignore_errors=True)
-    place.fresh()
+    place.reset()
     scene.arrange(rehearsals)
-    for path, text in MINE.items():
+    for path, text in USER_WORK.items():
         (place.repo / path).write_text(text, encoding="utf-8")
     place.git("add", "staged.txt")
     if place.remote.exists():
         place.remote.rename(place.untouched_remote)
     place.repo.rename(template)
     place.untouched = template
-    place.fresh()
+    place.reset()
     return template
 
 
@@ -76,23 +75,23 @@ def _beginning(rehearsals: Rehearsals, name: str) -> Path:
     if template.exists():
         return template
     place.untouched = place.folder / "untouched"
-    place.fresh()
+    place.reset()
     if name == "done":
         _expect(rehearsals, rehearsals.run(), 0)
-    elif name == "unfinished":  # the first turn of one task is red, and it has no second
-        _expect(rehearsals, rehearsals.run(max_turns=1, agents=1), _FAILED)
+    elif name == "unfinished":  # the checks of one task fail in its first and only turn
+        _expect(rehearsals, rehearsals.run(max_turns=1, agents=1), Exit.FAILED)
     place.repo.rename(template)
     return template
 
 
 def _expect(rehearsals: Rehearsals, code: int, wanted: int) -> None:
     if code != wanted:
-        said = rehearsals.place.said.read_text(encoding="utf-8", errors="replace")
-        raise WindlassError(f"before any fault it ends with {code}, not {wanted}: {said}")
+        output = rehearsals.place.read_output()
+        raise WindlassError(f"before any fault it ends with {code}, not {wanted}: {output}")
 
 
 def _committed(rehearsals: Rehearsals) -> None:
-    """The user has gone on with their branch."""
+    """The user has committed to their branch since."""
     place = rehearsals.place
     (place.repo / "mine.txt").write_text("mine\n", encoding="utf-8")
     place.git("add", "mine.txt")
@@ -104,7 +103,7 @@ def _switched(rehearsals: Rehearsals) -> None:
 
 
 def _filtered(rehearsals: Rehearsals) -> None:
-    """The user's files are not written as they are stored, and one of them is not written."""
+    """The checkout has a filter and line ends that change files, and leaves out one file."""
     place = rehearsals.place
     place.git("config", "filter.marked.smudge", "sed 's/^/> /'")
     place.git("config", "filter.marked.clean", "sed 's/^> //'")
@@ -123,21 +122,21 @@ def _with_remote(rehearsals: Rehearsals) -> None:
 
 
 def _taken(rehearsals: Rehearsals) -> None:
-    """A person has a task, and has done something for it."""
+    """A person has taken a task and changed a file."""
     _expect(rehearsals, rehearsals.call("take", _TASK), 0)
     workspace = rehearsals.place.repo / f".windlass/plans/{PLAN_ID}/workspaces" / _TASK
     (workspace / "a.txt").write_text("a, by hand\n", encoding="utf-8")
 
 
 def _aborted(rehearsals: Rehearsals) -> None:
-    """A run was given up, and a workspace holds what no commit has."""
+    """A run was aborted, and a workspace holds an uncommitted file."""
     workspace = rehearsals.place.repo / f".windlass/plans/{PLAN_ID}/workspaces" / _TASK
     (workspace / "more.txt").write_text("not committed\n", encoding="utf-8")
     _expect(rehearsals, rehearsals.call("abort", PLAN_ID), 0)
 
 
 def _landed(rehearsals: Rehearsals) -> None:
-    """The user's branch holds what was merged, and git has packed some of the pins."""
+    """The merged work is on the user's branch, and git has packed some of the pins."""
     _expect(rehearsals, rehearsals.call("land", PLAN_ID), 0)
     rehearsals.place.git("pack-refs", "--all")
     rehearsals.place.git("tag", "--annotate", "--message", "one", "one")
@@ -145,18 +144,18 @@ def _landed(rehearsals: Rehearsals) -> None:
 
 
 def _claimed(rehearsals: Rehearsals) -> None:
-    """Another tool has done a task, and says so."""
+    """Another tool has done a task, and its state file says so."""
     place = rehearsals.place
     (place.repo / "a.txt").write_text("a\n", encoding="utf-8")
     place.git("add", "a.txt")
     place.git("commit", "--quiet", "--message", "Write a")
-    told = {
+    state = {
         "milestone_id": PLAN_ID,
         "plan_path": PLAN,
         "completed_tasks": [_TASK],
         "task_results": {_TASK: {"commit": place.git("rev-parse", "HEAD")}},
     }
-    (place.repo / "old_state.json").write_text(json.dumps(told), encoding="utf-8")
+    (place.repo / "old_state.json").write_text(json.dumps(state), encoding="utf-8")
 
 
 def _journal_lost(rehearsals: Rehearsals) -> None:
@@ -194,13 +193,13 @@ SCENES: tuple[Scene, ...] = (
         begins="done",
         arrange=_filtered,
     ),
-    # Without a program that opens it, the pull request itself is left to the user.
+    # There is no program that opens pull requests, so that step is left to the user.
     Scene(
         command="pr",
         argv=("pr", PLAN_ID),
         begins="done",
         arrange=_with_remote,
-        code=_LEFT_TO_YOU,
+        code=Exit.NEEDS_HUMAN,
     ),
     Scene(command="take", argv=("take", _TASK), begins="unfinished"),
     Scene(command="give", argv=("give", _TASK), begins="unfinished", arrange=_taken),

@@ -1,4 +1,4 @@
-"""Series: so many points of one kind, shared out among places that work side by side."""
+"""Series: a number of points with one kind of fault, shared among places that run in parallel."""
 
 import os
 import queue
@@ -20,20 +20,20 @@ from windlass.testing.faults.disk import SURVIVALS
 from windlass.testing.faults.shim import Mode
 
 MODES = (Mode.FAIL, Mode.FAIL_ON)
-QUIET_MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made there
-"""Where syncs cost nothing; that they are made in time is what is looked at, not how long."""
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made there
+"""Where syncs are free: the self-test checks that they happen, not how long they take."""
 
 
 @contextmanager
-def quiet_folder() -> Generator[Path]:
-    """A folder for a while, where nothing else is slowed by so many syncs."""
-    where = QUIET_MEMORY if os.access(QUIET_MEMORY, os.W_OK) else None
+def temporary_folder() -> Generator[Path]:
+    """A temporary folder, in shared memory if there is any, so that syncs slow nothing else."""
+    where = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="windlass-selftest-", dir=where) as made:
         yield Path(made)
 
 
 class Share(Struct, frozen=True):
-    """One place's part of a series: every so-manieth point."""
+    """One place's part of a series: every `parts`-th point, starting with number `part`."""
 
     count: int
     """Points in the whole series."""
@@ -42,8 +42,8 @@ class Share(Struct, frozen=True):
     parts: int = 1
 
 
-class Stand:
-    """One place with all that can be done in it; what is expensive is made when it is needed."""
+class RunTester:
+    """Breaks runs in one place in every way; the log of power losses is made on first use."""
 
     def __init__(self, rehearsals: Rehearsals) -> None:
         self._rehearsals = rehearsals
@@ -52,116 +52,116 @@ class Stand:
 
     @property
     def sees_all(self) -> bool:
-        """Whether the calls of git are seen too."""
+        """Whether git's calls are seen too."""
         return self._rehearsals.sees_all
 
     @property
     def calls(self) -> int:
-        """How many calls of an unbroken run can be hit."""
+        """The number of calls that can be hit in a run without faults."""
         return self._sweep.calls
 
-    def killed(self, share: Share) -> Iterator[Finding]:
-        """Killed at a point, and resumed."""
+    def kill(self, share: Share) -> Iterator[Finding]:
+        """Kill the run at a point, and resume it."""
         for at in part_of(spread(self._sweep.calls, share.count, share.seed), share):
-            yield self._sweep.killed(at)
+            yield self._sweep.kill(at)
 
-    def killed_twice(self, share: Share) -> Iterator[Finding]:
-        """Killed at a point, again in the resume, and resumed."""
+    def kill_twice(self, share: Share) -> Iterator[Finding]:
+        """Kill the run at a point, kill its resume, and resume again."""
         for pair in part_of(doubles(self._sweep.calls, share.count, share.seed), share):
-            yield self._sweep.killed(*pair)
+            yield self._sweep.kill(*pair)
 
-    def powerless(self, share: Share) -> Iterator[Finding]:
-        """What was not synced is gone, and the run resumed."""
+    def lose_power(self, share: Share) -> Iterator[Finding]:
+        """Discard what was not synced, and resume the run."""
         if self._power is None:
             self._power = PowerLoss(self._rehearsals, self._sweep)
         moments = enumerate(spread(self._power.moments, share.count, share.seed))
         for i, moment in part_of(list(moments), share):
             yield self._power.at(moment, SURVIVALS[i % len(SURVIVALS)], share.seed + i)
 
-    def failing(self, share: Share) -> Iterator[Finding]:
-        """A full, a broken and a read-only disk, for one call or for all that follow.
+    def fail_disk(self, share: Share) -> Iterator[Finding]:
+        """Make the disk full, broken or read-only, for one call or from it on.
 
-        Six seeds in a row have each of the six at each point, where all points are swept.
+        If all points are swept, six seeds in a row try all six faults at each point.
         """
         points = enumerate(spread(self._sweep.calls, share.count, share.seed), start=share.seed)
         for i, at in part_of(list(points), share):
-            yield self._sweep.failed(at, *fault(i))
+            yield self._sweep.fail(at, *disk_fault(i))
 
 
-def fault(i: int) -> tuple[int, Mode]:
-    """What happens to the disk at the i-th point: all there is in six points, or in six seeds."""
+def disk_fault(i: int) -> tuple[int, Mode]:
+    """The error and mode at the i-th point; six points in a row have all six combinations."""
     return ERRORS[i % len(ERRORS)], MODES[i // len(ERRORS) % len(MODES)]
 
 
 T = TypeVar("T")
-Series = Callable[[Stand, Share], Iterator[Finding]]
+Series = Callable[[RunTester, Share], Iterator[Finding]]
 
 KINDS: MappingProxyType[str, Series] = MappingProxyType(
     {
-        "killed": Stand.killed,
-        "killed twice": Stand.killed_twice,
-        "power lost": Stand.powerless,
-        "disk full, failing or read-only": Stand.failing,
+        "killed": RunTester.kill,
+        "killed twice": RunTester.kill_twice,
+        "power lost": RunTester.lose_power,
+        "disk full, failing or read-only": RunTester.fail_disk,
     }
 )
-"""What is swept, by the name people see."""
+"""The kinds of faults, by the name that is shown."""
 
 
-class Stands:
-    """Several places at once; ended by `with`."""
+class RunTesters:
+    """Run testers in several places; use them with `with`."""
 
     def __init__(self, workers: int, *, level: str, shim: bool = True) -> None:
         self._workers = workers
         self._level = level
         self._shim = shim
         self._held = ExitStack()
-        self._stands: list[Stand] = []
+        self._testers: list[RunTester] = []
 
-    def __enter__(self) -> "Stands":
-        """Make the places, each with an unbroken run that shows what is to be expected."""
-        top = self._held.enter_context(quiet_folder())
+    def __enter__(self) -> "RunTesters":
+        """Create the places, each with a first run without faults."""
+        top = self._held.enter_context(temporary_folder())
         with ThreadPoolExecutor(self._workers) as pool:
-            self._stands = list(pool.map(self._made, (top / str(i) for i in range(self._workers))))
+            folders = (top / str(i) for i in range(self._workers))
+            self._testers = list(pool.map(self._create, folders))
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all of them."""
         self._held.close()
 
-    def _made(self, folder: Path) -> Stand:
+    def _create(self, folder: Path) -> RunTester:
         rehearsals = Rehearsals.at(folder, level=self._level, shim=self._shim)
-        return Stand(self._held.enter_context(rehearsals))
+        return RunTester(self._held.enter_context(rehearsals))
 
     @property
     def sees_all(self) -> bool:
-        """Whether the calls of git are seen too."""
-        return all(stand.sees_all for stand in self._stands)
+        """Whether git's calls are seen too."""
+        return all(tester.sees_all for tester in self._testers)
 
     @property
     def calls(self) -> int:
-        """How many calls of a run can be hit."""
-        return max(stand.calls for stand in self._stands)
+        """The number of calls that can be hit in a run."""
+        return max(tester.calls for tester in self._testers)
 
     def sweep(self, kind: str, count: int, seed: int = 0) -> Iterator[Finding]:
-        """All points of a series, as they are found."""
-        return side_by_side([partial(KINDS[kind], stand) for stand in self._stands], count, seed)
+        """The findings of a series, in the order in which they are made."""
+        return in_parallel([partial(KINDS[kind], tester) for tester in self._testers], count, seed)
 
 
-def side_by_side(
-    stands: Sequence[Callable[[Share], Iterator[Finding]]], count: int, seed: int
+def in_parallel(
+    testers: Sequence[Callable[[Share], Iterator[Finding]]], count: int, seed: int
 ) -> Iterator[Finding]:
-    """Let each stand take its share of the points; all of them, as they are found."""
+    """Give each tester its share of the points; yields all findings as they are made."""
     found: queue.Queue[Finding | None] = queue.Queue()
 
     def work(part: int) -> None:
         try:
-            for finding in stands[part](Share(count, seed, part, len(stands))):
+            for finding in testers[part](Share(count, seed, part, len(testers))):
                 found.put(finding)
         finally:
             found.put(None)
 
-    with ThreadPoolExecutor(len(stands)) as pool:
-        working = [pool.submit(work, part) for part in range(len(stands))]
+    with ThreadPoolExecutor(len(testers)) as pool:
+        working = [pool.submit(work, part) for part in range(len(testers))]
         for _ in working:
             while (finding := found.get()) is not None:
                 yield finding
@@ -170,5 +170,5 @@ def side_by_side(
 
 
 def part_of(points: list[T], share: Share) -> list[T]:
-    """The points that one place has to take."""
+    """The points of one share."""
     return points[share.part :: share.parts]

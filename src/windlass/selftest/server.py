@@ -1,7 +1,7 @@
-"""Starts rehearsed runs: all is imported once, and every run is a fork that does as it is told.
+"""Starts rehearsed runs: everything is imported once, and each run is a fork.
 
-A line of JSON on stdin asks for a run, one on stdout answers. The library that counts calls is
-loaded with this process and takes part only in its children.
+A line of JSON on stdin requests a run, a line on stdout answers. The library that counts calls is
+preloaded into this process and attached only in its children.
 """
 
 import ctypes
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from windlass.app.plans import read_plan
-from windlass.app.wiring import Project
 from windlass.app.wiring.configuration import configure
 from windlass.app.wiring.rehearsal import TinyAgent
 from windlass.cli.main import call, code_of
@@ -27,33 +26,32 @@ from windlass.testing.faults import shim
 from windlass.testing.faults.story import PLAN
 
 _ADOPT_ORPHANS = 36
-"""PR_SET_CHILD_SUBREAPER: what a killed run leaves becomes ours, so that its end can be seen."""
+"""PR_SET_CHILD_SUBREAPER: the orphans of a killed run become ours, so that we can wait for them."""
 
 
 class _Notes:
-    """A stdout that says to the log how far the journal was told."""
+    """A stdout that logs how many facts of the journal were reported."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
 
     def write(self, line: str) -> int:
-        """Take one line of JSON."""
-        self._note(f"told {json.loads(line)['seq']}")
+        self._note(f"reported {json.loads(line)['seq']}")
         return len(line)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing is buffered."""
 
 
 def serve(place: Place) -> None:
-    """Answer until nobody asks any more."""
+    """Answer requests until stdin closes."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            _be_the_run(place, asked)
+            _run_child(place, request)
         _, status = os.waitpid(pid, 0)
         _reap(pid)
         sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status)}) + "\n")
@@ -61,7 +59,7 @@ def serve(place: Place) -> None:
 
 
 def _reap(group: int) -> None:
-    """Wait until all of a dead run's group is gone, and let go what else has ended."""
+    """Wait until the whole process group of a run is gone, and reap other ended children."""
     with suppress(ChildProcessError):
         while True:
             os.waitpid(-group, 0)
@@ -70,24 +68,24 @@ def _reap(group: int) -> None:
             pass
 
 
-def _be_the_run(place: Place, asked: dict[str, Any]) -> NoReturn:
+def _run_child(place: Place, request: dict[str, Any]) -> NoReturn:
     code = 99
     try:
         os.environ.clear()
         os.environ.update(place.environment)
-        said = os.open(place.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-        os.dup2(said, 2)
+        output = os.open(place.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+        os.dup2(output, 2)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-        os.dup2(said if asked["argv"] else os.open(os.devnull, os.O_RDWR), 1)
+        os.dup2(output if request["argv"] else os.open(os.devnull, os.O_RDWR), 1)
         os.chdir(place.repo)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        note = shim.take_part(Path(asked["control"]))
-        if asked["argv"]:
-            code = call(asked["argv"])
+        note = shim.attach(Path(request["control"]))
+        if request["argv"]:
+            code = call(request["argv"])
         else:
             sys.stdout = _Notes(note)
-            code = code_of(lambda: _haul(place, asked))
-    except BaseException:  # noqa: BLE001  whatever it is, it must be seen
+            code = code_of(lambda: _run_story(place, request))
+    except BaseException:  # noqa: BLE001  every error must be seen
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -95,14 +93,14 @@ def _be_the_run(place: Place, asked: dict[str, Any]) -> NoReturn:
         os._exit(code)
 
 
-def _haul(place: Place, asked: dict[str, Any]) -> int:
-    project = Project(place.repo, place.environment)
-    options = {"as_json": True, "sandbox": asked["level"], **asked["options"]}
-    settings = configure(project.root, project.environment, settings_of(options)).settings
+def _run_story(place: Place, request: dict[str, Any]) -> int:
+    project = place.project
+    options = {"as_json": True, "sandbox": request["level"], **request["options"]}
+    settings = configure(project.root, project.environment, settings_of(options).by_key()).settings
     agent = TinyAgent(project, settings, place.ledger)
     plan = read_plan(project, PLAN)
-    request = request_of(PLAN, options, asked["choice"], agent=agent)
-    return run_plan(project, plan, request, options)
+    wanted = request_of(PLAN, options, request["choice"], agent=agent)
+    return run_plan(project, plan, wanted, options)
 
 
 if __name__ == "__main__":

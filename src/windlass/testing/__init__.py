@@ -1,1 +1,4 @@
-"""What tests and the demo use in place of the world; shipped, and held to the same contracts."""
+"""Fakes, scripted models, contracts and fault injection, for tests and the demo.
+
+They ship with Windlass; the fakes pass the same contracts as the real adapters.
+"""

@@ -1,7 +1,7 @@
-"""An agent without a model: it does what it was told, in a real workspace, inside this process.
+"""An agent without a model: it follows a script, in a real workspace, inside this process.
 
-Rule 1: what it does follows from the task and the start, never from what it did before: every
-call is a fresh context, as with any agent.
+Rule 1: what it does depends on the task and the start, never on earlier calls. Every call is a
+fresh context, as with any agent.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,16 +17,16 @@ from windlass.core.events.review import CriterionEvidence, Review, Sighting, Tes
 from windlass.ports import Activity, Brief, Report, Watch
 
 Edits: TypeAlias = Mapping[str, str | None]
-"""Path in the workspace to its new content; None removes the file."""
+"""The new content of files, by path in the workspace; None removes the file."""
 
 
 class Play(Struct, frozen=True, kw_only=True):
-    """What an agent does in one call: its edits first, then how it ends."""
+    """What an agent does in one call: first its edits, then its end."""
 
     edits: Edits = {}
     summary: str = "done"
     answer: Struct | None = None
-    """What it says by schema."""
+    """Its structured answer."""
     usage: Usage = Usage(cost_usd=0.01, input_tokens=100, output_tokens=20)
     failure: Failure | None = None
     message: str = ""
@@ -37,11 +37,11 @@ class Play(Struct, frozen=True, kw_only=True):
 
 
 Part: TypeAlias = Play | Edits | Callable[[Brief, Path], Play]
-"""What to do: all of it, only the edits, or made up on the spot."""
+"""What to do: a whole play, only the edits, or a function that returns a play."""
 
 
 def approval(brief: Brief) -> Review:
-    """The answer of a Coach that finds every criterion met, and has looked at all it must name."""
+    """The review of a Coach that finds every criterion met and names everything it must see."""
     numbers = range(1, len(brief.criteria) + 1)
     return Review(
         decision="approve",
@@ -53,9 +53,9 @@ def approval(brief: Brief) -> Review:
 
 
 class ScriptedAgent:
-    """Plays a part per task; a tuple has one for each start, and the last for all later ones.
+    """Plays the part of each task; a tuple has one part per start, the last for all later ones.
 
-    A Coach approves, unless there is a part under `coach <task>`.
+    A Coach approves, unless there is a part named `coach <task>`.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class ScriptedAgent:
         self._parts = parts
         self._default = default
         self.briefs: list[Brief] = []
-        """What was asked so far, in order."""
+        """The briefs of all calls, in order."""
         self.cancelled: list[Brief] = []
-        """Which of it was cancelled."""
+        """The briefs of cancelled calls."""
         self.busy = 0
-        """How many calls are under way."""
+        """The number of calls under way."""
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
-        """Do the task's part in the workspace."""
+        """Play the task's part in the workspace."""
         self.briefs.append(brief)
         self.busy += 1
         try:
@@ -84,7 +84,7 @@ class ScriptedAgent:
 
     async def _perform(self, play: Play, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         for name, content in play.edits.items():
-            # As in a real agent, somebody else may run between one edit and the next.
+            # As with a real agent, other tasks may run between two edits.
             await anyio.lowlevel.checkpoint()
             watch(Activity(task=brief.task, kind="tool", text=f"Writing {PurePath(name).name}"))
             _edit(Path(workspace, name), content)
@@ -103,7 +103,7 @@ class ScriptedAgent:
         name = f"coach {brief.task}" if brief.role == "coach" else brief.task
         part = self._parts.get(name, self._default)
         if part is None:
-            raise KeyError(f"nothing is scripted for task {brief.task!r}")
+            raise KeyError(f"no part is scripted for task {brief.task!r}")
         if isinstance(part, tuple):
             parts = cast("tuple[Part, ...]", part)
             part = parts[min(brief.n, len(parts)) - 1]

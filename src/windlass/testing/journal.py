@@ -1,4 +1,4 @@
-"""A journal in memory. It keeps bytes, so that only what can be written down gets in."""
+"""A journal in memory. It keeps bytes, so it accepts only events that can be encoded."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,10 +16,10 @@ class MemoryJournal:
     ) -> None:
         self._redactor = redactor or Redactor({})
         self.storage = [] if storage is None else storage
-        """What a disk would hold: one payload for each entry."""
+        """The encoded entries, as a disk would hold them."""
 
     def append(self, events: Sequence[Event], *, expected: int) -> tuple[Entry, ...]:
-        """Keep the events after position `expected`, or refuse; return them as stored."""
+        """Append the events after position `expected`, or refuse; returns them as stored."""
         if not events:
             return ()
         if self.last != expected:
@@ -27,7 +27,7 @@ class MemoryJournal:
                 f"another writer was here: the journal ends at {self.last}, not at {expected};"
                 " nothing was appended"
             )
-        # Whole or not at all: every event is written down before the first is kept.
+        # All or none: every event is encoded before the first is stored.
         self.storage += [codec.encode(self._redactor.event(event)) for event in events]
         return tuple(self.read(expected))
 
@@ -44,7 +44,13 @@ class MemoryJournal:
         """Every record after that position."""
         return self.storage[after:]
 
+    def restore(self, records: Sequence[bytes]) -> None:
+        """Fill an empty journal with the records of a lost one, or refuse."""
+        if self.last:
+            raise JournalConflict(f"the journal has {self.last} entries; nothing was restored")
+        self.storage += records
+
     @property
     def last(self) -> int:
-        """The position of the newest entry, 0 when there is none."""
+        """The position of the newest entry; 0 if there is none."""
         return len(self.storage)

@@ -1,11 +1,12 @@
-"""A whole world in memory: repository, agent, checks, clock, inbox; with places to crash at.
+"""Every port in memory: repository, agent, checks, clock, inbox; with points to crash at.
 
-Everything here behaves as the real adapter does in what the runner can see, so that thousands of
-runs, each killed somewhere, take seconds. A crash is a `Crashed` raised at a numbered point, before
-or after an effect; what was done stays done, and nothing else of the process survives.
+To the runner, everything here behaves like the real adapter, so thousands of runs with a crash each
+take seconds. A crash is a `Crashed` raised at a numbered point, before or after an effect. Finished
+effects stay; nothing else of the process survives.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePath
 
@@ -22,15 +23,15 @@ from windlass.testing.memory_repository import Crashed, CrashPoints, Files, Memo
 __all__ = ["CrashPoints", "Crashed", "Files", "MemoryRepository"]
 
 Play = Callable[[int, int, dict[str, str]], Report | None]
-"""What a Player does: given start and turn, it edits the files and may report a failure."""
+"""What a Player does: it gets the start, the turn and the files, edits them, and may fail."""
 
 
 Coach = Callable[[str, int, dict[str, str]], Review | Report | None]
-"""What a Coach says of a task's turn, seeing its files; None approves."""
+"""What a Coach answers: it gets the task, the turn and the files; None approves."""
 
 
 class MemoryAgent:
-    """Plays by a function per task, and counts what it is paid for."""
+    """Plays a function per task, and counts its calls."""
 
     def __init__(
         self,
@@ -46,10 +47,10 @@ class MemoryAgent:
         self.calls: list[tuple[str, int]] = []
         self.reviews: list[tuple[str, int]] = []
         self.briefs: list[Brief] = []
-        """What was asked so far, in order."""
+        """The briefs of all calls, in order."""
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
-        """Edit the workspace as the script says."""
+        """Play the task's function on the workspace, or review it."""
         self.points.reach("agent:before")
         self.briefs.append(brief)
         (self.calls if brief.role == "player" else self.reviews).append((brief.task, brief.n))
@@ -64,15 +65,15 @@ class MemoryAgent:
         return report or Report(summary=f"did {brief.task}", usage=Usage(cost_usd=0.01))
 
     def _coach(self, brief: Brief, files: dict[str, str]) -> Report:
-        said = self.coach(brief.task, brief.turn, files) if self.coach is not None else None
+        answer = self.coach(brief.task, brief.turn, files) if self.coach is not None else None
         self.points.reach("agent:after")
-        if isinstance(said, Report):
-            return said
-        return Report(answer=said or approval(brief), usage=Usage(cost_usd=0.005))
+        if isinstance(answer, Report):
+            return answer
+        return Report(answer=answer or approval(brief), usage=Usage(cost_usd=0.005))
 
 
 class MemoryChecks:
-    """A command passes when a function of the files says so; None says it collected nothing."""
+    """A command passes if `rule` returns true for the files; None means it collected no tests."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class MemoryChecks:
         self.runs: list[tuple[str, str]] = []
 
     async def run(self, commit: str, commands: Sequence[str], log: str) -> tuple[CheckResult, ...]:
-        """Judge exactly this commit."""
+        """Run the commands on this commit."""
         self.points.reach("checks:before")
         self.runs.extend((log, command) for command in commands)
         await anyio.lowlevel.checkpoint()
@@ -95,74 +96,79 @@ class MemoryChecks:
         return results
 
     async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
-        """A file that says so cannot be parsed."""
+        """Files that contain `SYNTAX` cannot be parsed."""
         files = self.repository.files(commit)
         return tuple(f"{path}: no syntax" for path in paths if "SYNTAX" in files.get(path, ""))
 
     def _result(self, command: str, commit: str) -> CheckResult:
-        said = self.rule(command, self.repository.files(commit))
-        if isinstance(said, CheckResult):
-            return said
-        if said is None:
+        result = self.rule(command, self.repository.files(commit))
+        if isinstance(result, CheckResult):
+            return result
+        if result is None:
             return CheckResult(
                 command=command, outcome=Outcome.ABSENT, absence=Absence.COLLECTED_NOTHING
             )
-        outcome = Outcome.PASS if said else Outcome.FAIL
-        return CheckResult(command=command, outcome=outcome, exit_code=int(not said))
+        outcome = Outcome.PASS if result else Outcome.FAIL
+        return CheckResult(command=command, outcome=outcome, exit_code=int(not result))
 
 
 class CrashingJournal:
-    """A journal that a crash can come before or after."""
+    """A journal with crash points before and after each append."""
 
     def __init__(self, journal: MemoryJournal, points: CrashPoints) -> None:
         self.journal = journal
         self.points = points
 
     def append(self, events: Sequence[Event], *, expected: int) -> tuple[Entry, ...]:
-        """Append, unless the process dies first."""
         self.points.reach("journal:before")
         entries = self.journal.append(events, expected=expected)
         self.points.reach("journal:after")
         return entries
 
     def read(self, after: int = 0) -> Iterator[Entry]:
-        """Every entry."""
         return self.journal.read(after)
 
     def records(self, after: int = 0) -> list[bytes]:
-        """Every record."""
         return self.journal.records(after)
+
+    def restore(self, records: Sequence[bytes]) -> None:
+        self.journal.restore(records)
 
 
 class VirtualClock:
-    """Time that passes only when somebody looks or waits."""
+    """Time that passes only when the clock is read or waited on."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self.time = start
 
     def now(self) -> datetime:
-        """The present; a millisecond later each time it is asked."""
+        """The time, a millisecond later at each call."""
         self.time += timedelta(milliseconds=1)
         return self.time
 
     async def sleep_until(self, moment: datetime) -> None:
-        """Jump there."""
+        """Move the time forward to that moment."""
         await anyio.lowlevel.checkpoint()
         self.time = max(self.time, moment)
 
 
 class MemoryInbox:
-    """Messages that a test puts in; a bare word is a command."""
+    """The messages of a test; a string stands for a command."""
 
     def __init__(self, *messages: str | Message) -> None:
         self.messages = [Message(command=m) if isinstance(m, str) else m for m in messages]
 
     def take(self) -> Sequence[tuple[Message, Callable[[], None]]]:
-        """All of them, once."""
+        """Every message, with a function that removes it."""
         return [(message, lambda m=message: self.messages.remove(m)) for message in self.messages]
 
 
-async def no_signals() -> AsyncIterator[str]:
-    """A world in which nobody sends signals."""
+@contextmanager
+def no_signals() -> Generator[AsyncIterator[str]]:
+    """No signal ever arrives."""
+    yield _silence()
+
+
+async def _silence() -> AsyncIterator[str]:
     await anyio.sleep_forever()
     yield ""

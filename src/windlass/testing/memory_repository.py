@@ -1,6 +1,6 @@
-"""One run's commits, pins and workspaces in memory; with places to crash at.
+"""One run's commits, pins and workspaces in memory, with points to crash at.
 
-It behaves as real git does in what the runner can see; merges are three-way, by whole files.
+To the runner it behaves like real git; merges are three-way, by whole files.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ Files = Mapping[str, str]
 
 
 class Crashed(BaseException):
-    """The process is gone; nothing may catch this but the test that asked for it."""
+    """The process is dead; only the test that asked for the crash may catch this."""
 
 
 class CrashPoints:
-    """Counts the places a process can die at, and dies at one of them."""
+    """Counts the points at which a process can die, and dies at one of them."""
 
     def __init__(self, at: int | None = None) -> None:
         self.at = at
@@ -34,10 +34,10 @@ class CrashPoints:
         self.names: list[str] = []
 
     def reach(self, name: str) -> None:
-        """Die here, if this is the place."""
+        """Count this point, and die if it is the chosen one."""
         self.reached += 1
         self.names.append(name)
-        if self.at is not None and self.reached >= self.at:  # the dead do nothing more
+        if self.at is not None and self.reached >= self.at:  # a dead process does nothing more
             raise Crashed(name)
 
 
@@ -50,38 +50,38 @@ class Commit(Struct, frozen=True):
 
 
 class MemoryThrowaway(Struct, frozen=True):
-    """A checkout that nothing flows back from."""
+    """A checkout whose changes are discarded."""
 
     path: PurePath
     before: Files
     now: Files
 
     async def touched(self) -> tuple[str, ...]:
-        """The files of the commit that are not what they were."""
+        """The files of the commit that were changed or removed."""
         return tuple(path for path in self.before if self.now.get(path) != self.before[path])
 
 
 class MemoryMirror:
-    """The mirror of a journal in memory, beside the pins of a memory repository."""
+    """The mirror of a journal in memory, next to the pins of a memory repository."""
 
     def __init__(self, records: Callable[[int], Sequence[bytes]] = lambda _after: ()) -> None:
         self.records = records
         self.stored: list[bytes] = []
-        """What a repository would hold."""
+        """The records that a repository would hold."""
         self._least = 0
 
     async def open(self, *, begun: bool) -> None:
-        """Go on from what is stored; raises JournalDamaged where the journal is behind it."""
+        """Continue from the stored copy; raises JournalDamaged if the journal is behind it."""
         records = self.records(0)
         self._least = 0 if begun else len(records) + 1
         refuse_other("p", records, Mark().after(self.stored))
 
     async def flush(self) -> None:
-        """Copy what is recorded."""
+        """Copy every new record."""
         self.copy()
 
     def copy(self) -> None:
-        """Copy what is recorded, in one step with a pin."""
+        """Copy every new record, in one step with a pin."""
         records = self.records(0)
         if len(records) >= self._least:
             self.stored = list(records)
@@ -96,20 +96,20 @@ class MemoryRepository:
         self.commits: dict[str, Commit] = {}
         self.pins: dict[str, str] = {}
         self.mirror = MemoryMirror()
-        """The journal, as far as it was copied when a pin was written."""
+        """The journal's records up to the last pin or flush."""
         self.workspaces: dict[str, dict[str, str]] = {}
         self.prepared: dict[str, tuple[int, str, str | None]] = {}
-        """What each workspace was last made ready for: n, start and onto."""
+        """The n, start and onto for which each workspace was last prepared."""
         self.handwork: dict[str, str] = {}
         """The last commit that a person made in each workspace."""
         self.kept_aside: list[tuple[str, dict[str, str]]] = []
-        """Workspaces of tasks that began anew."""
+        """Workspaces of tasks that started over."""
         self.base = self._commit(base, (), "base")
         self.tip = self.base
         self.branches = {"main": self.base}
-        """The user's."""
+        """The user's branches."""
         self.dirty: set[str] = set()
-        """Those of them whose checkout is in the way."""
+        """Branches whose checkout has uncommitted changes."""
 
     async def prepare(
         self,
@@ -121,19 +121,19 @@ class MemoryRepository:
         turn: int | None = None,
         by_person: bool = False,
     ) -> PurePath:
-        """The task's workspace as a dictionary under the task's name."""
+        """Make the task's workspace, a dictionary with the task's name as its path."""
         self.points.reach("prepare:before")
         pins = attempt_pins(n, start, onto, turn)
         self._pin({f"task/{task}/{n}/{what}": commit for what, commit in pins.items()})
         await anyio.lowlevel.checkpoint()
-        # One that was never ready is nobody's: a crash left it half made.
+        # A workspace that was never prepared to the end was left half made by a crash.
         fresh = task not in self.prepared or not await self.stands(task, start)
         if by_person and not fresh and self.prepared.get(task, (0,))[0] == n:
             return PurePosixPath(task)
         self.handwork.pop(task, None)
         if fresh:
             self.workspaces[task] = dict(self.files(start))
-        # The same merge again would undo what a Player settled and could not get committed.
+        # To repeat the same merge would undo what a Player resolved and could not commit.
         if onto is not None and (fresh or self.prepared.get(task, ())[1:] != (start, onto)):
             self.workspaces[task] = self._combined(start, onto)[0]
         self.points.reach("prepare:during")
@@ -142,21 +142,21 @@ class MemoryRepository:
         return PurePosixPath(task)
 
     async def stands(self, task: str, start: str) -> bool:
-        """Whether there is a workspace, and not an empty one where it began with something."""
+        """Whether there is a workspace that is not emptied."""
         return task in self.workspaces and bool(self.workspaces[task] or not self.files(start))
 
     async def snapshot(
         self, author: Authorship, kind: Literal["snapshot", "partial"], parents: tuple[str, ...]
     ) -> Snapshot | Refused:
-        """Commit the workspace, or find the commit that a crash left unrecorded."""
+        """Commit the workspace, or find the commit that was not recorded before a crash."""
         self.points.reach("snapshot:before")
         await anyio.lowlevel.checkpoint()
         pin = f"task/{author.task}/{author.n}/{kind}"
         if pin in self.pins:
-            return self._told(self.pins[pin], parents)
+            return self._snapshot(self.pins[pin], parents)
         never_began = self.prepared.get(author.task, (0,))[0] != author.n
         if never_began or not await self.stands(author.task, parents[0]):
-            return self._told(parents[0], parents)
+            return self._snapshot(parents[0], parents)
         files = self.workspaces[author.task]
         if "FORBIDDEN" in files:
             return Refused(reason="FORBIDDEN must not be committed")
@@ -167,12 +167,12 @@ class MemoryRepository:
             commit = self._commit(files, onto, f"{author.task} {author.turn}")
             self._pin({pin: commit})
         self.points.reach("snapshot:after")
-        return self._told(commit, parents)
+        return self._snapshot(commit, parents)
 
     async def merge(
         self, author: Authorship, candidate: int, commit: str, onto: str
     ) -> Merged | Conflict:
-        """Merge by whole files; two sides that changed one file differently conflict."""
+        """Merge by whole files; a file that both sides changed differently is a conflict."""
         self.points.reach("merge:before")
         await anyio.lowlevel.checkpoint()
         files, conflicts = self._combined(onto, commit)
@@ -184,11 +184,11 @@ class MemoryRepository:
         return Merged(commit=made, tree=self.commits[made].tree)
 
     async def move_tip(self, tip: str, commit: str) -> str:
-        """Move the tip by compare-and-swap; a move that was made already is found made."""
+        """Move the tip by compare-and-swap; a repeated move succeeds."""
         self.points.reach("move_tip:before")
         if self.tip != commit:
             if self.tip != tip:
-                raise RepositoryError(f"the tip stands at {self.tip}, not at {tip}")
+                raise RepositoryError(f"the tip is at {self.tip}, not at {tip}")
             self._pin({})
             self.tip = commit
         self.points.reach("move_tip:after")
@@ -196,7 +196,7 @@ class MemoryRepository:
 
     @asynccontextmanager
     async def throwaway(self, commit: str, label: str) -> AsyncGenerator[MemoryThrowaway]:
-        """A checkout under the label's name, for as long as the block lasts."""
+        """A checkout with the label as its path, until the block ends."""
         self.points.reach("throwaway:before")
         self.workspaces[label] = dict(self.files(commit))
         try:
@@ -205,7 +205,7 @@ class MemoryRepository:
             self.workspaces.pop(label, None)
 
     async def diff(self, old: str, new: str) -> tuple[Patch, ...]:
-        """What changed, each file as what it holds now."""
+        """A patch for each changed file, with its new content as the text."""
         before, after = self.files(old), self.files(new)
         return tuple(
             Patch(
@@ -218,7 +218,7 @@ class MemoryRepository:
         )
 
     async def keep(self, task: str, n: int, what: str, text: str) -> None:
-        """Remember the text under its pin."""
+        """Store the text under its pin."""
         self.points.reach("keep:before")
         self._pin({f"task/{task}/{n}/{what}": text})
         self.points.reach("keep:after")
@@ -228,7 +228,7 @@ class MemoryRepository:
         return self.pins.get(f"task/{task}/{n}/{what}")
 
     async def release(self, task: str) -> None:
-        """Forget the workspace."""
+        """Remove the workspace."""
         self.workspaces.pop(task, None)
 
     async def set_aside(self, task: str, until: int) -> None:
@@ -240,7 +240,7 @@ class MemoryRepository:
             self.kept_aside.append((task, self.workspaces.pop(task)))
 
     async def changed(self, pairs: Iterable[tuple[str, str]]) -> ChangedPaths:
-        """All that differs between commits."""
+        """The paths that differ between commits, and whether each is new."""
         self.points.reach("changed:before")
         return {
             (old, new): {path: path not in self.files(old) for path in self._differing(old, new)}
@@ -249,7 +249,7 @@ class MemoryRepository:
         }
 
     async def verify(self, tip: str, expected: Expected) -> tuple[str, ...]:
-        """What of that is not so in the tip."""
+        """What is missing in the tip, a line each."""
         self.points.reach("verify:before")
         await anyio.lowlevel.checkpoint()
         inside, files = set(self.ancestry(tip)), self.files(tip)
@@ -268,7 +268,7 @@ class MemoryRepository:
         return (*lost, *gone, *dirty)
 
     async def look(self, branch: str, tip: str) -> Seen:
-        """Where a branch stands."""
+        """The commit of a branch, and its relation to the tip."""
         self.points.reach("look:before")
         await anyio.lowlevel.checkpoint()
         commit = self.branches.get(branch)
@@ -281,23 +281,23 @@ class MemoryRepository:
         return Seen(commit=commit, relation="behind" if behind else "apart", rewound=rewound)
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:
-        """Move a branch forward by compare-and-swap; one that is dirty stays."""
+        """Move a branch forward by compare-and-swap; a dirty one stays."""
         self.points.reach("move_branch:before")
         now = self.branches.get(branch)
         if now != new:
             if now != old or branch in self.dirty:
-                raise RepositoryError(f"{branch} stands at {now}, or is dirty")
+                raise RepositoryError(f"{branch} is at {now}, or is dirty")
             self.branches[branch] = new
         self.points.reach("move_branch:after")
 
     def commit_in(self, task: str, message: str) -> str:
-        """Let a person commit what the workspace holds."""
+        """Commit the workspace as a person would."""
         onto = self.handwork.get(task) or self.prepared[task][1]
         self.handwork[task] = self._commit(self.workspaces[task], (onto,), message)
         return self.handwork[task]
 
     def files(self, commit: str) -> Files:
-        """What a commit holds."""
+        """The files of a commit."""
         return self.trees[self.commits[commit].tree]
 
     def _pin(self, new: Files) -> None:
@@ -305,7 +305,7 @@ class MemoryRepository:
         self.mirror.copy()
         self.pins |= new
 
-    def _told(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
+    def _snapshot(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
         old, changed = self.files(parents[0]), self._differing(parents[0], commit)
         files = changed[:MAX_LISTED]
         return Snapshot(
@@ -350,21 +350,11 @@ class MemoryRepository:
         return next(commit for commit in self.ancestry(theirs) if commit in reachable)
 
     def ancestry(self, commit: str) -> list[str]:
-        """The commit and everything it descends from, nearest first."""
-        seen = {commit: None}
-        for name in seen_in_order(seen, lambda name: self.commits[name].parents):
-            seen.setdefault(name)
-        return list(seen)
-
-
-def seen_in_order(
-    start: Mapping[str, None], parents: Callable[[str], Sequence[str]]
-) -> Sequence[str]:
-    """Breadth first over a graph of names."""
-    order = list(start)
-    for name in order:
-        order.extend(parent for parent in parents(name) if parent not in order)
-    return order
+        """The commit and its ancestors, nearest first."""
+        order = [commit]
+        for name in order:
+            order.extend(parent for parent in self.commits[name].parents if parent not in order)
+        return order
 
 
 def _digest(value: object) -> str:

@@ -1,8 +1,8 @@
-"""A small project, a plan for it, and a scripted model that plays the plan: for demo and tests.
+"""A small project, a plan for it, and scripts for a model that carries out the plan.
 
-The Players write with their shell, by relative paths, so that the same script plays inside every
-sandbox. One of them gets a detail wrong in its first turn, and a check sends it back. Two that work
-at once add a line to the same place of one file, and whoever comes second settles the conflict.
+The demo and tests use it. The Players write with their shell, by relative paths, so the same script
+works in every sandbox. One Player gets a detail wrong in its first turn, and a check sends it back.
+Two parallel Players add a line at the same place of one file, and the second resolves the conflict.
 """
 
 from windlass.testing.model.script import Answer, Book, Call, Say, Script, Step
@@ -151,14 +151,14 @@ def _test(name: str, imports: str, body: str) -> str:
 
 
 def write(path: str, content: str) -> Call:
-    """A Player's shell that writes one file below its working directory."""
+    """A shell command that writes one file below the working directory."""
     folder = path.rpartition("/")[0] or "."
     script = f"mkdir -p {folder}\ncat > {path} <<'END_OF_FILE'\n{content}END_OF_FILE"
     return Call("Bash", {"command": script, "description": f"Write {path}"})
 
 
 def _announce(line: str) -> Call:
-    """A Player's shell that adds a line at the end of the list of changes."""
+    """A shell command that appends a line to the list of changes."""
     script = f"printf '%s\\n' '- {line}' >> CHANGES.md"
     return Call("Bash", {"command": script, "description": "Add a line to CHANGES.md"})
 
@@ -173,17 +173,17 @@ _SETTLE = Call(
 
 
 def playing(*steps: Step, summary: str, pause: float = 0.0) -> Script:
-    """A Player that does the steps, one answer each, and says what it did."""
+    """A Player that takes the steps, one answer each, and summarizes its work."""
     return _paced((*steps, Call("StructuredOutput", {"summary": summary})), pause)
 
 
 def reviewing(*steps: Step, pause: float = 0.0, **review: object) -> Script:
-    """A Coach that does the steps and answers by schema; it approves unless told otherwise."""
+    """A Coach that takes the steps and answers by schema; by default it approves."""
     answer: dict[str, object] = {
         "decision": "approve",
         "summary": "Everything asked for is there, and tests prove it.",
         "test_results": {"passed": True, "coverage": None, "failures": []},
-        # More numbers than any task here has criteria: those it does not have count for nothing.
+        # More numbers than any task here has criteria; the rest are ignored.
         "evidence": [
             {"criterion": number, "met": True, "evidence": "ran the tests, read the change"}
             for number in range(1, 11)
@@ -204,7 +204,7 @@ def _paced(steps: tuple[Step, ...], pause: float) -> Script:
 
 
 def book(pause: float = 0.0) -> Book:
-    """What the scripted model says to each Player; a pause before each answer makes it human."""
+    """The answers of the scripted model; a pause before each makes the demo easier to follow."""
     look = Call("Glob", {"pattern": "**/*.py"})
     good, bad = _TABLE.format(key="(-item[1], item[0])"), _TABLE.format(key="-item[1]")
     settled = "What was settled: both lines of CHANGES.md are kept."

@@ -1,7 +1,7 @@
-"""A stage for whole runs: a repository, a scripted model in a process of its own, and Windlass.
+"""A setting for whole runs: a repository, a scripted model in its own process, and Windlass.
 
-Everything is real but the model. Windlass gets a dummy key, a home of its own and a model on
-loopback, and nothing of the environment that might lead elsewhere.
+Everything but the model is real. Windlass gets a dummy key, its own home and a model on loopback,
+and no variable of the environment that could lead elsewhere.
 """
 
 import os
@@ -19,7 +19,7 @@ IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
 
 
 class Stage:
-    """A folder with a repository `repo`, a home, and a model to talk to."""
+    """A folder with a repository `repo` and a home, and the URL of a model."""
 
     def __init__(self, root: Path, model_url: str) -> None:
         self.root = root
@@ -29,7 +29,7 @@ class Stage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """All that Windlass is to see of the world."""
+        """The whole environment of Windlass."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
@@ -38,7 +38,7 @@ class Stage:
         }
 
     def windlass(self, *args: str, **more: str) -> subprocess.Popen[str]:
-        """A Windlass process in the repository, the leader of a group of its own."""
+        """Start Windlass in the repository, as the leader of its own process group."""
         return subprocess.Popen(
             [sys.executable, "-m", "windlass", *args],
             cwd=self.repo,
@@ -51,7 +51,7 @@ class Stage:
         )
 
     def git(self, *args: str) -> str:
-        """Ask or tell the repository something, as its user."""
+        """Run git in the repository as its user; returns its output."""
         done = subprocess.run(
             ["git", *IDENTITY, *args],
             cwd=self.repo,
@@ -63,7 +63,7 @@ class Stage:
         return done.stdout
 
     def build(self, files: Mapping[str, str]) -> None:
-        """Make the repository, with these files in its first commit."""
+        """Create the repository with these files in its first commit."""
         self.repo.mkdir(parents=True)
         self.home.mkdir(exist_ok=True)
         self.git("init", "--quiet", "--initial-branch=main")
@@ -79,7 +79,7 @@ class Stage:
 
 @contextmanager
 def scripted_model(book: Book, log: Path) -> Generator[str]:
-    """A scripted model that outlives whoever it serves, and ends with this block; gives its URL."""
+    """Start a scripted model that outlives its clients and ends with this block; yields its URL."""
     script = log.with_suffix(".book.json")
     script.write_bytes(msgspec.json.encode(book))
     command = [sys.executable, "-m", "windlass.testing.model", "--until-eof"]

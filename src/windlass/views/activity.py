@@ -82,7 +82,7 @@ def _look(views: dict[str, TaskView], id_: str, event: e.Event, state: RunState)
 
 
 def after_activity(before: TaskViews, activity: Activity) -> dict[str, TaskView]:
-    """The views after an agent has said or done something."""
+    """The views after an agent's activity."""
     view = before.get(activity.task)
     line = one_line(activity.text, _LONG)
     if view is None or not line or activity.kind in {"start", "end"} or not _is_of(view, activity):

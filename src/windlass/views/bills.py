@@ -1,7 +1,7 @@
 """What was paid for what: every agent's use by plan, run, task, role and model.
 
 Derived from the facts: from the meter if there is one, else from the agents' own reports. A request
-whose process died is an estimate, by the same rule as in the run's state.
+whose answer was lost is an estimate, by the same rule as in the run's state.
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,6 +47,17 @@ def bills(plan: str, events: Iterable[e.Event], *, live: bool = False) -> list[B
     ledger = Ledger(plan)
     found = [bill for event in events for bill in ledger.see(event)]
     return [*found, *(ledger.in_flight() if live else ledger.write_off())]
+
+
+def recovered_runs(events: Iterable[e.Event]) -> set[str]:
+    """The runs whose cost is partly unknown, because their journal was lost."""
+    found, run = set[str](), ""
+    for event in events:
+        if isinstance(event, e.RunStarted):
+            run = event.run
+        elif isinstance(event, e.RunRecovered):
+            found.add(run)
+    return found
 
 
 class Ledger:
@@ -98,7 +109,7 @@ class Ledger:
             role = model = NOT_RECORDED
             asked = Request(task=event.task, role=role, model=model, most=Amount())
             return self._bill(event.id, asked, usage)
-        usage = self._learnt.broken_off(asked, usage) if event.broke_off else usage
+        usage = self._learnt.settled(asked, usage, broke_off=event.broke_off)
         self._learnt = self._learnt.plus(asked.role, asked.model, usage)
         return self._bill(event.id, asked, usage)
 

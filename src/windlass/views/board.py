@@ -25,20 +25,18 @@ from windlass.views.activity import (
     waits_for,
 )
 from windlass.views.columns import ascii_only, columns, cut, fitted, padded
-from windlass.views.cost import amounts, column, run_cost, task_cost
+from windlass.views.cost import column, of_limit, run_cost, task_cost
 from windlass.views.lines import must_fix
 from windlass.views.outcome import STALE_BECAUSE
 from windlass.views.progress import turns_allowed
 from windlass.views.tree import stage_name
-from windlass.views.words import clock, duration, money, one_line, plural, tokens
+from windlass.views.words import clock, duration, one_line, plural, tokens
 
 MOST_ROWS = 16
 LEFT_FREE = 4
 """Rows that a footer leaves for the lines above it."""
 _SOME_IDS = 6
 _NARROWEST = 24
-_WITHOUT_TOKENS = 5
-"""Parts of the title: plan, run, done, time, money."""
 
 _MARKS = {"you": "?", "work": "●", "back": "↩", "wait": "◷", "merge": "⇡"}
 _ORDER = tuple(_MARKS)
@@ -129,18 +127,17 @@ def heartbeat(state: RunState, views: TaskViews, now: datetime) -> str:
 
 
 def _title(state: RunState, now: datetime, width: int) -> Row:
-    name = fitted(state.plan.id, 30)
-    parts = [name, state.run[:4], *_sums(state, now)]
-    if state.spent_tokens:
-        parts.append(f"{tokens(state.spent_tokens)} tokens")
-    while len(parts) > 1 and columns(_ruled(parts)) > width:
-        # Drop the tokens first, then the run's id, then all money but what is spent.
-        short = amounts(run_cost(state)).partition(" · ")[0]
-        if len(parts) == _WITHOUT_TOKENS - 1 and parts[-1] != short:
-            parts[-1] = short
-        else:
-            parts.pop(1 if len(parts) == _WITHOUT_TOKENS else -1)
-    line = cut(_ruled(parts), width)
+    name, cost = fitted(state.plan.id, 30), run_cost(state)
+    done, elapsed, spent = _sums(state, now)
+    full = [name, state.run[:4], done, elapsed, spent]
+    used = [f"{tokens(state.spent_tokens)} tokens"] if state.spent_tokens else []
+    # The cost is shortened and never left out: its marks say what is estimated or unknown.
+    shorter = [[name, done, elapsed, each] for each in of_limit(cost, state.settings.max_cost)]
+    short = column(cost)
+    room = max(0, width - columns(_ruled(["", short])))
+    layouts = [[*full, *used], full, *shorter, [name, done, short], [name, short]]
+    fitting = (_ruled(parts) for parts in layouts if columns(_ruled(parts)) <= width)
+    line = next(fitting, cut(_ruled([cut(name, room), short]), width))
     return Row((("title", line + "─" * (width - columns(line))),))
 
 
@@ -149,7 +146,7 @@ def _ruled(parts: Sequence[str]) -> str:
 
 
 def _sums(state: RunState, now: datetime) -> list[str]:
-    spent = f"{amounts(run_cost(state))} of {money(state.settings.max_cost)}"
+    spent = of_limit(run_cost(state), state.settings.max_cost)[0]
     elapsed = clock(worked(state, state.started_at, now))
     return [f"{state.index.merged}/{len(state.tasks)} done", elapsed, spent]
 
@@ -243,8 +240,8 @@ def _waiting(failure: Failure, until: datetime, now: datetime) -> str:
 def _to_answer(task: TaskState) -> str:
     if found := must_fix(task):
         return f"{len(found)} must_fix to answer"
-    said = next((line for line in (task.feedback or "").splitlines() if line.strip()), "")
-    return one_line(said, 200)
+    first = next((line for line in (task.feedback or "").splitlines() if line.strip()), "")
+    return one_line(first, 200)
 
 
 def _tasks(
@@ -331,16 +328,16 @@ def _rest(state: RunState) -> Row | None:
     free = len(state.free)
     begun = state.index.merged + len(under_way(state)) + len(state.index.abandoned)
     waiting = len(state.tasks) - begun - free - len(lost)
-    told = [f"{waiting} waiting for dependencies"] if waiting > 0 else []
+    parts = [f"{waiting} waiting for dependencies"] if waiting > 0 else []
     held = held_by_limit(state)
-    told += [f"{held} waiting for the limit"] if held else []
-    told += [f"{free - held} ready to start"] if free > held else []
+    parts += [f"{held} waiting for the limit"] if held else []
+    parts += [f"{free - held} ready to start"] if free > held else []
     if state.index.abandoned:
-        told.append(f"{len(state.index.abandoned)} abandoned ({_ids(state.index.abandoned)})")
-    told += [f"{len(lost)} blocked"] if lost else []
+        parts.append(f"{len(state.index.abandoned)} abandoned ({_ids(state.index.abandoned)})")
+    parts += [f"{len(lost)} blocked"] if lost else []
     if state.index.merged:
-        told.append(f"{state.index.merged} done ({_ids(state.done)})")
-    return Row((("dim", "   " + " · ".join(told)),)) if told else None
+        parts.append(f"{state.index.merged} done ({_ids(state.done)})")
+    return Row((("dim", "   " + " · ".join(parts)),)) if parts else None
 
 
 def _ids(ids: Sequence[str]) -> str:
@@ -352,7 +349,7 @@ def _ids(ids: Sequence[str]) -> str:
 def _end(state: RunState, screen: Screen) -> Row:
     """How to stop the run, or that it is stopping."""
     if state.stopping is None:
-        leave = "Ctrl-C leaves; the run goes on"
+        leave = "Ctrl-C leaves; the run continues"
         stop = "Ctrl-C stops it; `windlass resume` continues it"
         return Row((("dim", f" {leave if screen.watching else stop}"),))
     if state.stop_as == "pause":

@@ -91,13 +91,13 @@ def _troubles(state: RunState, workspaces: str) -> list[Line]:
 
 def _abandoned(state: RunState, task: TaskState, name: str, kept: tuple[str, ...]) -> Line:
     spent = column(task_cost(state, task))
-    told = f"{name} · {turns_used(task)}/{turns_allowed(state, task)} turns · {spent}"
+    text = f"{name} · {turns_used(task)}/{turns_allowed(state, task)} turns · {spent}"
     failed = (*not_passed(task.last.results)[:2], *_must_fix(task)[:2])
     # Without either, the feedback says why.
     why = " · ".join(failed or quoted(task.feedback or "")[:1])
     again = f"retry it: windlass retry {state.plan.id}:{task.id}"
     details = (*((why,) if why else ()), *kept, again)
-    return Line("ABANDONED", told, details, task_seconds(state, task))
+    return Line("ABANDONED", text, details, task_seconds(state, task))
 
 
 def _must_fix(task: TaskState) -> list[str]:
@@ -203,10 +203,12 @@ def _flaky(state: RunState) -> list[str]:
 def branch_line(state: RunState, ground: Ground | None) -> Line:
     """The merges, their base, and the state of the branch that the run started from."""
     base = f"{state.base_branch or 'commit'}@{state.base[:10]}"
-    told = (*state.notes, *network_advice(state), *_base_line(state, ground))
+    details = (*state.notes, *network_advice(state), *_base_line(state, ground))
     if not (count := state.merges):
-        return Line("Branch", f"nothing was merged onto {base}", told)
-    return Line("Branch", f"{integration_branch(state)}: {plural(count, 'merge')} on {base}", told)
+        return Line("Branch", f"nothing was merged onto {base}", details)
+    return Line(
+        "Branch", f"{integration_branch(state)}: {plural(count, 'merge')} on {base}", details
+    )
 
 
 def _base_line(state: RunState, ground: Ground | None) -> tuple[str, ...]:
@@ -242,7 +244,7 @@ def continue_here_text(state: RunState, seq: int, redact: Callable[[str], str] =
     """The text of the continue-here file; None if the run is not paused."""
     if state.ended is not RunEnd.PAUSED:
         return None
-    told = [
+    lines = [
         f"Execution paused at {position(state)}.",
         "",
         f"Plan: {state.plan.id}",
@@ -257,7 +259,7 @@ def continue_here_text(state: RunState, seq: int, redact: Callable[[str], str] =
         "",
         "To resume: windlass resume",
     ]
-    return "\n".join(told) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def commits_done(state: RunState) -> int:

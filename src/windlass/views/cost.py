@@ -18,6 +18,8 @@ ESTIMATED = "an agent was killed, or an answer broke off or had no clear price"
 """Why an amount can be an estimate."""
 UNKNOWN = "+ part of it is unknown: an agent was killed before it reported its usage"
 """Why an amount can be missing: the agent had no meter."""
+RECOVERED = "+ what was spent before the run was recovered from git is unknown"
+"""Why an amount is missing where `windlass recover` found no mirror of the journal."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -26,15 +28,17 @@ class Cost(Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
     """What is used up: spent and estimated."""
     spent_usd: float = 0.0
-    """What answered requests came to."""
+    """The cost of answered requests."""
     estimated_usd: float = 0.0
-    """What requests count for whose answer was never seen whole."""
+    """The estimated cost of requests whose answer was never seen whole."""
     reserved_usd: float = 0.0
-    """What requests in flight are expected to come to."""
+    """The expected cost of requests in flight."""
     reserved_most_usd: float = 0.0
-    """The most they can come to: it decides what may still start."""
+    """The highest cost that they can have: it decides what may still start."""
     known: bool = True
     """False where some of it is an estimate, or not known at all."""
+    recovered: bool = False
+    """Whether the cost before a recovery from git is unknown."""
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
@@ -54,6 +58,7 @@ def total(costs: Iterable[Cost]) -> Cost:
         reserved_usd=round(sum(one.reserved_usd for one in each), 6),
         reserved_most_usd=round(sum(one.reserved_most_usd for one in each), 6),
         known=all(one.known for one in each),
+        recovered=any(one.recovered for one in each),
         input_tokens=sum(one.input_tokens for one in each),
         output_tokens=sum(one.output_tokens for one in each),
         cached_tokens=sum(one.cached_tokens for one in each),
@@ -64,7 +69,7 @@ def run_cost(state: RunState) -> Cost:
     """The cost of the run; nothing is in flight after its end."""
     state = written_off(state) if state.ended is not None else state
     used = [_used(task) for task in state.all_tasks]
-    recovered = Cost(known=state.spent.known)  # False after a recovery from git alone
+    recovered = Cost(known=state.spent.known, recovered=state.recovered)
     return total([*used, recovered, reserved(state.learnt, state.held.values())])
 
 
@@ -110,7 +115,7 @@ def amounts(cost: Cost) -> str:
 
     A `+` says that more was spent, and that Windlass does not know how much.
     """
-    unknown = not cost.known and not cost.estimated_usd
+    unknown = cost.recovered or (not cost.known and not cost.estimated_usd)
     parts = [f"{money(cost.spent_usd, known=not unknown)} spent"]
     if cost.estimated_usd:
         parts.append(f"{money(cost.estimated_usd)} estimated")
@@ -119,11 +124,24 @@ def amounts(cost: Cost) -> str:
     return " · ".join(parts)
 
 
+def of_limit(cost: Cost, limit: float) -> tuple[str, ...]:
+    """The cost and its limit, from the full form to the shortest; each marks an estimate.
+
+    `$4.99 spent · $0.01 estimated · $0.60 reserved of $20.00`, `~$5.00 · $0.60 reserved of $20.00`,
+    `~$5.00 of $20.00`, `~$5.00`.
+    """
+    short, most = column(cost), money(limit)
+    flying = f" · {money(cost.reserved_usd)} reserved" if cost.reserved_usd else ""
+    forms = [f"{each} of {most}" for each in (amounts(cost), f"{short}{flying}", short)]
+    return tuple(dict.fromkeys([*forms, short]))
+
+
 def doubts(cost: Cost) -> list[str]:
     """A note on amounts that are estimated or unknown."""
+    lost = [RECOVERED] if cost.recovered else []
     if cost.estimated_usd:
-        return [f"{money(cost.estimated_usd)} of it is an estimate: {ESTIMATED}"]
-    return [] if cost.known else [UNKNOWN]
+        return [f"{money(cost.estimated_usd)} of it is an estimate: {ESTIMATED}", *lost]
+    return lost if cost.known or lost else [UNKNOWN]
 
 
 def column(cost: Cost) -> str:

@@ -1,10 +1,10 @@
-"""The order of a plan's tasks as a small picture: each task a line, what it waits for as rails.
+"""The order of a plan's tasks as a small picture: a line for each task, rails for dependencies.
 
-Every task has a place in a column, from which a rail runs down to the last task that waits for it.
-A task's own line reaches to the rails of all it waits for: those it ends, those it only touches.
-A rail that a line crosses without touching stays whole. Where several tasks wait for the same
-several, the rails meet on a line of their own first, and one goes on from there.
-So what is drawn says exactly what the plan says, and can be read back.
+Every task is in a column, from which a rail runs down to the last task that waits for it. A task's
+own line reaches to the rails of all that it waits for: it ends some, and only touches others. A
+rail that a line crosses without touching stays whole. Where several tasks wait for the same
+several, the rails first meet on a line of their own, and one rail continues from there.
+So the picture shows exactly the plan's order, and can be read back.
 """
 
 from collections import Counter
@@ -18,17 +18,17 @@ from windlass.views.columns import columns, cut, wrapped
 from windlass.views.words import one_line, plural
 
 MAX_ROWS = 100
-"""Of a picture: what is longer is no picture."""
+"""The most rows of a picture."""
 MAX_RAILS = 12
 _ID_COLUMNS = 16
 _DASH = "╌"
 _ENDS_HERE = frozenset({"○", "●"})
-"""A task of which no rail goes on; what stands right below it would seem to wait for it."""
+"""A task without a rail below it; a task right below it would seem to wait for it."""
 FIRST, LATER, MEETING = "○", "●", "◇"
 RAILS = f"{FIRST} starts at once · {LATER} waits for all that its line leads up to"
 STAGES = f"{FIRST} starts with its stage · {LATER} waits for all that its line leads up to"
 MEETINGS = f" · {MEETING} lines meet"
-STEPS = "what stands on a line can be done at once, when all above it is done"
+STEPS = "the tasks of a line can start at once, when all above it are done"
 
 
 class Picture(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 
 def picture(plan: Plan, width: int) -> Picture:
-    """The tasks in an order they can be done in, with rails; in steps where rails are too many."""
+    """The tasks in a possible order, with rails; in steps if there are too many rails."""
     rows = rows_of(plan)
     shown = rows[:MAX_ROWS]
     gutters = _Rails(rows).gutters(shown)
@@ -50,8 +50,8 @@ def picture(plan: Plan, width: int) -> Picture:
     lines: list[str] = []
     for row, gutter in zip(shown, gutters, strict=True):
         if row.task is not None:
-            told = f"{row.task.id:{ids}}  {one_line(row.task.title, width)}"
-            lines.append(cut(f"{gutter:{widest}}  {told}", width).rstrip())
+            text = f"{row.task.id:{ids}}  {one_line(row.task.title, width)}"
+            lines.append(cut(f"{gutter:{widest}}  {text}", width).rstrip())
         else:
             filled = f"{gutter:{_DASH if row.barrier else ' '}<{widest}}"
             lines.append(cut(f"{filled}  {one_line(row.stage, width)}", width).rstrip())
@@ -62,7 +62,7 @@ def picture(plan: Plan, width: int) -> Picture:
 
 
 class Row(NamedTuple):
-    """A task, a place where rails meet, or the beginning of a stage; and what it waits for."""
+    """A task, a point where rails meet, or the start of a stage; and what it waits for."""
 
     key: str = ""
     waits: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Row(NamedTuple):
 
 
 def rows_of(plan: Plan) -> list[Row]:
-    """Every task after what it waits for, and stage by stage where that is possible."""
+    """Every task after those that it waits for, and stage by stage where possible."""
     tasks, grouped = by_stage(plan)
     waits = {task.id: tuple(dict.fromkeys(task.depends_on)) for task in tasks}
     alike = Counter(frozenset(deps) for deps in waits.values())
@@ -99,9 +99,9 @@ def rows_of(plan: Plan) -> list[Row]:
 
 
 def by_stage(plan: Plan) -> tuple[Sequence[Task], bool]:
-    """The tasks in an order they can be done in, and whether it goes stage by stage.
+    """The tasks in a possible order, and whether they are sorted by stage.
 
-    It does unless stages and dependencies contradict each other.
+    They are, unless stages and dependencies contradict each other.
     """
     tasks = ordered(plan)
     names = [*(stage.name for stage in plan.stages), *(task.stage for task in tasks)]
@@ -121,12 +121,12 @@ class _Rails:
     def __init__(self, rows: Iterable[Row]) -> None:
         self._waiting = Counter(dep for row in rows for dep in row.waits)
         self._rails: list[str | None] = []
-        """Who each column's rail comes from; None where there is none."""
+        """The row that each column's rail comes from; None where there is no rail."""
         self._above = ""
-        """The line above, for a task must not stand below one it has nothing to do with."""
+        """The line above: a task must not be right below one that it does not wait for."""
 
     def gutters(self, rows: Iterable[Row]) -> list[str] | None:
-        """The part of each row that is drawn; None where it would be too wide."""
+        """The drawn part of each row; None where it would be too wide."""
         drawn: list[str] = []
         for row in rows:
             drawn.append(self._draw(row))
@@ -163,7 +163,7 @@ class _Rails:
         return self._above
 
     def _free(self, row: Row) -> int:
-        """A column for a row that goes on from no rail that ends here."""
+        """A column for a row that continues none of the rails that end here."""
         for at, source in enumerate(self._rails):
             above = self._above[2 * at : 2 * at + 1]
             if source is None and (not row.waits or above not in _ENDS_HERE):
@@ -180,7 +180,7 @@ _CORNERS = {
     (True, False, False): "┘",
     (True, True, False): "┴",
 }
-"""Where a line touches a rail: whether it goes left and right from there, and the rail on."""
+"""Where a line touches a rail: whether the line goes left and right, and the rail down."""
 
 
 def _in_steps(plan: Plan, width: int) -> Iterable[str]:

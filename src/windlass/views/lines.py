@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from windlass.core.events import model as e
 from windlass.core.events.review import Issue
-from windlass.core.plan.names import told
+from windlass.core.plan.names import escaped
 from windlass.core.state import RunState, TaskState
 from windlass.views.words import one_line, plural
 
@@ -30,7 +30,7 @@ class Line(Struct, frozen=True):
 
 def harmless_line(line: Line) -> Line:
     """The line with control characters escaped."""
-    return replace(line, text=told(line.text), details=tuple(map(told, line.details)))
+    return replace(line, text=escaped(line.text), details=tuple(map(escaped, line.details)))
 
 
 def is_unchecked(state: RunState) -> bool:

@@ -1,9 +1,10 @@
-"""Facts as telemetry: the spans that are over, and what is to be counted.
+"""Facts as telemetry: the spans that ended, and the measurements.
 
-Law: each process tells of the facts that it recorded itself, and remembers what came before. So a
-run that is resumed counts on from nothing, as after any restart of a program, and no task, token
-or dollar is counted by two processes. What was paid comes from the ledger, as `windlass costs` has
-it, and how long a task took from `state.stretches`: while no process ran it, no agent worked.
+Law: each process reports only the facts that it recorded itself, and reads the earlier ones. So a
+resumed run counts from zero, as after any restart of a program, and no two processes count the same
+task, token or dollar. Costs come from the ledger, as in `windlass costs`, spent and estimated
+apart. What is reserved is a gauge, as it stands in the state. The time of a task comes from
+`state.stretches`: while no process ran it, no agent worked.
 """
 
 from datetime import datetime
@@ -17,14 +18,19 @@ from windlass.core.state.stretches import worked
 from windlass.ports import Attributes, Instrument, Measured, Span
 from windlass.views import telemetry_names as n
 from windlass.views.bills import Bill, Ledger
+from windlass.views.cost import Cost, reserved
 from windlass.views.tracing import Context, Tracing
 
 _SETTLED = ("completed", "abandoned")
 _COUNTED = ("completed", "abandoned", "needs_human", "stale")
+_FLYING = (
+    e.RunStarted | e.RunResumed | e.SpendReserved | e.SpendStreamed | e.SpendSettled | e.RunEnded
+)
+"""Facts that can change what is reserved."""
 
 
 class Emitted(Struct, frozen=True):
-    """What one fact comes to."""
+    """The spans and measurements of one fact."""
 
     spans: tuple[Span, ...] = ()
     measured: tuple[Measured, ...] = ()
@@ -41,21 +47,21 @@ class Measuring:
         contents: bool = False,
         provider: str = "",
     ) -> None:
-        """Take whose run it is and what it is part of; `provider` answers the agents' requests."""
+        """`parent` is the span around the run; `provider` answers the agents' requests."""
         self._plan = plan
         self._provider = provider
         self._tracing = Tracing(parent, contents=contents, provider=provider)
         self._ledger = Ledger(plan)
         self._begun: dict[str, datetime] = {}
-        """When each task that is not settled was begun."""
+        """When each task that is not settled was started."""
         self._stale: frozenset[str] = frozenset()
 
     def working(self, task: str, role: str) -> Context | None:
-        """Where an agent of that role works now."""
+        """The span in which an agent of that role works now."""
         return self._tracing.working(task, role)
 
     def see(self, event: e.Event, state: RunState) -> Emitted:
-        """What to tell of this fact, given the state it led to."""
+        """The telemetry of this fact; `state` is the state after it."""
         bills = self._ledger.see(event)
         for bill in bills:
             self._tracing.paid(bill)
@@ -63,6 +69,7 @@ class Measuring:
         measured = [
             *self._beginnings(event),
             *(one for bill in bills for one in self._of_bill(bill, state)),
+            *self._reserved(event, state),
             *self._of_task(event, state),
             *self._newly_stale(event, state),
             *self._durations(spans, state),
@@ -70,7 +77,7 @@ class Measuring:
         return Emitted(tuple(spans), tuple(measured))
 
     def _beginnings(self, event: e.Event) -> list[Measured]:
-        """Nothing of each sort, said at once: from there on an increase can be seen."""
+        """A zero for each counter, so that its first increase can be seen."""
         match event:
             case e.RunStarted() | e.RunResumed():
                 if isinstance(event, e.RunStarted):
@@ -79,7 +86,7 @@ class Measuring:
                 none += [self._lasted(word, 0) for word in _SETTLED]
             case e.SpendReserved():
                 labels = self._labels(event.role, event.model)
-                none = [_measured(n.COST_TOTAL, 0, labels), *_tokens(e.Usage(), labels)]
+                none = [*_costs(Cost(), labels), *_tokens(e.Usage(), labels)]
             case _:
                 none = []
         return [replace(each, times=0) for each in none]
@@ -97,10 +104,19 @@ class Measuring:
             for kind, count in (("input", read), ("output", usage.output_tokens))
             if usage.tokens
         ]
-        return [_measured(n.COST_TOTAL, usage.cost_usd, labels), *_tokens(usage, labels), *used]
+        return [*_costs(bill.cost, labels), *_tokens(usage, labels), *used]
+
+    def _reserved(self, event: e.Event, state: RunState) -> list[Measured]:
+        if not isinstance(event, _FLYING):
+            return []
+        cost, labels = reserved(state.learnt, state.held.values()), {n.L_MILESTONE: self._plan}
+        return [
+            _measured(n.RESERVED, cost.reserved_usd, labels),
+            _measured(n.RESERVED_MOST, cost.reserved_most_usd, labels),
+        ]
 
     def _newly_stale(self, event: e.Event, state: RunState) -> list[Measured]:
-        """Tasks that an edit of the plan has made stale, or that were merged as such."""
+        """Tasks that an edit of the plan made stale, or that were stale when merged."""
         if not isinstance(event, e.PlanRevised | e.TaskMerged | e.MergeStands):
             return []
         before, self._stale = self._stale, frozenset(state.stale)
@@ -138,6 +154,11 @@ class Measuring:
 
     def _labels(self, role: str, model: str) -> dict[str, str]:
         return {n.L_MILESTONE: self._plan, n.L_ROLE: role, n.L_MODEL: model}
+
+
+def _costs(cost: Cost, labels: dict[str, str]) -> list[Measured]:
+    amounts = {"spent": cost.spent_usd, "estimated": cost.estimated_usd}
+    return [_measured(n.COST_TOTAL, usd, {**labels, n.L_TYPE: t}) for t, usd in amounts.items()]
 
 
 def _tokens(usage: e.Usage, labels: dict[str, str]) -> list[Measured]:

@@ -1,4 +1,4 @@
-"""`windlass status --json` and the run's state.json: one shape, a contract that others read.
+"""`windlass status --json` and the run's state.json: one schema, which other programs read.
 
 Also a past run in one line, for `windlass history`.
 """
@@ -27,12 +27,12 @@ class Stale(Struct, frozen=True, kw_only=True):
 
     why: str
     checks: dict[str, str]
-    """Each check of the new text, and what it said of the tip: pass, fail, or why it said nothing;
-    not_run where it has yet to run."""
+    """Each check of the new text with its result on the tip: pass, fail, or why it is absent;
+    not_run before it has run."""
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
-    """A person's word that what is merged will do for the plan's present text."""
+    """A person accepted the merged work for the plan's current text."""
 
     by: str
     at: datetime
@@ -52,20 +52,20 @@ class TaskProgress(Struct, frozen=True, kw_only=True):
     """What is used up: spent and estimated."""
     feedback: str | None
     waits_for: Failure | None = None
-    """The failure that is waited out before the next agent is started."""
+    """The failure after which the next agent must wait."""
     waits_until: datetime | None = None
     stale: Stale | UnsetType = UNSET
-    """Only there where the status is stale."""
+    """Only if the status is stale."""
     accepted: Accepted | UnsetType = UNSET
-    """Only there where a person accepted what is merged for the plan's present text."""
+    """Only if a person accepted the merged work for the plan's current text."""
     spent_usd: float = 0.0
-    """What answered requests came to."""
+    """The cost of answered requests."""
     estimated_usd: float = 0.0
-    """What requests count for whose answer was never seen whole."""
+    """The estimated cost of requests whose answer was never seen whole."""
     reserved_usd: float = 0.0
-    """What requests in flight are expected to come to."""
+    """The expected cost of requests in flight."""
     reserved_most_usd: float = 0.0
-    """The most they can come to."""
+    """The highest cost that they can have."""
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
@@ -86,17 +86,17 @@ class Metrics(Struct, frozen=True, kw_only=True):
     resumes: int
     elapsed_seconds: float
     spent_usd: float = 0.0
-    """What answered requests came to."""
+    """The cost of answered requests."""
     estimated_usd: float = 0.0
-    """What requests count for whose answer was never seen whole."""
+    """The estimated cost of requests whose answer was never seen whole."""
     reserved_usd: float = 0.0
-    """What requests in flight are expected to come to."""
+    """The expected cost of requests in flight."""
     reserved_most_usd: float = 0.0
-    """The most they can come to: it decides what may still start."""
+    """The highest cost that they can have: it decides what may still start."""
 
     @property
     def cost(self) -> Cost:
-        """The amounts by themselves."""
+        """The amounts without the rest."""
         return Cost(
             cost_usd=self.cost_usd,
             spent_usd=self.spent_usd,
@@ -127,7 +127,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 def progress(state: RunState, seq: int) -> Progress:
-    """All of it, as of a journal position."""
+    """The progress as of a journal position."""
     words = task_statuses(state)
     return Progress(
         schema=1,
@@ -147,22 +147,22 @@ def progress(state: RunState, seq: int) -> Progress:
 
 
 def integration_branch(state: RunState) -> str:
-    """The branch that shows what was merged."""
+    """The branch that shows the merged work."""
     return f"windlass/{state.plan.id}/integration"
 
 
 def turns_used(task: TaskState) -> int:
-    """How many turns a task has begun; conflict rounds and repetitions are not turns."""
+    """How many turns a task has used; conflict rounds and repetitions are not turns."""
     return task.last.turn if task.attempts else 0
 
 
 def turns_allowed(state: RunState, task: TaskState) -> int:
-    """The last turn that it may begin before it is abandoned; reopened, it has as many more."""
+    """The task's last turn before it is abandoned; a reopened task gets as many again."""
     return (state.specs[task.id].max_turns or state.settings.max_turns) + task.first_turn - 1
 
 
 def commits_of(task: TaskState) -> tuple[str, ...]:
-    """The snapshots of a task, or the commit that another tool's word named for it."""
+    """The snapshots of a task, or the commit that another tool claimed for it."""
     snapshots = (attempt.commit for attempt in task.attempts if attempt.kind == "snapshot")
     adopted = (task.merge_commit,) if not task.attempts else ()
     return tuple(dict.fromkeys(c for c in (*snapshots, *adopted) if c is not None))
@@ -196,7 +196,7 @@ def _task(state: RunState, task: TaskState, status: str) -> TaskProgress:
 def _metrics(state: RunState) -> Metrics:
     tasks = state.tasks.values()
     cost = run_cost(state)
-    results = [r for said in state.evidence.values() for r in said.values()]
+    results = [r for of_tree in state.evidence.values() for r in of_tree.values()]
     return Metrics(
         tasks=len(state.tasks),
         completed=len(state.done),
@@ -241,7 +241,7 @@ class Past(Struct, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> Cost:
-        """The amounts by themselves."""
+        """The amounts without the rest."""
         return Cost(
             cost_usd=self.cost_usd,
             spent_usd=self.spent_usd,
@@ -253,7 +253,7 @@ class Past(Struct, frozen=True, kw_only=True):
 
 
 def past(state: RunState) -> Past:
-    """A run as its journal left it."""
+    """A run as of the end of its journal."""
     metrics = progress(state, 0).metrics
     return Past(
         plan=state.plan.id,

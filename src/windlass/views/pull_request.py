@@ -1,7 +1,7 @@
-"""What a pull request says of a run: tasks, criteria with their evidence, checks, cost.
+"""The text of a pull request for a run: tasks, criteria with their evidence, checks, cost.
 
-Law: made from the state alone, so that a second call says the same of the same state. What stands
-around Windlass's own part is people's, and stays.
+Law: derived from the state alone, so the same state always gives the same text. The text around
+Windlass's own part belongs to people, and stays.
 """
 
 from collections.abc import Iterator
@@ -41,11 +41,11 @@ SUMMARY, SUMMARY_END = "<!-- windlass: summary -->", "<!-- windlass: end of summ
 _NAME, _CRITERION, _SAID, _COMMAND = 120, 400, 600, 120
 _SUMMARY, _PARTS = 1500, 8
 _ROOM = 200
-"""For the word that something was left out."""
+"""For the line that says how much was left out."""
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """The words of an agent: quoted like any other, and never instead of what is known."""
+    """An agent's text: quoted like all text from others, and never instead of the facts."""
 
     title: Annotated[str, Meta(description="What the change brings, at most 70 characters")]
     summary: Annotated[str, Meta(description="What a reviewer should know, at most 200 words")]
@@ -59,20 +59,20 @@ def title_of(state: RunState, draft: Draft | None = None) -> str:
 
 
 def summary_of(draft: Draft) -> str:
-    """An agent's summary between marks of its own, paragraph by paragraph."""
-    said = [
+    """An agent's summary between its own marks, paragraph by paragraph."""
+    parts = [
         markdown_text(part, _SUMMARY)
         for part in draft.summary.split("\n\n")[:_PARTS]
         if part.strip()
     ]
-    return "\n\n".join([SUMMARY, *said, SUMMARY_END]) if said else ""
+    return "\n\n".join([SUMMARY, *parts, SUMMARY_END]) if parts else ""
 
 
 def summary_in(body: str) -> str:
     """The summary that an earlier call put there, if any."""
-    _, begun, rest = body.partition(SUMMARY)
-    said, ended, _ = rest.partition(SUMMARY_END)
-    return f"{begun}{said}{ended}" if ended else ""
+    _, mark, rest = body.partition(SUMMARY)
+    summary, end, _ = rest.partition(SUMMARY_END)
+    return f"{mark}{summary}{end}" if end else ""
 
 
 def body_of(state: RunState, *, summary: str = "", limit: int = LIMIT) -> str:
@@ -92,18 +92,18 @@ def body_of(state: RunState, *, summary: str = "", limit: int = LIMIT) -> str:
 
 
 def fitted_into(there: str, state: RunState, *, summary: str = "") -> str:
-    """A body that is there already, with Windlass's part made anew and all else left as it is."""
-    before, begun, rest = there.partition(BEGIN)
-    ours, ended, after = rest.partition(END)
-    if not begun or not ended:
-        # A person took the marks away: what stands there now is theirs.
+    """An existing body with Windlass's part replaced and the rest unchanged."""
+    before, begin, rest = there.partition(BEGIN)
+    own, end, after = rest.partition(END)
+    if not begin or not end:
+        # A person removed the marks: the whole text is theirs.
         before, after = (f"{there.rstrip()}\n\n" if there.strip() else ""), ""
     limit = LIMIT - len(before) - len(after)
-    return before + body_of(state, summary=summary or summary_in(ours), limit=limit) + after
+    return before + body_of(state, summary=summary or summary_in(own), limit=limit) + after
 
 
 def _sections(state: RunState) -> Iterator[str]:
-    """The parts in the order of their worth: what does not fit is left out from the end."""
+    """The sections, the most important first: those at the end are left out if they do not fit."""
     words = task_statuses(state)
     yield "\n".join(_head(state))
     yield "\n".join(_table(state, words))
@@ -115,7 +115,7 @@ def _sections(state: RunState) -> Iterator[str]:
     yield "\n".join(["## Trace", "", *_trace(state)])
     for task in state.tasks.values():
         if task.merge_commit is not None:
-            yield "\n".join(_told(state, task))
+            yield "\n".join(_task(state, task))
 
 
 def _head(state: RunState) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _head(state: RunState) -> Iterator[str]:
     yield f"{merged}. What agents did was {looked} by another agent before it was merged{again}."
     yield (
         f"Cost: {amounts(cost)}, {tokens(cost.tokens)} tokens."
-        + "".join(f" ({told}.)" for told in doubts(cost))
+        + "".join(f" ({doubt}.)" for doubt in doubts(cost))
     )
     if unchecked:
         yield f"**{UNCHECKED[0].upper()}{UNCHECKED[1:]}.**"
@@ -168,7 +168,7 @@ def _checks(state: RunState) -> Iterator[str]:
     elif is_unchecked(state):
         yield "There are none."
     else:
-        # What a tree has proven is not run again, so the tip's own evidence is what there is.
+        # A tree whose checks passed is not checked again: use the evidence of the tip's tree.
         proven = state.evidence.get(state.tip_tree or "", {})
         yield from (_check(result) for result in proven.values())
         if not proven:
@@ -177,9 +177,9 @@ def _checks(state: RunState) -> Iterator[str]:
 
 def _check(result: CheckResult) -> str:
     flaky = ", with a different result for the same files before" if result.wavers else ""
-    said = (result.absence or result.outcome).replace("_", " ")
+    outcome = (result.absence or result.outcome).replace("_", " ")
     counted = f", {plural(result.tests, 'test')}" if result.tests is not None else ""
-    return f"- {code_span(result.command, _COMMAND)} {said}{counted}{flaky}"
+    return f"- {code_span(result.command, _COMMAND)} {outcome}{counted}{flaky}"
 
 
 def _trace(state: RunState) -> Iterator[str]:
@@ -190,7 +190,7 @@ def _trace(state: RunState) -> Iterator[str]:
     yield "- Every commit names its origin: `Windlass-Run`, `Windlass-Task`, `Windlass-Turn`"
 
 
-def _told(state: RunState, task: TaskState) -> Iterator[str]:
+def _task(state: RunState, task: TaskState) -> Iterator[str]:
     """A task with its criteria and what the Coach saw for each."""
     spec = text_shown(state, task.id)
     yield f"## {_name(state, task)}"
@@ -209,10 +209,10 @@ def _told(state: RunState, task: TaskState) -> Iterator[str]:
         yield f"\n{by}{markdown_text(last.summary, _SAID)}"
     reviews = (coaching.review for coaching in reversed(last.coachings))
     review = next((each for each in reviews if each is not None), None)
-    said = {item.criterion: item for item in review.evidence} if review is not None else {}
+    evidence = {item.criterion: item for item in review.evidence} if review is not None else {}
     yield ""
     for number, criterion in enumerate(spec.acceptance_criteria or (spec.title,), start=1):
-        item = said.get(number)
+        item = evidence.get(number)
         word = "no evidence" if item is None else "met" if item.met else "not met"
         yield f"- {word}: {markdown_text(criterion, _CRITERION)}"
         if item is not None:
@@ -222,7 +222,7 @@ def _told(state: RunState, task: TaskState) -> Iterator[str]:
 
 
 def _issues(review: Review | None) -> Iterator[str]:
-    """What the Coach would still have liked; nothing that had to be mended is left."""
+    """The Coach's remaining issues; none of them is a `must_fix`."""
     for issue in review.issues if review is not None else ():
         where = f" ({code_span(issue.file, _COMMAND)})" if issue.file else ""
         severity = issue.severity.replace("_", " ")
@@ -233,22 +233,22 @@ GITHUB = "github.com"
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """Where a pull request is to be opened."""
+    """The repository and branch for a pull request."""
 
     host: str
     path: str
-    """Where the base is: such as owner/name."""
+    """The base repository, such as owner/name."""
     base: str
     head: str
 
 
 def is_github(host: str) -> bool:
-    """Whether a host is GitHub's own; another's GitHub may have any name."""
+    """Whether it is a host of GitHub itself; a company's own server may have any name."""
     return host == GITHUB or host.endswith(".ghe.com")
 
 
 def new_page(target: Target) -> str:
-    """The address of the page that opens it, where the kind of host is known; else nothing."""
+    """The address of the page that opens it, if the kind of host is known; else empty."""
     root, host = f"https://{target.host}/{quote(target.path)}", target.host
     base, head = quote(target.base, safe="/"), quote(target.head, safe="/:")
     if is_github(host):

@@ -1,8 +1,8 @@
-"""What of a record strangers may read: its shape and its numbers, not its words.
+"""The part of a record that strangers may read: its structure and its numbers, not its texts.
 
-Law: what is kept is listed, and all else is replaced by its length; so a field that is added later
-and forgotten here is not given away. What is kept still passes the redactor, and names no person
-and no place of theirs.
+Law: kept fields are listed, and every other text is replaced by its length. So a field that is
+added later and forgotten here is not disclosed. Kept texts still pass the redactor, and name no
+person and no folder of theirs.
 """
 
 import re
@@ -13,18 +13,18 @@ from windlass.core.secrets import KEPT
 from windlass.views.words import one_line
 
 LISTED = KEPT | frozenset({
-    # When, who as a part in the play, and where in the repository.
+    # Times, roles, and places in the repository.
     "at", "created", "deleted", "dialect", "file", "files", "id", "path", "role", "touched", "type",
     "until", "unshown", "retry_at", "waits_for", "waits_until", "merged", "commits", "integration",
     "plan", "ts",
-    # What failures say of themselves, and the commands they are about: most of what helps.
+    # The messages of failures and their commands, which help most.
     "checks", "command", "message", "reason", "read", "env", "setup", "inputs", "keep",
     "depends_on",
 })  # fmt: skip
-"""Fields whose words are kept, redacted and cut to a line."""
+"""Fields whose texts are kept, redacted and cut to a line."""
 
 PEOPLE = "by"
-"""A field that names who asked for something: a command of ours, or a person."""
+"""A field that names who asked for something: a command of Windlass, or a person."""
 
 _WIDTH = 300
 _WORD = re.compile(r"[\w.-]+")
@@ -33,7 +33,7 @@ Clean = Callable[[str], str]
 
 
 def scrubbed(value: object, clean: Clean, *, field: str = "", texts: bool = False) -> object:
-    """Plain data without what strangers need not know; with `texts`, its words are kept too."""
+    """Plain data without private texts; with `texts`, all texts are kept."""
     if isinstance(value, str):
         return _kept(value, field, clean, texts=texts)
     if isinstance(value, Mapping):
@@ -49,8 +49,8 @@ def _kept(text: str, field: str, clean: Clean, *, texts: bool) -> str:
     if texts:
         return clean(text)
     if field in LISTED:
-        # Redacted first, for half a secret could not be told from any word. What comes after the
-        # first line is quoted text.
+        # Redacted before it is cut: half a secret cannot be recognised. Text after the first line
+        # is quoted.
         first = next((line for line in clean(text).splitlines() if line.strip()), "")
         return one_line(first, _WIDTH)
     if field == PEOPLE:
@@ -59,7 +59,7 @@ def _kept(text: str, field: str, clean: Clean, *, texts: bool) -> str:
 
 
 def impersonal(text: str, names: Mapping[str, str]) -> str:
-    """The text with each of these names replaced, the longest first; one word as a whole word."""
+    """The text with these names replaced, the longest first; a single word only as a whole."""
     for name in sorted(names, key=len, reverse=True):
         if _WORD.fullmatch(name):
             text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", lambda _, n=name: names[n], text)

@@ -14,10 +14,13 @@ from msgspec import Struct
 
 from windlass.core.events.model import RunEnd
 from windlass.core.events.values import Amount
+from windlass.core.plan import Plan
 from windlass.core.plan.names import some
+from windlass.core.scheduler.late_edits import newly_stale
 from windlass.core.state import Phase, RunState, TaskState
 from windlass.core.state.budget import is_money_short, used_up
 from windlass.core.state.transitions import IN_TIP, RESETTABLE, UNDER_WAY
+from windlass.views.edits import edited
 from windlass.views.outcome import run_status, task_statuses
 from windlass.views.progress import integration_branch
 from windlass.views.tree import failed_stage, position, stage_name, tree, unverified_stage
@@ -188,11 +191,27 @@ def how_to_settle(state: RunState, stale: Sequence[str]) -> str:
     )
 
 
+def how_to_take_up(state: RunState, plan: Plan, typed: str) -> str:
+    """How a complete run gets the edits of its plan, in a sentence; empty if there is none.
+
+    `plan` is the plan as it is now, `typed` its name on the command line.
+    """
+    edits = edited(state, plan)
+    if state.ended is not RunEnd.COMPLETED or not edits:
+        return ""
+    stale = newly_stale(state, plan)
+    run = f"`windlass run {typed}`"
+    new = f"{run} runs {some(edits.added, _NAMED)} as part of it" if edits.added else ""
+    other = "" if new or stale else f"{run} applies the edit of the plan"
+    settle = how_to_settle(state, stale) if stale else ""
+    return "; ".join(part for part in (new, other, settle) if part)
+
+
 class Cure(Struct, frozen=True, kw_only=True):
     """What to do about a refused landing."""
 
-    told: str = ""
-    """In a sentence; empty if the refusal says it itself."""
+    hint: str = ""
+    """A sentence; empty if the refusal itself has it."""
     steps: tuple[Step, ...]
 
 
@@ -201,27 +220,27 @@ def cure(state: RunState, plan: str) -> Cure:
     anyway = Step(f"windlass land {plan} --yes", "land it anyway")
     if state.stale:
         steps = ways_to_help(state.tasks[state.stale[0]], state)
-        return Cure(told=how_to_settle(state, state.stale), steps=(*steps, resuming(state, plan)))
+        return Cure(hint=how_to_settle(state, state.stale), steps=(*steps, resuming(state, plan)))
     if (stage := unverified_stage(state)) is not None:
         where = shlex.quote(f"{state.plan.id}:{stage}")
         passed = Step(f"windlass approve {where}", "let the stage pass")
         retried = Step(f"windlass retry {where}", "redo the stage")
-        told = f"`{passed.command}` lets it pass, `{retried.command}` redoes it"
-        told = f"{told}; `{anyway.command}` lands it anyway"
-        return Cure(told=told, steps=(passed, retried, anyway))
+        hint = f"`{passed.command}` lets it pass, `{retried.command}` redoes it"
+        hint = f"{hint}; `{anyway.command}` lands it anyway"
+        return Cure(hint=hint, steps=(passed, retried, anyway))
     branch, landing = integration_branch(state), state.landing
     merging = Step(f"git merge {branch}", "merge it by hand")
     if state.base_branch is None:
         return Cure(steps=(merging,))
     if landing is not None and landing.relation == "gone":
         made = _made_again(state.base_branch, branch)
-        told = f"`{made.command}` creates it again with all of it; or merge into another branch:"
-        return Cure(told=f"{told} `{merging.command}`", steps=(made, merging))
+        hint = f"`{made.command}` creates it again with all of it; or merge into another branch:"
+        return Cure(hint=f"{hint} `{merging.command}`", steps=(made, merging))
     if landing is not None and landing.rewound and not landing.anyway:
-        return Cure(told=f"`{anyway.command}` lands it anyway", steps=(anyway,))
+        return Cure(hint=f"`{anyway.command}` lands it anyway", steps=(anyway,))
     if landing is not None and landing.conflicted:
-        told = f"merge it by hand on {state.base_branch}: `{merging.command}`"
-        return Cure(told=f"{told}, then `{again.command}`", steps=(merging, again))
+        hint = f"merge it by hand on {state.base_branch}: `{merging.command}`"
+        return Cure(hint=f"{hint}, then `{again.command}`", steps=(merging, again))
     return Cure(steps=(again,))
 
 
@@ -305,7 +324,7 @@ _WAIT = "wait for its turn to end, or `windlass stop` first"
 
 
 class Refusal(NamedTuple):
-    said: str
+    message: str
     cure: str
 
 

@@ -380,5 +380,5 @@ def _bill(task_id: str, state: RunState) -> str:
 
 
 def _summary(event: e.TaskMerged, state: RunState) -> tuple[str, ...]:
-    said = state.tasks[event.task].last.summary
-    return (*quoted(said), *((event.note,) if event.note else ()))
+    summary = state.tasks[event.task].last.summary
+    return (*quoted(summary), *((event.note,) if event.note else ()))

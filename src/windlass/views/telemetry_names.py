@@ -1,7 +1,7 @@
-"""Every name that telemetry uses: spans, attributes, instruments. Here, and nowhere else.
+"""All names in telemetry: spans, attributes, instruments. They are here and nowhere else.
 
-The names of spans and of what belongs to a milestone or a task are those people have dashboards
-for. The `gen_ai` ones follow OpenTelemetry's conventions, which still move.
+The names of spans, milestones and tasks are those that people have dashboards for. The `gen_ai`
+names follow OpenTelemetry's conventions, which still change.
 """
 
 from windlass.core import other_tools
@@ -25,6 +25,8 @@ MILESTONE_TOTAL_TOKENS = "milestone.total_tokens"
 MILESTONE_COMPLETED = "milestone.tasks_completed"
 MILESTONE_STALE = "milestone.tasks_stale"
 RUN_ID = "windlass.run.id"
+ESTIMATED_COST = "windlass.cost.estimated_usd"
+"""How much of a span's cost is an estimate."""
 TASK_ID = "task.id"
 TASK_TITLE = "task.title"
 TASK_STATUS = "task.status"
@@ -46,25 +48,40 @@ INVOKE_AGENT = "invoke_agent"
 CHAT = "chat"
 
 L_MILESTONE, L_STATUS, L_ROLE, L_MODEL, L_TYPE = "milestone", "status", "role", "model", "type"
-"""What instruments are broken down by."""
+"""The labels of instruments."""
 
 TASKS_TOTAL = Instrument(
     name="orchestrator_tasks_total",
     kind="counter",
     unit="1",
-    help="Tasks that came to an end, or to a person, by status",
+    help="Tasks that ended or need a person, by status",
 )
 TOKENS_TOTAL = Instrument(
     name="orchestrator_tokens_total", kind="counter", unit="1", help="Tokens read and written"
 )
 COST_TOTAL = Instrument(
-    name="orchestrator_cost_usd_total", kind="counter", unit="1", help="US dollars spent"
+    name="orchestrator_cost_usd_total",
+    kind="counter",
+    unit="1",
+    help="US dollars, spent on answers or estimated for answers that were not seen whole",
+)
+RESERVED = Instrument(
+    name="orchestrator_reserved_usd",
+    kind="gauge",
+    unit="1",
+    help="Expected cost of the requests in flight, in US dollars",
+)
+RESERVED_MOST = Instrument(
+    name="orchestrator_reserved_most_usd",
+    kind="gauge",
+    unit="1",
+    help="Highest cost that the requests in flight can have, in US dollars",
 )
 TASK_DURATION = Instrument(
     name="orchestrator_task_duration_seconds",
     kind="histogram",
     unit="s",
-    help="How long tasks were worked on until they were merged or abandoned",
+    help="Working time of tasks until they were merged or abandoned",
     buckets=(30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800),
 )
 TOKEN_USAGE = Instrument(
@@ -74,4 +91,12 @@ TOKEN_USAGE = Instrument(
     help="Tokens of one request, or of one agent where its requests are not seen",
     buckets=tuple(4.0**power for power in range(14)),
 )
-INSTRUMENTS = (TASKS_TOTAL, TOKENS_TOTAL, COST_TOTAL, TASK_DURATION, TOKEN_USAGE)
+INSTRUMENTS = (
+    TASKS_TOTAL,
+    TOKENS_TOTAL,
+    COST_TOTAL,
+    RESERVED,
+    RESERVED_MOST,
+    TASK_DURATION,
+    TOKEN_USAGE,
+)

@@ -1,9 +1,9 @@
-"""Facts as spans: milestone ⊃ task ⊃ turn ⊃ agent, by the times that were recorded.
+"""Facts as spans: milestone ⊃ task ⊃ turn ⊃ agent, with the recorded times.
 
-Law 1: the same facts give the same spans, ids included; ids follow from the run. Law 2: a span
-lies in one stretch of a run, from its start or resumption until it ends or its process dies; the
-fact that ends a span is recorded once, so a process that emits only what its own facts end emits
-nothing twice. What a dead process left open ends, by `RunResumed`, when it last spoke.
+Law 1: the same facts give the same spans and ids; ids are derived from the run. Law 2: a span
+lies in one stretch of a run, from its start or resume until it ends or its process dies. The fact
+that ends a span is recorded once, so a process that emits only the spans that its own facts end
+emits nothing twice. `RunResumed` ends the spans of a dead process at its last fact.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _WORK = e.SnapshotStarted | e.ChecksStarted | e.CoachStarted | e.WaitStarted | e
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """A place in a trace, as the header `traceparent` tells it."""
+    """A position in a trace, as in the header `traceparent`."""
 
     trace: str
     span: str
@@ -40,12 +40,11 @@ class Context(Struct, frozen=True, kw_only=True):
 
     @property
     def traceparent(self) -> str:
-        """The header."""
         return f"00-{self.trace}-{self.span}-{'01' if self.sampled else '00'}"
 
 
 def context_of(traceparent: str) -> Context | None:
-    """What a header says; None where it is none, as the standard asks for."""
+    """The header's context; None where it is invalid, as the standard requires."""
     found = _HEADER.fullmatch(traceparent.strip().lower())
     if found is None:
         return None
@@ -57,7 +56,7 @@ def context_of(traceparent: str) -> Context | None:
 
 
 class _Open(Struct, kw_only=True):
-    """A span that is not over."""
+    """A span that has not ended."""
 
     name: str
     id: str
@@ -65,15 +64,16 @@ class _Open(Struct, kw_only=True):
     start: datetime
     attributes: dict[str, str | int | float | bool]
     usage: Usage = Usage()
+    estimated_usd: float = 0.0
 
 
 class Tracing:
-    """Follows one run, fact by fact, and gives each span when it is over."""
+    """Follows one run, fact by fact, and returns each span when it ends."""
 
     def __init__(
         self, parent: Context | None = None, *, contents: bool = False, provider: str = ""
     ) -> None:
-        """Take what the run is part of, whether to tell what agents said, and who answers them."""
+        """`parent` is the span around the run; with `contents`, spans have the agents' texts."""
         self._provider = provider
         self._outer = parent
         self._contents = contents
@@ -88,7 +88,7 @@ class Tracing:
         self._agents: dict[tuple[str, str], _Open] = {}
 
     def working(self, task: str, role: str) -> Context | None:
-        """Where an agent of that role works now, for its own telemetry to go on from."""
+        """The span in which an agent of that role works now, as parent of its own telemetry."""
         agent = self._agents.get((task, role))
         if agent is None:
             return None
@@ -96,7 +96,7 @@ class Tracing:
         return Context(trace=self._trace, span=agent.id, sampled=sampled)
 
     def paid(self, bill: Bill) -> None:
-        """Note what was paid, wherever the work that it was paid for is not over."""
+        """Add a bill to the open spans of the work that it is for."""
         agent = self._agents.get((bill.task, bill.role))
         if agent is not None and bill.model != NOT_RECORDED:
             agent.attributes[n.MODEL] = bill.model
@@ -104,9 +104,10 @@ class Tracing:
         for span in (agent, *of_task, self._milestone):
             if span is not None:
                 span.usage += bill.usage
+                span.estimated_usd += bill.cost.estimated_usd
 
     def see(self, event: e.Event, state: RunState) -> list[Span]:
-        """The spans that are over by this fact, given the state it led to."""
+        """The spans that this fact ends; `state` is the state after it."""
         if isinstance(event, e.RunStarted | e.RunResumed):
             spans = list(self._end_all(state, Failure.CRASHED))
             self._at = event.at
@@ -145,14 +146,14 @@ class Tracing:
         )
 
     def _open(self, event: e.TaskEvent, state: RunState) -> Iterator[Span]:
-        """Open what this fact begins, or goes on with in another stretch."""
+        """Open the spans that this fact begins, or continues in another stretch."""
         id_ = event.task
         if isinstance(event, _BEGIN_TURN | _WORK | e.TaskMerged | e.MergeStands | e.TaskAbandoned):
             self._task(id_, state)
         if isinstance(event, _BEGIN_TURN):
             turn = 0 if isinstance(event, e.TipTaken) else event.turn
             there = self._turns.get(id_)
-            # A Player that is started again in the same turn goes on with it.
+            # A Player that is started again in the same turn continues its span.
             if there is None or there.attributes[n.TURN_NUMBER] != turn:
                 yield from self._turn_ends(id_, "left")
                 self._turn(id_, turn)
@@ -167,7 +168,7 @@ class Tracing:
 
     def _task(self, id_: str, state: RunState) -> None:
         if id_ not in self._tasks and self._milestone is not None:
-            # As it is: what is cut, or put on one line, may hide a secret from the redactor.
+            # Unchanged: in a cut or joined text the redactor may miss a secret.
             title = state.specs[id_].title
             self._tasks[id_] = _Open(
                 name=n.TASK,
@@ -204,11 +205,11 @@ class Tracing:
         id_ = event.task
         match event:
             case e.PlayerFinished():
-                yield from self._agent_ends(id_, "player", said=event.summary)
+                yield from self._agent_ends(id_, "player", text=event.summary)
             case e.PlayerFailed():
                 yield from self._agent_ends(id_, "player", event.failure, event.message)
             case e.CoachAnswered():
-                yield from self._agent_ends(id_, "coach", said=event.review.summary)
+                yield from self._agent_ends(id_, "coach", text=event.review.summary)
             case e.CoachFailed():
                 yield from self._agent_ends(id_, "coach", event.failure, event.message)
             case e.TurnReturned():
@@ -216,7 +217,7 @@ class Tracing:
             case e.TaskApproved():
                 yield from self._turn_ends(id_, "approved")
             case e.HelpNeeded():
-                # However long the person takes, it is no agent's time.
+                # The time of a person is no agent's time.
                 yield from self._turn_ends(id_, "needs_human")
             case e.TaskAbandoned():
                 yield from self._turn_ends(id_, "abandoned")
@@ -232,7 +233,7 @@ class Tracing:
                 pass
 
     def _end_all(self, state: RunState, why: Failure | None) -> Iterator[Span]:
-        """End what is open with the stretch; `why` where its process died."""
+        """End all open spans with the stretch; `why` where its process died."""
         text = "the process of the run died" if why is not None else ""
         kind = str(why) if why is not None else None
         for id_, role in list(self._agents):
@@ -252,7 +253,7 @@ class Tracing:
         failure: Failure | None = None,
         message: str = "",
         *,
-        said: str = "",
+        text: str = "",
     ) -> Iterator[Span]:
         if (span := self._agents.pop((id_, role), None)) is not None:
             usage = span.usage
@@ -263,8 +264,8 @@ class Tracing:
                 n.OUTPUT_TOKENS: usage.output_tokens,
                 n.CACHE_READ_TOKENS: usage.cache_read_tokens,
             }
-            if said and self._contents:
-                span.attributes[n.MESSAGES] = _message(said)
+            if text and self._contents:
+                span.attributes[n.MESSAGES] = _message(text)
             kind = str(failure) if failure is not None else None
             yield self._ended(span, kind, message)
 
@@ -282,7 +283,7 @@ class Tracing:
     ) -> Iterator[Span]:
         if (span := self._tasks.pop(id_, None)) is not None:
             task = state.tasks.get(id_)
-            # One that the plan has no more was never finished.
+            # A task that is no longer in the plan was never finished.
             span.attributes[n.TASK_STATUS] = task.status if task is not None else "withdrawn"
             yield self._ended(span, error, why)
 
@@ -305,6 +306,7 @@ class Tracing:
                 n.TOKENS: span.usage.tokens,
                 n.COST: round(span.usage.cost_usd, 6),
             }
+        span.attributes[n.ESTIMATED_COST] = round(span.estimated_usd, 6)
         if error is not None:
             span.attributes[n.ERROR_TYPE] = error
         return Span(
@@ -324,11 +326,11 @@ class Tracing:
 
 
 def _id(digits: int, *words: str) -> str:
-    """An id that is the same for the same words, and never only zeros."""
+    """An id that is derived from the words, and never only zeros."""
     return hashlib.sha256(json.dumps(["windlass", *words]).encode()).hexdigest()[:digits]
 
 
 def _message(text: str) -> str:
-    """What an agent said, in the form that the conventions ask for."""
+    """An agent's text in the form of OpenTelemetry's conventions."""
     part = {"type": "text", "content": text}
     return json.dumps([{"role": "assistant", "parts": [part]}], ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Where a run stands, as a tree: its stages, the tasks below them, and what was found in git."""
+"""The progress of a run as a tree: its stages, the tasks below them, and what was found in git."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -18,16 +18,16 @@ _STAGE_WORD = {
     "layers": "Layer",
     "milestone": "Stage",
 }
-"""What people who write in a dialect call a stage; spec-kit's phases say so in their own names."""
+"""The word for a stage in each dialect; the names of spec-kit's phases include it."""
 
 _SOME_IDS = 8
 _LONG = 20
-"""Tasks of a plan without stages from which on those that say the same share a line."""
+"""With more tasks than this and no stages, tasks with the same status share a line."""
 _WHY = 70
 
 
 def tree(state: RunState) -> list[str]:
-    """A line for each stage, one for each task of a stage that is neither done nor to come."""
+    """A line for each stage, and one for each task of a stage that is in progress."""
     lines: list[str] = []
     for stage, ids in _stages(state).items():
         lines += _stage(state, stage, [state.tasks[id_] for id_ in ids])
@@ -38,18 +38,18 @@ def tree(state: RunState) -> list[str]:
 def stage_name(state: RunState, stage: str) -> str:
     """`Wave 2`, `Layer 1-core`, `Phase 3: …`."""
     word = _STAGE_WORD.get(state.plan.dialect, "")
-    said = stage.lower().startswith(word.lower())
-    return one_line(stage if said else f"{word} {stage}", 60)
+    has_word = stage.lower().startswith(word.lower())
+    return one_line(stage if has_word else f"{word} {stage}", 60)
 
 
 def stage_line(state: RunState, stage: str) -> str:
-    """How a stage stands, in one line: `Wave 2: ⚡ In Progress`."""
+    """A stage's status in one line: `Wave 2: ⚡ In Progress`."""
     tasks = [state.tasks[id_] for id_ in state.index.stages[stage]]
     return next(_stage(state, stage, tasks)).removeprefix("- ")
 
 
 def position(state: RunState) -> str:
-    """The first place where something is left to do: `Wave 2, Group G3`."""
+    """The first task that is left to do: `Wave 2, Group G3`."""
     at = _first_open(state)
     if at is None:
         return f"the end: all of {plural(len(state.tasks), 'task')} are merged"
@@ -59,7 +59,7 @@ def position(state: RunState) -> str:
 
 
 def verified(state: RunState, found: Collection[str]) -> tuple[str, ...]:
-    """What of the merged work was found in git, by stages, or by tasks where there are none."""
+    """The merged work that was found in git, by stages, or by tasks if there are no stages."""
     seen, lines = frozenset(found), list[str]()
     for stage, ids in _stages(state).items():
         name, done = stage_name(state, stage), [id_ for id_ in ids if id_ in seen]
@@ -74,9 +74,9 @@ def verified(state: RunState, found: Collection[str]) -> tuple[str, ...]:
 
 
 def unverified_stage(state: RunState) -> str | None:
-    """The stage that is done, was looked at, and was not let pass."""
+    """The stage that is done, was verified, and did not pass."""
     for stage in barriers(state):
-        # An edit may have taken all tasks of a stage away.
+        # An edit may have removed all tasks of a stage.
         look = look_at(state, stage) if stage in state.index.stages else None
         if look is not None and look.passed_by is None and state.ended is not None:
             return stage
@@ -84,14 +84,14 @@ def unverified_stage(state: RunState) -> str | None:
 
 
 def failed_stage(state: RunState) -> str | None:
-    """The stage that keeps the run from its end: not verified, or with a task that was given up."""
+    """The stage that blocks the run: it did not verify, or a task of it was abandoned."""
     waiting = barriers(state)
     stages = (state.specs[id_].stage for id_ in state.index.abandoned)
     return unverified_stage(state) or next((each for each in stages if each in waiting), None)
 
 
 def _stages(state: RunState) -> dict[str, tuple[str, ...]]:
-    """The tasks of each stage, in the order in which stages follow each other."""
+    """The tasks of each stage, in the order of the stages."""
     names = dict.fromkeys((*(stage.name for stage in state.plan.stages), *state.index.stages))
     return {name: state.index.stages[name] for name in names if name in state.index.stages}
 
@@ -101,7 +101,7 @@ def _found(state: RunState, ids: Iterable[str]) -> str:
 
 
 def _first_open(state: RunState) -> TaskState | None:
-    """What was begun comes before what is to begin, and that before what was given up."""
+    """Tasks in progress come before pending ones, and those before abandoned ones."""
     if state.live:
         return state.live[0]
     out_of_reach = blocked(state)
@@ -135,12 +135,12 @@ def _tasks(state: RunState, tasks: Sequence[TaskState]) -> list[str]:
 
 
 def _short(state: RunState, tasks: Sequence[TaskState]) -> list[str]:
-    """Of many tasks, those that are done or to come are told in a line."""
+    """One line for all tasks with the same status."""
     out_of_reach = blocked(state)
-    told: dict[str, list[str]] = {}
+    by_status: dict[str, list[str]] = {}
     for task in tasks:
-        told.setdefault(_word(state, task, out_of_reach.get(task.id)), []).append(task.id)
-    return [f"- {some(ids, _SOME_IDS)}: {word}" for word, ids in told.items()]
+        by_status.setdefault(_word(state, task, out_of_reach.get(task.id)), []).append(task.id)
+    return [f"- {some(ids, _SOME_IDS)}: {word}" for word, ids in by_status.items()]
 
 
 def _word(state: RunState, task: TaskState, cause: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What was understood of a plan, for people: its tasks, their order, and what was passed over."""
+"""A plan as Windlass read it, for people: its tasks, their order, and what was not read."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ _ENDS = 30
 
 
 def understanding(plan: Plan, *, width: int, verbose: bool = False) -> list[str]:
-    """The lines; with `verbose` nothing is counted that can be shown.
+    """The lines; with `verbose` lists are shown in full instead of counted.
 
     None is wider than `width`, but for a path, which is of use only whole.
     """
@@ -78,8 +78,8 @@ def _stage(
 def _task(plan: Plan, task: Task, width: int, at: int, *, verbose: bool) -> Iterator[str]:
     name = f"{' ' * _MARGIN}{task.id}  "
     yield cut(f"{name:{at}}{one_line(task.title, width)}", width)
-    told = [_after(task), criteria(len(task.acceptance_criteria)), *_more(task)]
-    yield from _indented(wrapped(told, width - at, between=" · "), at)
+    parts = [_after(task), criteria(len(task.acceptance_criteria)), *_more(task)]
+    yield from _indented(wrapped(parts, width - at, between=" · "), at)
     if task.path:
         yield f"{' ' * at}{'in':{_LABEL}}{_place(plan, task)}"
     yield from _labelled("files", _some(task.files, verbose=verbose), width, at=at, between=", ")
@@ -89,7 +89,7 @@ def _task(plan: Plan, task: Task, width: int, at: int, *, verbose: bool) -> Iter
 
 
 def _more(task: Task) -> Iterator[str]:
-    """What is said only of tasks that have it."""
+    """The properties that only some tasks have."""
     if task.complexity is not None:
         yield f"complexity {task.complexity}"
     if task.model:
@@ -121,7 +121,7 @@ def _some(files: Sequence[str], *, verbose: bool) -> Sequence[str]:
 def _labelled(
     label: str, items: Sequence[str], width: int, *, at: int, between: str = ""
 ) -> Iterator[str]:
-    """The items behind their label, each on a line, or joined where they may share one."""
+    """The items after their label, each on a line, or joined with `between`."""
     if not items:
         return
     room = width - at - _LABEL
@@ -131,7 +131,7 @@ def _labelled(
 
 
 def _criterion(number: str, text: str, width: int, at: int) -> Iterator[str]:
-    """All of it, wrapped; what is indented in it stays so."""
+    """The whole text, wrapped; indented lines stay indented."""
     head = number
     for line in text.split("\n"):
         inner = min(len(line) - len(line.lstrip()), 8)

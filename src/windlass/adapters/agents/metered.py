@@ -13,6 +13,7 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from windlass.adapters.agents.vendor import Vendor
+from windlass.adapters.meter.holds import Holds
 from windlass.adapters.meter.proxy import Meter
 from windlass.adapters.meter.rate_limits import Refusal
 from windlass.core.events.model import Failure, Usage
@@ -26,10 +27,12 @@ class MeteredAgent:
         self,
         meter: Meter,
         vendor: Vendor,
-        make: Callable[[Mapping[str, str]], Agent],
+        make: Callable[[Mapping[str, str], Holds], Agent],
         address: str | None = None,
     ) -> None:
-        """Take a factory for an agent of the vendor, given the variables to reach its model.
+        """Take a factory for an agent of the vendor.
+
+        The factory gets the variables to reach its model, and what the meter holds of its requests.
 
         `address` is the meter's address inside an agent's box, if that has its own network.
         """
@@ -44,7 +47,7 @@ class MeteredAgent:
         url = self._address or admission.url
         credentials = self._vendor.through_meter(admission.token, url)
         try:
-            report = await self._make(credentials).work(brief, workspace, watch)
+            report = await self._make(credentials, admission.holds).work(brief, workspace, watch)
         finally:
             refusal = self._meter.dismiss(admission.token)
         return replace(informed(report, refusal), usage=Usage())

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from windlass.adapters.meter.holds import Holds
 from windlass.adapters.sandbox.box import Sandbox
 from windlass.core.settings import AgentSettings
 from windlass.ports import Agent
@@ -32,8 +33,12 @@ class MakeAgent(Protocol):
         credentials: Mapping[str, str],
         *,
         redact: Callable[[str], str],
+        holds: Holds,
     ) -> Agent:
-        """Make an agent that logs in with these variables and sees no others of the user's."""
+        """Make an agent that logs in with these variables and sees no others of the user's.
+
+        `holds` says while the meter holds one of its requests: no time to count as idle.
+        """
         ...
 
 

@@ -31,7 +31,7 @@ import anyio.to_thread
 from windlass.adapters.concurrently import together
 from windlass.adapters.files import remove, write_durably
 from windlass.adapters.git.git import TIMEOUT
-from windlass.adapters.git.layout import history, stand_in, stands_in_for
+from windlass.adapters.git.layout import box_git_dir, box_git_dir_target, history
 from windlass.adapters.git.paths import made_by_setup
 from windlass.adapters.git.store import Store, config_text
 from windlass.errors import GitFailed
@@ -51,11 +51,11 @@ _FILES = (".pack", ".idx")
 
 
 class Visible(NamedTuple):
-    """The objects that a checkout shows: all that these reach."""
+    """The objects that a checkout shows: everything that these commits and this tree reach."""
 
     commits: tuple[str, ...]
     tree: str | None = None
-    """The tree of its files, where none of these commits has it."""
+    """The tree of its files, if none of these commits has it."""
 
 
 class Histories:
@@ -70,7 +70,7 @@ class Histories:
         self._order: dict[str, int] = {}
         """How many commits lie between each known commit and the base."""
         self._packs: dict[str, tuple[Path, ...]] = {}
-        """Packs by the name of what they hold and of what they are built on."""
+        """Packs by the objects that they hold and that they are built on."""
         self._known: dict[str, tuple[Path, ...]] = {}
         """All packs of each commit."""
         self._locks: dict[str, anyio.Lock] = {}
@@ -93,8 +93,8 @@ class Histories:
                 place.rename(folder / f".{secrets.token_hex(8)}")
         await remove(folder)
 
-    async def lay(self, place: Path, visible: Visible) -> None:
-        """Make an object folder with all that is visible."""
+    async def write_objects(self, place: Path, visible: Visible) -> None:
+        """Make an object folder with everything that is visible."""
         packs: dict[Path, None] = {}
         for commit in visible.commits:
             packs |= dict.fromkeys(await self.packs(commit))
@@ -111,7 +111,7 @@ class Histories:
             await anyio.to_thread.run_sync(_copy, files, place / "pack")
 
     async def found_in(self, place: Path, names: bytes) -> bytes:
-        """Those of these names, a line each, that are objects in a folder made by `lay`."""
+        """The names, one a line, of those that are objects in a folder made by `write_objects`."""
         git = self._store.git_on(place)
         answer = await git("cat-file", "--batch-check=%(objectname)", stdin=names.decode())
         lines = answer.stdout.splitlines(keepends=True)
@@ -134,7 +134,7 @@ class Histories:
         return (*await below(), *await self._packed(commit, (parent,)))
 
     async def _few(self, commit: str) -> tuple[Path, ...]:
-        """The same in few packs, to build others on: as many as its number has set bits.
+        """The same in fewer packs, to build others on: one for each set bit of its number.
 
         The n-th commit above the base has a pack for the last 2^k commits, where 2^k is the
         greatest power of two that divides n.
@@ -161,7 +161,7 @@ class Histories:
     async def _chain(self, commit: str) -> list[str]:
         """The commit and its first parents, down to a known one."""
         if not self._base or not await self._store.is_ancestor(self._base, commit):
-            self._order[commit] = 0  # it has a history of its own
+            self._order[commit] = 0  # its history is separate
             return [commit]
         listed = await self._store.trees("rev-list", "--first-parent", commit, f"^{self._base}")
         chain = listed.text.splitlines()
@@ -170,7 +170,7 @@ class Histories:
         return [commit, self._base]  # another parent leads there
 
     async def _packed(self, name: str, below: Sequence[str]) -> tuple[Path, ...]:
-        """A pack of what the object reaches and those below do not; none if that is nothing."""
+        """A pack of what the object reaches and those below do not; no pack if that is nothing."""
         key = "-".join((name, *below))
         async with self._locks.setdefault(key, anyio.Lock()):
             if key not in self._packs or not all(map(_is_there, self._packs[key])):
@@ -218,7 +218,7 @@ BRANCH = "work"
 
 
 class GitDirs(Protocol):
-    """Gives checkouts their `.git`."""
+    """Writes the `.git` of checkouts."""
 
     async def prepare(self, commit: str) -> None:
         """Do the slow part for a checkout of the commit in advance."""
@@ -227,7 +227,7 @@ class GitDirs(Protocol):
     async def write(
         self, checkout: Path, home: Path, commit: str, index: Path, visible: Visible | None
     ) -> None:
-        """Write a new `.git` that stands at the commit; `home` is where the checkout will be.
+        """Write a new `.git` with HEAD at the commit; `home` is where the checkout will be.
 
         Without `visible` it is for a person, who sees the whole repository.
         """
@@ -235,7 +235,7 @@ class GitDirs(Protocol):
 
 
 class Clone:
-    """A repository of its own."""
+    """A separate repository."""
 
     def __init__(self, store: Store, histories: Histories) -> None:
         self._store = store
@@ -252,7 +252,7 @@ class Clone:
         index: Path,
         visible: Visible | None,
     ) -> None:
-        await remove(checkout / ".git", stand_in(index), stands_in_for(index))
+        await remove(checkout / ".git", box_git_dir(index), box_git_dir_target(index))
         rest = await _rest(self._store, self._histories, index, visible)
         head = {
             "HEAD": f"ref: refs/heads/{BRANCH}\n".encode(),
@@ -274,7 +274,7 @@ class Linked(Clone):
     ) -> None:
         """Write what `git worktree add --detach --lock` writes; no hook or filter runs."""
         await self._worktrees.remove_entry(home)
-        await remove(checkout / ".git", stand_in(index), stands_in_for(index))
+        await remove(checkout / ".git", box_git_dir(index), box_git_dir_target(index))
         rest = await _rest(self._store, self._histories, index, visible)
         entry = self._worktrees.add(home)
         self._worktrees.put(entry / "commondir", "../..\n")
@@ -283,12 +283,12 @@ class Linked(Clone):
         with (checkout / ".git").open("x") as file:  # never through a link
             file.write(f"gitdir: {entry}\n")
         if visible is not None:
-            stands_in_for(index).write_bytes(os.fsencode(entry))
+            box_git_dir_target(index).write_bytes(os.fsencode(entry))
             head = {
                 "HEAD": f"{commit}\n".encode(),
                 "config": config_text(self._store.origin).encode(),
             }
-            _write(stand_in(index), {**head, **rest})
+            _write(box_git_dir(index), {**head, **rest})
 
 
 class WorktreeEntries:
@@ -353,7 +353,7 @@ async def _rest(
         await remove(history(index))
     else:
         objects = (history(index),)
-        await histories.lay(history(index), visible)
+        await histories.write_objects(history(index), visible)
         shallow = shallow and await histories.found_in(history(index), shallow)
     lists = (store.folders.git / "info/exclude", made_by_setup(index))
     held = {

@@ -1,8 +1,8 @@
 """Checkouts of exactly one commit: a task's workspace, or a throwaway for a check or a Coach.
 
 A checkout is fresh or comes from the pool; its user cannot tell. The `.git` inside belongs to the
-agent or person who works there and is never trusted: it is written anew for every use, and Windlass
-reads the files through its own git directory and an index kept elsewhere.
+agent or person who works there and is never trusted: it is written again for every use, and
+Windlass reads the files through its own git directory and an index that it keeps elsewhere.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ class Checkouts:
         self._git_dirs = git_dirs or Clone(store, Histories(store))
 
     async def make(self, path: Path, commit: str, index: Path, shelf: Shelf) -> None:
-        """A checkout at `path` that is exactly the commit, whole or not at all."""
+        """Make a checkout of exactly the commit at `path`, whole or not at all."""
         building = path.with_name(f".{path.name}.building")
         await remove(building, path, index, _made(index), made_by_setup(index))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,47 +51,47 @@ class Checkouts:
         await together(build, partial(self._git_dirs.prepare, commit))
         await self._git_dirs.write(building, path, commit, index, Visible((commit,)))
         if self._pool is not None and await self._pool.is_fit(index):
-            # A name of its own: git replaces an index, and never writes into one.
-            with contextlib.suppress(OSError):  # no links here: then it is not used again
+            # A link is enough: git replaces an index, and never writes into one.
+            with contextlib.suppress(OSError):  # no hard links: the checkout is not reused
                 os.link(index, _made(index))
         building.rename(path)
 
     async def give_back(self, path: Path, index: Path, shelf: Shelf) -> None:
-        """Let a checkout go that nobody works in any more; `shelf` is whom it may serve next."""
+        """Give an unused checkout to the pool, or remove it; `shelf` is who may get it next."""
         made = _made(index)
         if self._pool is not None and made.is_file() and is_folder(path):
             await self._pool.give(shelf, path, made)
         await remove(path, made, index)
 
     async def is_pristine(self, path: Path, index: Path) -> bool:
-        """Whether no tracked file of a checkout was touched; no is also the answer in doubt."""
+        """Whether every tracked file of a checkout is untouched; False if in doubt."""
         made = _made(index)
         return (
             self._pool is not None and made.is_file() and await self._pool.is_pristine(path, made)
         )
 
     async def fill(self, path: Path, treeish: str, index: Path) -> None:
-        """Make the tracked files of a checkout those of a tree, whatever they are now."""
+        """Set the tracked files of a checkout to those of a tree."""
         await anyio.to_thread.run_sync(remove_traps, path)
         await self._read(path, treeish, index)
 
     async def restore(self, path: Path, index: Path) -> None:
-        """Make the tracked files of a checkout those of its index again."""
+        """Set the tracked files of a checkout back to those of its index."""
         await anyio.to_thread.run_sync(remove_traps, path)
         await self._store.trees("checkout-index", "--all", "--force", work_tree=path, index=index)
 
     async def write_git_dir(
         self, path: Path, commit: str, index: Path, visible: Visible | None = None
     ) -> None:
-        """Give the checkout a new `.git` that stands at the commit, and throw the old one away."""
+        """Replace the checkout's `.git` with a new one at the commit."""
         await self._git_dirs.write(path, path, commit, index, visible or Visible((commit,)))
 
     async def write_git_dir_for_person(self, path: Path, commit: str, index: Path) -> None:
-        """Do the same for a person, who sees the whole repository."""
+        """The same for a person, who sees the whole repository."""
         await self._git_dirs.write(path, path, commit, index, None)
 
     async def _renew(self, building: Path, commit: str, index: Path, shelf: Shelf) -> bool:
-        """Whether one from the pool could be brought to the commit; if not, nothing is left."""
+        """Take a checkout from the pool and set it to the commit; whether that worked."""
         if self._pool is None or not await self._pool.take(shelf, building, index):
             return False
         try:
@@ -106,28 +106,28 @@ class Checkouts:
 
 
 def _made(index: Path) -> Path:
-    """The index as it was when the checkout was made, before anyone looked through it."""
+    """The index as it was when the checkout was made, before git refreshed it."""
     return index.with_name(f"{index.name}.made")
 
 
 class RunSetup(Protocol):
-    """Makes checkouts fit to work in."""
+    """Runs the setup of checkouts."""
 
     async def __call__(self, checkout: Path, index: Path, commit: str) -> bool:
-        """Run the setup commands, or bring what they made before; whether there are any."""
+        """Run the setup commands, or restore their earlier results; whether there are any."""
         ...
 
     async def keep_results(self, checkout: Path, index: Path, commit: str) -> None:
-        """Keep what checks left for the checkouts after it."""
+        """Keep what checks left, for later checkouts."""
         ...
 
 
 MAX_TOUCHED = 50
-"""How many changed files are told."""
+"""How many changed files are reported."""
 
 
 class GitThrowaway:
-    """One such checkout."""
+    """One throwaway checkout."""
 
     def __init__(self, store: Store, checkouts: Checkouts, path: Path, index: Path) -> None:
         self.path = path
@@ -136,9 +136,9 @@ class GitThrowaway:
         self._index = index
 
     async def touched(self) -> tuple[str, ...]:
-        """The tracked files that whoever worked here has changed."""
+        """The tracked files that were changed here."""
         if await self._checkouts.is_pristine(self.path, self._index):
-            return ()  # git would read again whatever is as young as the checkout
+            return ()  # git would read files again that are as new as the checkout
         await anyio.to_thread.run_sync(remove_traps, self.path)
         listed = await self._store.trees(
             "ls-files", "-z", "--modified", work_tree=self.path, index=self._index
@@ -148,14 +148,14 @@ class GitThrowaway:
 
 
 class Excerpt(NamedTuple):
-    """Some files of a commit, as they are named in it."""
+    """Some files of a commit, under their paths in it."""
 
     path: Path
     files: tuple[str, ...]
 
 
 class Throwaways:
-    """Makes them, furnished as every checkout of the project is."""
+    """Makes throwaway checkouts, with the project's setup."""
 
     def __init__(self, store: Store, setup: RunSetup, checkouts: Checkouts) -> None:
         self._store = store
@@ -166,19 +166,18 @@ class Throwaways:
     async def checkout(
         self, commit: str, label: str, *, then: Shelf | None = None
     ) -> AsyncGenerator[GitThrowaway]:
-        """A checkout of the commit for as long as the block lasts. Raises SetupFailed.
+        """A checkout of the commit that lasts as long as the block. Raises SetupFailed.
 
-        `then` is for checks, and says whom it may serve afterwards: judges only where nothing can
-        outlive the block.
+        `then` is for checks: the shelf of the pool that gets the checkout afterwards. It is
+        `judges` only if no process can outlive the block.
         """
         place = self._store.folders.throwaway / f"{label}-{secrets.token_hex(4)}"
         checkout, index = place / "checkout", place / "index"
         try:
             await self._checkouts.make(checkout, commit, index, "judges")
             if await self._setup(checkout, index, commit):
-                await self._checkouts.write_git_dir(
-                    checkout, commit, index
-                )  # it knows what setup made
+                # Again, because the exclude file now has the results of the setup.
+                await self._checkouts.write_git_dir(checkout, commit, index)
             yield GitThrowaway(self._store, self._checkouts, checkout, index)
             with anyio.CancelScope(shield=True):
                 if then is not None:
@@ -196,9 +195,9 @@ class Throwaways:
         wanted: Callable[[str], bool],
         leads: Callable[[str], bool] = lambda _folder: True,
     ) -> AsyncGenerator[Excerpt]:
-        """Some plain files of the commit, to be read for as long as the block lasts.
+        """Some plain files of the commit, to read as long as the block lasts.
 
-        They are chosen by their paths as text, and written alone, however large the rest is.
+        They are chosen by their printable paths. Only they are written, however large the commit.
         """
         place = self._store.folders.throwaway / f"{label}-{secrets.token_hex(4)}"
         listed = (await self._store.listing(commit, leads)).items()
@@ -215,7 +214,7 @@ class Throwaways:
 
 
 def _is_inside(path: str) -> bool:
-    """Whether a path of a tree stays in its folder; git makes no others, somebody else might."""
+    """Whether a path of a tree stays in its folder; git makes no others, other programs might."""
     return path.startswith("/") is False and not {"", ".", ".."} & set(path.split("/"))
 
 
@@ -224,20 +223,20 @@ def _write(place: Path, files: Mapping[str, bytes]) -> None:
     for name, text in files.items():
         path = place / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as file:  # the place is new, and nothing in it is a link
+        with path.open("xb") as file:  # the folder is new and has no links
             file.write(text)
 
 
 def is_occupied(folder: Path) -> bool:
-    """Whether a process works there, or has a file of it open; where nobody can tell, none has."""
+    """Whether a process works there or has one of its files open; False without `/proc`."""
     around = f"{os.path.realpath(folder)}/"
     return any(f"{place}/".startswith(around) for place in _places())
 
 
 def _places() -> Iterator[str]:
-    """Every working folder and open file that this user may know of."""
+    """Every working folder and open file that this user may see."""
     with suppress(OSError):
-        for pid in os.listdir("/proc"):  # noqa: PTH208  a Path each costs as much again
+        for pid in os.listdir("/proc"):  # noqa: PTH208  a Path for each costs as much again
             if pid.isdigit():
                 yield from _places_of(f"/proc/{pid}")
 

@@ -4,10 +4,10 @@ A tree can be hostile: git runs what its configuration, hooks, filters and drive
 reads the user's or the system's configuration, hooks are off, and a call that looks at a working
 tree does so from Windlass's own git directory, which knows no filter or driver. Objects go into the
 user's repository, where pins keep them; `core.fsync=committed` makes them survive a power loss,
-which plain git does not.
+which git's default does not.
 
-Two git processes stay and answer one request after another, because starting one costs half a
-merge. Between requests such a process holds no lock and no state. It ends when its input ends, so
+Some git processes stay alive and answer one request after another, because starting one costs half
+a merge. Between requests such a process holds no lock and no state. It ends when its input ends, so
 it never outlives Windlass. A process that failed is not used again. If git gave a reason, the
 request failed; if git ended without a message, a fresh process is asked. So every request must be
 safe to repeat.
@@ -143,6 +143,27 @@ class Git:
         index: Path | None = None,
         excludes: Path | None = None,
     ) -> Output:
+        """Run `git ARGS` in a thread, as `run` does."""
+        call = partial(
+            self.run,
+            *args,
+            stdin=stdin,
+            ok=ok,
+            work_tree=work_tree,
+            index=index,
+            excludes=excludes,
+        )
+        return await run_uncancelled(call)
+
+    def run(
+        self,
+        *args: str,
+        stdin: str | None = None,
+        ok: Sequence[int] = (0,),
+        work_tree: Path | None = None,
+        index: Path | None = None,
+        excludes: Path | None = None,
+    ) -> Output:
         """Run `git ARGS`; an exit code that is not in `ok` raises GitFailed.
 
         `excludes` is a file with more patterns of by-products, for this work tree alone.
@@ -153,8 +174,7 @@ class Git:
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
         more = ("-c", f"core.excludesFile={excludes}") if excludes else ()
-        call = partial(
-            _run,
+        return _run(
             args,
             _hardened(*more, *args),
             stdin=stdin,
@@ -164,7 +184,6 @@ class Git:
             cwd=work_tree or self.git_dir,
             process_group=0,
         )
-        return await to_its_end(call)
 
     def start(self, *args: str, stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
         """Start `git ARGS` as a process that answers requests until its input ends."""
@@ -181,7 +200,7 @@ class Git:
         )
 
 
-async def to_its_end(work: Callable[[], T]) -> T:
+async def run_uncancelled(work: Callable[[], T]) -> T:
     """Run a git call in a thread, not cancellable: a cancelled git would leave its locks behind.
 
     A thread that waits costs a third of what the event loop takes to watch a process.
@@ -198,7 +217,7 @@ def ask(
     ok: Sequence[int] = (0,),
     stdin: str = "",
 ) -> Output:
-    """Ask the user's own git, with their configuration, something that changes nothing.
+    """Run a read-only command of the user's own git, with their configuration.
 
     Raises FileNotFoundError where git is not installed.
     """
@@ -222,12 +241,12 @@ async def run_user_git(
     held: Sequence[int] = (),
     ok: Sequence[int] = (0,),
 ) -> Output:
-    """Run the user's own git with their configuration, for a command that they gave.
+    """Run the user's own git with their configuration, for a command of theirs.
 
-    It never prompts, runs no hook, leaves no process behind, and is not cut short, not even by a
-    signal to Windlass: half of it would be left in the user's files. `within` names another git
-    directory or index than those of the folder. Git keeps the files `held` open as long as it
-    lives, also when Windlass dies first.
+    It never prompts, runs no hook, leaves no process behind, and is never cut short, not even by a
+    signal to Windlass: that would leave half of its work in the user's files. `within` sets another
+    git directory or index than the folder's. Git keeps the files `held` open until it ends, also if
+    Windlass dies first.
     """
     call = partial(
         _run,
@@ -240,7 +259,7 @@ async def run_user_git(
         pass_fds=held,
         process_group=0,
     )
-    return await to_its_end(call)
+    return await run_uncancelled(call)
 
 
 def run_remote_git(
@@ -254,7 +273,7 @@ def run_remote_git(
 ) -> Output:
     """Run the user's own git against a remote, with their login and their pre-push hook.
 
-    Where no person attends, git has no terminal to prompt at, and fails instead of waiting.
+    If no person attends, git has no terminal to prompt at, and fails instead of waiting.
     """
     asks = {} if attended else {"GIT_TERMINAL_PROMPT": "0"}
     return _run(
@@ -266,13 +285,13 @@ def run_remote_git(
         cwd=cwd,
         env={**_user_environment(environment), **asks},
         pass_fds=held,
-        # A login may be asked for at the terminal, which only its own group may read.
+        # Git may prompt for a login at the terminal, which only its own process group may read.
         start_new_session=not attended,
     )
 
 
 def _user_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without what a hook that called Windlass set: the folder says which repository it is."""
+    """Without the variables of a hook that called Windlass: the folder decides the repository."""
     theirs = {name: value for name, value in environment.items() if name not in _ELSEWHERE}
     return {**theirs, "PATH": absolute(theirs.get("PATH", os.defpath)), "LC_ALL": "C"}
 
@@ -280,7 +299,7 @@ def _user_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def absolute(path: str) -> str:
     """PATH without entries such as `.` or `node_modules/.bin`.
 
-    They would be looked up in the folder git works in, where an agent may have put a `git`.
+    They are relative to the folder git works in, where an agent may have put a `git`.
     """
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if entry.startswith("/"))
 
@@ -316,7 +335,7 @@ def _run(
 
 
 def _stuck(args: tuple[str, ...], timeout: float) -> GitFailed:
-    return GitFailed(args, -1, f"not done after {timeout:g} s, and ended")
+    return GitFailed(args, -1, f"not done after {timeout:g} s, and stopped")
 
 
 def _answer(
@@ -332,7 +351,7 @@ def _answer(
 
 _CHUNK = 65536
 _PATIENCE = 5.0
-"""Seconds that a process may take to exit once its input has ended."""
+"""Seconds that a process may take to exit after its input ended."""
 
 
 class Session:
@@ -355,8 +374,8 @@ class Session:
         self.end = weakref.finalize(self, _end, self._process, self._stderr)
 
     def send(self, request: bytes) -> None:
-        """Send no more than git is sure to read before it answers."""
-        self._stderr.seek(0)  # earlier messages were no reason to fail
+        """Send a request, no longer than git is sure to read before it answers."""
+        self._stderr.seek(0)  # earlier messages did not make it fail
         self._stderr.truncate()
         try:
             while request:
@@ -415,8 +434,8 @@ class PersistentGit:
         self._using = threading.Lock()
 
     async def ask(self, request: Callable[[Session], T]) -> T:
-        """Run a request to its end: half of one would leave half an answer."""
-        return await to_its_end(partial(self._ask, request))
+        """Run a request, not cancellable: half of one would leave half an answer."""
+        return await run_uncancelled(partial(self._ask, request))
 
     def close(self) -> None:
         """End the process; the next request starts another."""

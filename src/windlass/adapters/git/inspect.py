@@ -1,9 +1,9 @@
-"""What Windlass reads of the user's repository: whether it can work there, what commits changed.
+"""Reads the user's repository: whether Windlass can work there, and what commits changed.
 
-Before a run: everything that would fail later is refused here, with one clear line, and nothing is
-changed. Afterwards: how much differs between commits, for reports (a commit that git no longer has
-is left out), and what differs, file by file. Every entry that differs is named, binary files,
-renames, modes and submodules included.
+Before a run, everything that would fail later is refused here with one clear line, and nothing is
+changed. For reports: how many lines differ between commits (a commit that git no longer has is left
+out), and the patch of each file. Every entry that differs is named, also binary files, renames,
+modes and submodules.
 """
 
 import re
@@ -24,17 +24,17 @@ from windlass.ports import Change, Changes, Patch
 _HEADS = "refs/heads/"
 _HASH = re.compile(r"[0-9a-fA-F]{4,64}")
 _MAX_BORROWED = 5
-"""How many object folders in a row a repository may borrow from; git's own bound."""
+"""How long a chain of alternates may be; git's own limit."""
 
 
 class UserGit(Struct, frozen=True):
-    """The user's own git, in a folder of theirs, asked only what changes nothing."""
+    """The user's own git in one of their folders, for commands that only read."""
 
     directory: Path
     environment: Mapping[str, str]
 
     def ask(self, *args: str, ok: tuple[int, ...] = (0,), stdin: str = "") -> Output:
-        """The answer; an exit code that is not `ok` is said as git said it."""
+        """Run `git ARGS`; an exit code that is not in `ok` raises git's own message."""
         try:
             return ask(*args, cwd=self.directory, environment=self.environment, ok=ok, stdin=stdin)
         except GitFailed as failure:
@@ -42,7 +42,7 @@ class UserGit(Struct, frozen=True):
 
 
 class Base(Struct, frozen=True, kw_only=True):
-    """The commit a run works from."""
+    """The commit that a run works from."""
 
     commit: str
     branch: str | None
@@ -50,10 +50,10 @@ class Base(Struct, frozen=True, kw_only=True):
 
 
 def locate(git: UserGit) -> Origin:
-    """The repository around a folder, fit to work in."""
+    """Find the repository around a folder, and refuse one that Windlass cannot work in."""
     directory = git.directory
     if not directory.is_dir():
-        raise RepositoryError(f"{directory} is no folder")
+        raise RepositoryError(f"{directory} is not a folder")
     _refuse_old_git(git)
     inside = git.ask("rev-parse", "--is-bare-repository", ok=(0, 128))
     if inside.code:
@@ -72,7 +72,7 @@ def locate(git: UserGit) -> Origin:
     lines = answer.text.split("\n")
     if len(lines) != len(asked):
         raise RepositoryError(
-            f"{str(directory)!r} lies in a folder with a line break in its name",
+            f"{str(directory)!r} is in a folder with a line break in its name",
             hint="git keeps such paths in lists of lines; rename the folder",
         )
     git_dir, own_git_dir, top = (Path(line) for line in lines[:3])
@@ -90,15 +90,15 @@ def locate(git: UserGit) -> Origin:
 
 
 def _refuse_undecodable(root: Path) -> None:
-    """Paths are recorded, and written into files that are text."""
+    """Windlass records paths, and writes them into text files."""
     if any("\ud800" <= letter <= "\udfff" for letter in str(root)):
         raise RepositoryError(
-            f"{str(root)!r} lies in a folder whose name is not UTF-8", hint="rename the folder"
+            f"{str(root)!r} is in a folder whose name is not UTF-8", hint="rename the folder"
         )
 
 
 def identity(git: UserGit) -> dict[str, str]:
-    """Whose name commits carry: the user's, as git itself would have it."""
+    """The user's name and email for commits, as git itself finds them."""
     variables: dict[str, str] = {}
     for role in ("AUTHOR", "COMMITTER"):
         asked = ("-c", "user.useConfigOnly=true", "var", f"GIT_{role}_IDENT")
@@ -106,46 +106,46 @@ def identity(git: UserGit) -> dict[str, str]:
         found = re.fullmatch(r"(.*) <(.*)> \d+ [+-]\d{4}", answer.text)
         if answer.code or found is None:
             raise RepositoryError(
-                "git does not know whose name commits carry here",
-                hint='set it: git config user.name "Your Name"; git config user.email you@host',
+                "git has no name and email for commits here",
+                hint='set them: git config user.name "Your Name"; git config user.email you@host',
             )
         variables[f"GIT_{role}_NAME"], variables[f"GIT_{role}_EMAIL"] = found.groups()
     return variables
 
 
 def why_not_in(git: UserGit, base: str, commit: str) -> str | None:
-    """Why the base does not hold the commit of that hash, or None where it does."""
+    """Why the base does not contain the commit of that hash; None if it does."""
     if not _HASH.fullmatch(commit):
-        return "what is named there is no commit's hash"
+        return "it names no commit hash"
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     found = git.ask(*asked, ok=(0, 1, 128))
     if found.code or not found.text.startswith(commit.lower()):
-        return f"git knows no commit {commit[:40]}"
+        return f"git has no commit {commit[:40]}"
     inside = git.ask("merge-base", "--is-ancestor", found.text, base, ok=(0, 1))
     return f"{found.text[:10]} is not in {base[:10]}" if inside.code else None
 
 
-def branch_stands(git: UserGit, branch: str) -> str | None:
-    """The commit that a branch stands at; None where there is no such branch."""
+def branch_commit(git: UserGit, branch: str) -> str | None:
+    """The commit of a branch; None if there is no such branch."""
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/heads/{branch}")
     found = git.ask(*asked, ok=(0, 1, 128))
     return found.text or None if found.code == 0 else None
 
 
 def full_name(git: UserGit, commit: str) -> str:
-    """The whole hash of a commit that is there."""
+    """The full hash of an existing commit."""
     return git.ask("rev-parse", "--verify", "--end-of-options", f"{commit}^{{commit}}").text
 
 
 def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
-    """The commit to work from, refused where Windlass would do half a job."""
+    """The commit to work from; raises if Windlass cannot handle what is in it."""
     ref, warnings = _branch(git, wanted)
     found = git.ask(
         "rev-parse",
         "--verify",
         "--quiet",
         "--end-of-options",
-        # A tag of the same name must not be taken for the branch that will follow.
+        # A tag of the same name must not be mistaken for the branch.
         f"{ref or wanted or 'HEAD'}^{{commit}}",
         ok=(0, 1, 128),
     )
@@ -159,13 +159,12 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
     _refuse_endless_rules(git, entries)
     _refuse_filters(git, commit, [entry.partition("\t")[2] for entry in entries])
     branch = ref.removeprefix(_HEADS) if ref is not None else None
-    told = (*warnings, *reminders(git, commit, own))
-    return Base(commit=commit, branch=branch, warnings=told)
+    return Base(commit=commit, branch=branch, warnings=(*warnings, *reminders(git, commit, own)))
 
 
 def reminders(git: UserGit, commit: str, own: tuple[str, ...]) -> list[str]:
-    """What of the user's checkout and settings a run that works from the commit leaves out."""
-    told: list[str] = []
+    """Warnings about the user's changes and settings that a run from this commit ignores."""
+    warnings: list[str] = []
     status = git.ask(
         "status",
         "--porcelain",
@@ -177,22 +176,22 @@ def reminders(git: UserGit, commit: str, own: tuple[str, ...]) -> list[str]:
     dirty = [entry for entry in status.fields if not entry[3:].startswith(own)]
     if dirty:
         count = len(dirty)
-        told.append(
+        warnings.append(
             f"{count} uncommitted change{'s are' if count != 1 else ' is'} not part of the run:"
             f" it works from commit {commit[:10]}"
         )
     if git.ask("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1)).text == "true":
-        told.append("commit.gpgSign is set, and no commit of a run is signed: sign what you land")
-    return told
+        warnings.append("commit.gpgSign is set, but Windlass signs no commit: sign what you land")
+    return warnings
 
 
 def refuse_own_tracked(git: UserGit) -> None:
-    """Raise where what is checked out brings Windlass's own, whatever a run works from."""
+    """Raise if the checked-out commit tracks Windlass's own files, whatever the base is."""
     _refuse_own(git.ask("ls-files", "--stage", "--full-name", "-z", "--", ":/").fields)
 
 
 def refuse_clashing_branches(git: UserGit, refs: Refs) -> None:
-    """A branch that is called as one of our folders keeps every branch of ours from existing."""
+    """Raise if a branch has the name of a folder that Windlass's branches need."""
     parts = refs.integration.split("/")
     folders = ["/".join(parts[:i]) for i in range(3, len(parts))]
     clash = git.ask("for-each-ref", "--format=%(refname)", *folders)
@@ -201,13 +200,13 @@ def refuse_clashing_branches(git: UserGit, refs: Refs) -> None:
     if taken or below.text:
         name = (taken or below.text.splitlines())[0].removeprefix(_HEADS)
         raise RepositoryError(
-            f"branch {name!r} stands where {refs.integration.removeprefix(_HEADS)!r} goes",
+            f"branch {name!r} is in the way of {refs.integration.removeprefix(_HEADS)!r}",
             hint=f"rename it: git branch -m {name} {name.replace('/', '-')}-old",
         )
 
 
 def refuse_unlinkable(origin: Origin, settings: WorkspaceSettings) -> None:
-    """A linked worktree without the user's configuration, which agents must not see."""
+    """Agents must not see the user's configuration, and a linked worktree then knows only sha1."""
     if settings.kind == "worktree" and origin.object_format != "sha1":
         raise RepositoryError(
             f'kind = "worktree" does not work with {origin.object_format} objects',
@@ -216,18 +215,18 @@ def refuse_unlinkable(origin: Origin, settings: WorkspaceSettings) -> None:
 
 
 _NOWHERE = "not a git repository (or any of the parent directories)"
-"""What git says where there is simply none; it says no more than Windlass does."""
+"""Git's message where there is no repository; it adds nothing to Windlass's own."""
 
 
 def _no_repository(directory: Path, answer: Output) -> RepositoryError:
-    said = [line.strip() for line in answer.stderr.splitlines() if line.strip()] or [""]
-    why = said[0].removeprefix("fatal: ")
-    if said[-1].startswith("git config "):  # it is somebody else's, and git says the cure itself
-        return RepositoryError(f"{directory}: {why}", hint=f"if you trust it: {said[-1]}")
+    lines = [line.strip() for line in answer.stderr.splitlines() if line.strip()] or [""]
+    why = lines[0].removeprefix("fatal: ")
+    if lines[-1].startswith("git config "):  # another user owns it, and git names the cure
+        return RepositoryError(f"{directory}: {why}", hint=f"if you trust it: {lines[-1]}")
     more = "" if why.startswith(_NOWHERE) else f": {why}"
     return RepositoryError(
-        f"{directory} is in no git repository{more}",
-        hint="run this inside one, or make one with `git init`",
+        f"{directory} is not in a git repository{more}",
+        hint="run this inside one, or create one with `git init`",
     )
 
 
@@ -237,12 +236,12 @@ def _no_base(wanted: str | None) -> RepositoryError:
             "this repository has no commit yet", hint="make a first one: git commit --allow-empty"
         )
     return RepositoryError(
-        f"the base {wanted!r} is no commit here", hint="name a branch or a commit that exists"
+        f"the base {wanted!r} is not a commit here", hint="name a branch or a commit that exists"
     )
 
 
 def _branch(git: UserGit, wanted: str | None) -> tuple[str | None, list[str]]:
-    """The ref of the branch that is meant, if it is one."""
+    """The ref of the wanted branch, if it is one, and warnings."""
     if wanted is not None:
         short = wanted.removeprefix("refs/").removeprefix("heads/")
         refs = dict.fromkeys((f"{_HEADS}{wanted}", f"{_HEADS}{short}"))
@@ -253,8 +252,8 @@ def _branch(git: UserGit, wanted: str | None) -> tuple[str | None, list[str]]:
     head = git.ask("symbolic-ref", "--quiet", "HEAD", ok=(0, 1))
     if head.code or not head.text.startswith(_HEADS):
         return None, ["HEAD is detached: the run works from that commit, and no branch will follow"]
-    if not head.text.isprintable():  # it could not even be written down
-        return None, ["the branch's name is no plain text: no branch will follow the run"]
+    if not head.text.isprintable():  # it could not be recorded
+        return None, ["the branch's name is not plain text: no branch will follow the run"]
     return head.text, []
 
 
@@ -263,25 +262,25 @@ def _refuse_submodules(entries: list[str]) -> None:
         if entry.startswith(SUBMODULE):
             raise RepositoryError(
                 f"the repository has a submodule at {entry.partition(chr(9))[2]!r}",
-                hint="Windlass does not work with submodules yet; nothing was started",
+                hint="Windlass does not support submodules yet; nothing was started",
             )
 
 
 def _refuse_own(entries: list[str]) -> None:
-    """A branch that carries commands to runs, and their records, over those that are here."""
+    """A tracked `.windlass` would bring commands and records of runs into this repository."""
     for path in (entry.partition("\t")[2] for entry in entries):
         top, *below = map(as_any_file_system, path.split("/", 2))
         if top == OWN and (not below or below[0] == "plans"):
             raise RepositoryError(
-                f"the repository tracks {path!r}, where Windlass keeps its own",
-                hint=f"take it out: git rm -r --cached {'/'.join(path.split('/')[:2])!r}; commit",
+                f"the repository tracks {path!r}, which belongs to Windlass",
+                hint=f"untrack it: git rm -r --cached {'/'.join(path.split('/')[:2])!r}; commit",
             )
 
 
 def _refuse_endless_rules(git: UserGit, entries: list[str]) -> None:
-    """Rules of a size at which no snapshot would be taken, whatever a Player does."""
+    """Raise for rule files so large that Windlass would refuse every snapshot."""
     split = [entry.partition("\t") for entry in entries]
-    rules = {path: told.split()[2] for told, _, path in split if path.rpartition("/")[2] in RULES}
+    rules = {path: entry.split()[2] for entry, _, path in split if path.rpartition("/")[2] in RULES}
     asked = "".join(f"{blob}\n" for blob in rules.values())
     sizes = git.ask("cat-file", "--batch-check=%(objectsize)", stdin=asked).text.split()
     by_folder: Counter[PurePosixPath] = Counter()
@@ -292,12 +291,12 @@ def _refuse_endless_rules(git: UserGit, entries: list[str]) -> None:
             raise RepositoryError(
                 f"{', '.join(sorted(RULES))} in {str(folder)!r} and above have more than "
                 f"{MOST_RULES:,} bytes",
-                hint="Windlass takes no more, for git holds all of it for every file; shorten them",
+                hint="git holds all of it in memory for every file; shorten them",
             )
 
 
 def _refuse_missing(git: UserGit, commit: str) -> None:
-    """A partial clone fetches what it lacks when it is asked for, which no workspace can do."""
+    """A partial clone fetches missing objects on demand, which a workspace cannot do."""
     promised = git.ask(
         "config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$", ok=(0, 1)
     )
@@ -313,13 +312,13 @@ def _refuse_missing(git: UserGit, commit: str) -> None:
 
 
 def _refuse_filters(git: UserGit, commit: str, paths: list[str]) -> None:
-    """LFS and its kin keep the content elsewhere, where a workspace would not find it."""
+    """LFS and similar filters keep the content elsewhere, where a workspace cannot find it."""
     for name in sorted(_committed_filters(git, commit) | _local_filters(git, paths)):
         configured = git.ask("config", "--get-regexp", f"^filter\\.{re.escape(name)}\\.", ok=(0, 1))
         if name == "lfs" or configured.text:
             raise RepositoryError(
-                f"the repository keeps files through the filter {name!r} (gitattributes)",
-                hint="Windlass does not work with LFS and its kin yet; nothing was started",
+                f"the repository uses the filter {name!r} (gitattributes)",
+                hint="Windlass does not support LFS and similar filters yet; nothing was started",
             )
 
 
@@ -333,38 +332,38 @@ def _committed_filters(git: UserGit, commit: str) -> set[str]:
 
 
 def _local_filters(git: UserGit, paths: list[str]) -> set[str]:
-    """Those that attributes of the user's own give to files of the base."""
+    """The filters that the user's own attributes give to files of the base."""
     top = git.ask("rev-parse", "--show-toplevel").text
-    told = "".join(f"{path}\0" for path in paths)
-    answer = git.ask("-C", top, "check-attr", "-z", "--stdin", "filter", stdin=told)
+    names = "".join(f"{path}\0" for path in paths)
+    answer = git.ask("-C", top, "check-attr", "-z", "--stdin", "filter", stdin=names)
     return set(answer.fields[2::3]) - {"unspecified", "unset", "set"}
 
 
 def _refuse_old_git(git: UserGit) -> None:
     try:
-        said = git.ask("version").text
+        version = git.ask("version").text
     except FileNotFoundError:
         raise RepositoryError("git is not installed", hint="install git 2.38 or newer") from None
-    numbers = re.search(r"(\d+)\.(\d+)", said)
+    numbers = re.search(r"(\d+)\.(\d+)", version)
     if numbers is None or (int(numbers[1]), int(numbers[2])) < MINIMUM:
-        raise RepositoryError(f"{said!r} is too old", hint="install git 2.38 or newer")
+        raise RepositoryError(f"{version!r} is too old", hint="install git 2.38 or newer")
 
 
 def _main_worktree(git: UserGit, git_dir: Path) -> Path:
-    """Seen from a linked worktree: where Windlass keeps its folder, and people their checkout."""
+    """The main worktree of a linked one: Windlass keeps its folder there."""
     listed = git.ask("worktree", "list", "--porcelain", "-z")
     main = Path(listed.fields[0].removeprefix("worktree "))
     if not (main / ".git").is_dir():
-        # The main worktree of a bare repository is none, and of others git does not know where.
+        # A bare repository has no main worktree, and of others git does not know the place.
         raise RepositoryError(
-            f"{git.directory} is a worktree of {git_dir}, which has no checkout of its own",
+            f"{git.directory} is a worktree of {git_dir}, which has no main checkout",
             hint="run this in a plain clone",
         )
     return main
 
 
 def _object_folders(objects: Path) -> tuple[Path, ...]:
-    """The folder and those it borrows from, which a sandbox must show as well."""
+    """The folder and its alternates, which a sandbox must show too."""
     folders = [objects]
     for folder in folders:
         alternates = folder / "info" / "alternates"
@@ -403,20 +402,20 @@ _STAT = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
 
 
 def changes(git: UserGit, pairs: Iterable[tuple[str, str]]) -> Changes:
-    """For each pair, old and new, the files that differ and by how many lines."""
+    """The files that differ between each pair of commits (old, new), with their line counts."""
     wanted = list(dict.fromkeys(pairs))
     there = _commits(git, {commit for pair in wanted for commit in pair})
     asked = [(old, new) for old, new in wanted if old in there and new in there]
     if not asked:
         return {}
-    told = git.ask(
+    listed = git.ask(
         "diff-tree", "--stdin", "--always", "-r", "--numstat", "-z", *_STAT,
         stdin="".join(f"{new} {old}\n" for old, new in asked),
     )  # fmt: skip
     found: list[list[Change]] = []
-    for field in told.fields:
+    for field in listed.fields:
         added, tab, rest = field.partition("\t")
-        if not tab:  # the name of the commit that what follows is about
+        if not tab:  # the commit that the next fields are about
             found.append([])
             continue
         deleted, _, path = rest.partition("\t")
@@ -431,8 +430,8 @@ def _commits(git: UserGit, names: set[str]) -> set[str]:
     return {name for name, _, kind in (line.partition(" ") for line in lines) if kind == "commit"}
 
 
-def _lines(told: str) -> int | None:
-    return int(told) if told.isdigit() else None
+def _lines(count: str) -> int | None:
+    return int(count) if count.isdigit() else None
 
 
 _PATCH = ("--no-color", "--no-ext-diff", "--no-textconv", "--full-index", "-M")
@@ -443,27 +442,27 @@ _WORDS = {"A": "new", "D": "deleted", "M": "changed", "T": "of another type", "R
 
 
 async def patches(store: Store, old: str, new: str) -> tuple[Patch, ...]:
-    """One for each entry that differs, in git's order."""
+    """A patch for each entry that differs, in git's order."""
     raw = await store.trees("diff-tree", "-r", "--raw", "-z", *_PATCH, old, new)
     whole = await store.trees("diff-tree", "-r", "--patch", *_PATCH, old, new)
-    # A line of a hunk begins with a blank, a sign or a backslash: only git itself can begin so.
+    # A line of a hunk begins with a blank, a sign or a backslash, so only git writes this header.
     sections = iter([part for part in _SECTION.split(printable(whole.stdout)) if part])
     return tuple(_patch(entry, sections) for entry in _entries(raw.fields))
 
 
 def _entries(fields: list[str]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Old mode, new mode, status, path and what it was called before."""
-    told = iter(fields)
-    for meta in told:
+    """Old mode, new mode, status, path and former path."""
+    left = iter(fields)
+    for meta in left:
         before, after, _, _, status = meta.removeprefix(":").split(" ")
-        first = next(told)
-        path = next(told) if status[0] in "RC" else first
+        first = next(left)
+        path = next(left) if status[0] in "RC" else first
         yield before, after, status[0], path, first if path != first else ""
 
 
 def _patch(entry: tuple[str, str, str, str, str], sections: Iterator[str]) -> Patch:
     before, after, status, path, was = entry
-    # What becomes a link, or was one, is shown as deleted and as new.
+    # A file that becomes a link, or the reverse, has two sections: deleted and new.
     text = "".join(next(sections, "") for _ in range(2 if status == "T" else 1))
     words = [_WORDS.get(status, "changed") + (f" from {printable_line(was)}" if was else "")]
     if "0" * 6 not in (before, after) and before != after:

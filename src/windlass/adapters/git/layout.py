@@ -1,4 +1,4 @@
-"""The names of pins, branches and folders, and the small files that say what is in use.
+"""The names of pins, branches and folders, and the small files that record their use.
 
 A ref cannot be both a name and a folder, so every pin ends in a word of its own. The note beside a
 workspace (`Prepared`) is written when the workspace is durable and removed before anything in it is
@@ -25,7 +25,7 @@ class Refs(Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """Below this lies every pin of the run."""
+        """The prefix of every pin of the run."""
         return f"refs/windlass/{self.plan}/{self.run}"
 
     @property
@@ -39,7 +39,7 @@ class Refs(Struct, frozen=True):
         return f"{self.root}/tip"
 
     def order(self, number: int) -> str:
-        """The run's place among the runs of its plan; of several, the highest counts."""
+        """The run's position among the runs of its plan; of several, the highest counts."""
         return f"{self.root}/order-{number}"
 
     @property
@@ -53,7 +53,7 @@ class Refs(Struct, frozen=True):
         return f"{self.root}/began"
 
     @property
-    def told(self) -> str:
+    def pinned_facts(self) -> str:
         """Facts that no commit shows, as texts by number; versions before the mirror wrote them."""
         return f"{self.root}/told"
 
@@ -72,10 +72,10 @@ class Refs(Struct, frozen=True):
 
 
 def orders(refs: Iterable[str], plan: str) -> dict[str, int]:
-    """The place of each run of a plan, by the names of its pins. Newer runs have higher places.
+    """The position of each run of a plan, from the names of its pins; newer runs have higher ones.
 
     The order is counted and never read from a clock: two runs may begin within one second, and a
-    clock may be set back. Runs of earlier versions have no place.
+    clock may be set back. Runs of earlier versions have no position.
     """
     found: dict[str, int] = {}
     for ref in refs:
@@ -86,7 +86,7 @@ def orders(refs: Iterable[str], plan: str) -> dict[str, int]:
 
 
 def is_order(ref: str) -> bool:
-    """Whether a pin does nothing but say the place of its run."""
+    """Whether a pin only records the position of its run."""
     return _ORDER.fullmatch(ref) is not None
 
 
@@ -99,12 +99,12 @@ class Folders(Struct, frozen=True):
 
     @property
     def home(self) -> Path:
-        """All that belongs to the plan."""
+        """Everything that belongs to the plan."""
         return self.root / "plans" / self.plan
 
     @property
     def lock(self) -> Path:
-        """Held by whoever runs the plan; kept for ever."""
+        """Held by the process that runs the plan; the file is never removed."""
         return self.home / "lock"
 
     @property
@@ -119,53 +119,52 @@ class Folders(Struct, frozen=True):
 
     @property
     def git(self) -> Path:
-        """Windlass's own git directory, from which hostile trees are looked at."""
+        """Windlass's own git directory, through which it reads hostile trees."""
         return self.home / "git"
 
     @property
     def workspaces(self) -> Path:
-        """Every task's own checkout, by its id."""
+        """The workspaces of all tasks, by task id."""
         return self.home / "workspaces"
 
     def workspace(self, task: str) -> Path:
-        """A task's own checkout."""
         return self.workspaces / task
 
     def index(self, task: str) -> Path:
-        """The index of that checkout that no agent can reach."""
+        """The index of a task's workspace, where no agent can reach it."""
         return self.home / "private" / task / "index"
 
     @property
     def kept(self) -> Path:
-        """Workspaces of other runs, set aside under names of their own."""
+        """Workspaces that were set aside under other names."""
         return self.home / "kept"
 
     def index_aside(self, name: str) -> Path:
-        """What `index` is for one that was set aside; no task's id begins with a dot."""
+        """The index of a workspace that was set aside; no task's id begins with a dot."""
         return self.home / "private" / ".kept" / name / "index"
 
     def prepared(self, task: str) -> Path:
-        """What that checkout was last prepared for."""
+        """The note about what a workspace was last prepared for."""
         return self.home / "private" / task / "prepared.json"
 
     @property
     def throwaway(self) -> Path:
-        """Checkouts that live as long as a check or a setup."""
+        """Checkouts that exist only while a check or a setup runs."""
         return self.home / "throwaway"
 
     @property
     def pool(self) -> Path:
-        """Checkouts that were used, cleaned for the next."""
+        """Used checkouts, cleaned for the next task."""
         return self.home / "pool"
 
     @property
     def histories(self) -> Path:
-        """Packs of what the commits of a run reach, as long as its process lives."""
+        """Packs of the objects that a run's commits reach; they last as long as its process."""
         return self.home / "histories"
 
     @property
     def setup_results(self) -> Path:
-        """What setup commands made, by the hash of their inputs."""
+        """The results of setup commands, by the hash of their inputs."""
         return self.home / "furnished"
 
     def run(self, run: str) -> Path:
@@ -174,51 +173,52 @@ class Folders(Struct, frozen=True):
 
 
 def history(index: Path) -> Path:
-    """The objects that the checkout of this index shows: a folder that no agent can write."""
+    """The objects that the checkout of this index shows, in a folder that no agent can write."""
     return index.with_name("history")
 
 
-def stand_in(index: Path) -> Path:
-    """What a box has in place of the user's note of a linked worktree: a small git directory."""
+def box_git_dir(index: Path) -> Path:
+    """A small git directory that a box shows in place of a linked worktree's own."""
     return index.with_name("stand-in")
 
 
-def stands_in_for(index: Path) -> Path:
-    """A file that holds the path of that note."""
+def box_git_dir_target(index: Path) -> Path:
+    """A file with the path at which a box shows that git directory."""
     return index.with_name("stands-in-for")
 
 
 def git_folders_shown(checkout: Path) -> Mapping[Path, Path]:
-    """What a box shows of git beside its checkout: by the place it has there, the folder."""
+    """The git folders that a box shows beside its checkout, by their path in the box."""
     home = checkout.parent.parent
     index = checkout.with_name("index")
     if checkout.parent.name == "workspaces":
         index = home / "private" / checkout.name / "index"
     shown = {history(index): history(index)}
-    if stand_in(index).is_dir():
-        shown[Path(os.fsdecode(stands_in_for(index).read_bytes()))] = stand_in(index)
+    if box_git_dir(index).is_dir():
+        target = Path(os.fsdecode(box_git_dir_target(index).read_bytes()))
+        shown[target] = box_git_dir(index)
     return {place: folder for place, folder in shown.items() if folder.is_dir()}
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """What a workspace was last made ready for; written once it is."""
+    """What a workspace was last prepared for; written once it is ready."""
 
     run: str
     n: int
     start: str
     onto: str | None
     by_person: bool = False
-    """Whether its `.git` is a person's, who may have commits there."""
+    """Whether a person works there, who may have made commits."""
 
 
 def is_ready(folders: Folders, run: str, task: str, n: int) -> bool:
-    """Whether a workspace was last made ready for that start of the task."""
+    """Whether a workspace was last prepared for that start of the task."""
     found = note_of(folders, task)
     return found is not None and (found.run, found.n) == (run, n)
 
 
 def note_of(folders: Folders, task: str) -> Prepared | None:
-    """What the note says, if there is one that can be read."""
+    """The note beside a workspace; None if there is none or it cannot be read."""
     try:
         return msgspec.json.decode(folders.prepared(task).read_bytes(), type=Prepared)
     except (OSError, msgspec.MsgspecError):
@@ -227,28 +227,28 @@ def note_of(folders: Folders, task: str) -> Prepared | None:
 
 HEADS = "refs/heads/"
 MOST_LINKS = 5
-"""How many symbolic refs in a row are followed; git's own bound."""
+"""How many symbolic refs in a row are followed; git's own limit."""
 
 
 def in_use(git_dir: Path, root: Path, branch: str) -> str:
-    """What somebody does with a branch and where, in words; empty when nobody does anything."""
+    """Which worktree uses a branch and how, in words; empty if none does."""
     for own, place in worktrees(git_dir, root):
-        if branch in _stands_at(git_dir, own):
+        if branch in _checked_out(git_dir, own):
             return f"is checked out in {place}"
-        if word := _in_the_middle(own, branch):
+        if word := _operation(own, branch):
             return f"is being {word} in {place}"
     return ""
 
 
 def in_progress(git_dir: Path, root: Path, branch: str) -> str:
-    """What git is about to finish with a branch and where, in words; empty when nothing."""
+    """Which worktree rebases or bisects a branch, in words; empty if none does."""
     for own, place in worktrees(git_dir, root):
-        if word := _in_the_middle(own, branch):
+        if word := _operation(own, branch):
             return f"is being {word} in {place}"
     return ""
 
 
-def _in_the_middle(own: Path, branch: str) -> str:
+def _operation(own: Path, branch: str) -> str:
     if branch in _rebased(own):
         return "rebased"
     bisected = {branch, branch.removeprefix(HEADS)}
@@ -263,27 +263,27 @@ def worktrees(git_dir: Path, root: Path) -> Iterator[tuple[Path, Path]]:
         yield own, (own / dot_git).parent if dot_git else own
 
 
-def _stands_at(git_dir: Path, own: Path) -> Iterator[str]:
-    """The branch that HEAD names; where that is a name for another, that one too."""
+def _checked_out(git_dir: Path, own: Path) -> Iterator[str]:
+    """The branch that HEAD names; if that is a symbolic ref, also the branch it names."""
     at = own / "HEAD"
     for _ in range(MOST_LINKS):
-        name = _named(at)
+        name = _symbolic_target(at)
         if not name:
             return
         yield name
         at = git_dir / name
 
 
-def _named(ref: Path) -> str:
-    """The ref that a ref is another name for."""
-    if ref.is_symlink():  # how old repositories say it
+def _symbolic_target(ref: Path) -> str:
+    """The ref that a symbolic ref names; empty for any other ref."""
+    if ref.is_symlink():  # as in old repositories
         return str(ref.readlink())
-    said, _, name = _text(ref).partition(":")
-    return name.strip() if said == "ref" else ""
+    kind, _, name = _text(ref).partition(":")
+    return name.strip() if kind == "ref" else ""
 
 
 def _rebased(own: Path) -> set[str]:
-    """The branches that a rebase in this worktree will move when it is done."""
+    """The branches that a rebase in this worktree will move at its end."""
     held = ("rebase-merge/head-name", "rebase-merge/update-refs", "rebase-apply/head-name")
     return {line.strip() for name in held for line in _text(own / name).splitlines()}
 
@@ -296,21 +296,21 @@ def _text(path: Path) -> str:
 
 
 class Workspace(Struct, frozen=True, kw_only=True):
-    """A task's workspace, as found from a folder in it."""
+    """A task's workspace, found from a folder in it."""
 
     root: Path
     """The repository whose run it belongs to."""
     plan: str
     task: str
     below: Path
-    """The folder, as seen from the workspace."""
+    """The folder, relative to the workspace."""
 
 
 def workspace_around(folder: Path) -> Workspace | None:
-    """The workspace that the folder lies in, if any.
+    """The workspace that contains the folder, if any.
 
-    The path says so, and a note that Windlass wrote. An agent can make any folder and any
-    repository inside its workspace, but it cannot write that note: so the outermost one counts.
+    The path and a note that Windlass wrote decide. An agent can make any folder and any repository
+    inside its workspace, but cannot write that note, so the outermost one counts.
     """
     parts = folder.parts
     for at in range(1, len(parts) - 4):

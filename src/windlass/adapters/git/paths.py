@@ -5,11 +5,12 @@ may be one name there, so names are compared as the least careful file system re
 
 Traps: an agent can leave files that stop or mislead git. A pipe with the name of a file that git
 reads makes git wait for ever. A `.git` inside leads git elsewhere. Large rule files fill its
-memory. A folder that git may not open looks empty to it. Every folder is searched, whatever its
-name; git itself says which folders it ignores, and is asked only when all folders above are clear.
+memory. A folder that git cannot open looks empty to it. Every folder is searched, whatever its
+name. Git itself decides which folders it ignores, and is asked only when all folders above are
+clear.
 
-Excludes: by-products that never enter a snapshot unless the base tracks them. What a tree's setup
-made is excluded in that checkout alone.
+Excludes: by-products that never enter a snapshot unless the base tracks them. The results of a
+setup are excluded in that checkout alone.
 """
 
 import os
@@ -23,12 +24,12 @@ from windlass.core.other_tools import OWN_SETTINGS
 from windlass.errors import ConfigError
 
 OWN = ".windlass"
-"""Where Windlass keeps its own, at the root of the user's checkout."""
+"""Windlass's own folder, at the root of the user's checkout."""
 
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
     chr(code) for code in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
 }
-"""Unseen marks, beside those that Unicode calls formats: git's own list is among both."""
+"""Invisible characters beside Unicode's category of formats; together they cover git's own list."""
 
 _SHORT = re.compile(r"(git|gitmod|gitatt|gitign|windla)~[1-9][0-9]*")
 _LONG = {
@@ -38,15 +39,15 @@ _LONG = {
     "gitign": ".gitignore",
     "windla": OWN,
 }
-"""Windows knows a file under a short name as well, in which its dot is left out."""
+"""Windows also gives a file a short name, which leaves out the dot."""
 
 
 def as_any_file_system(name: str) -> str:
-    """The same for all names that could be one to some file system."""
+    """A common form of all names that some file system takes for the same."""
     if not name.isascii():
         decomposed = unicodedata.normalize("NFD", name)
         name = "".join(mark for mark in decomposed if not _is_unseen(mark))
-    # Windows takes a colon for the begin of a stream of the file, and a backslash for a slash.
+    # On Windows a colon begins the name of a stream of the file, and a backslash is a slash.
     name = re.split(r"[:\\]", name, maxsplit=1)[0].casefold().rstrip(". ")
     short = _SHORT.fullmatch(name)
     return _LONG[short[1]] if short is not None else name
@@ -57,30 +58,30 @@ def _is_unseen(mark: str) -> bool:
 
 
 RULES = frozenset({".gitattributes", ".gitignore", ".gitmodules"})
-"""Files that git reads wherever it goes."""
+"""Files that git reads in every folder."""
 
 MOST_RULES = 2**20
-"""Bytes that these may have in a folder and all above it."""
+"""How many bytes of them a folder and all above it may have together."""
 
 
 Kind: TypeAlias = Literal["closed", "no file", "repository", "too large"]
 
 
 class Trap(NamedTuple):
-    """One of them, by its path in the folder that was looked into."""
+    """A path in the searched folder that stops or misleads git."""
 
     path: PurePath
     kind: Kind
 
     @property
     def place(self) -> PurePath:
-        """The folder that git must come to."""
+        """The folder in which git would meet it."""
         return self.path if self.kind == "closed" else self.path.parent
 
 
 def find_traps(folder: Path) -> Iterator[Trap]:
-    """All of them, but for what is in the folder's own `.git`."""
-    # Strings, for a Path an entry is slow in a large tree.
+    """All traps below the folder, without those in its own `.git`."""
+    # Strings, because a Path for each entry is slow in a large tree.
     top, folders = str(folder), [("", 0)]
     while folders:
         inner, size = folders.pop()
@@ -103,25 +104,25 @@ def find_traps(folder: Path) -> Iterator[Trap]:
 
 
 async def first_trap(
-    found: Iterable[Trap], passed_by: Callable[[list[str]], Awaitable[set[str]]]
+    found: Iterable[Trap], ignored_of: Callable[[list[str]], Awaitable[set[str]]]
 ) -> Trap | None:
-    """The first that git would come upon; `passed_by` says which of some folders it ignores."""
+    """The first trap that git would meet; `ignored_of` returns which of some folders it ignores."""
     left = sorted(found, key=lambda trap: len(trap.place.parts))
     while left:
         depth = len(left[0].place.parts)
         level = [trap for trap in left if len(trap.place.parts) == depth]
         ways = {str(way): None for trap in level for way in _folders_to(trap)}
-        passed = await passed_by(list(ways)) if depth else set[str]()
-        left = [trap for trap in left if passed.isdisjoint(map(str, _folders_to(trap)))]
+        ignored = await ignored_of(list(ways)) if depth else set[str]()
+        left = [trap for trap in left if ignored.isdisjoint(map(str, _folders_to(trap)))]
         if left and left[0] in level:
             return left[0]
     return None
 
 
 def remove_traps(folder: Path) -> None:
-    """Remove them, and open what is closed, where Windlass is about to write files itself.
+    """Remove traps and open closed folders, before Windlass itself writes files there.
 
-    Where it does git looks at tracked files alone, and at no repository inside.
+    Repositories stay: git then reads only tracked files.
     """
     for trap in find_traps(folder):
         path = folder / trap.path
@@ -133,24 +134,24 @@ def remove_traps(folder: Path) -> None:
 
 
 def _folders_to(trap: Trap) -> Iterator[PurePath]:
-    """The folders that git goes through, the place itself included."""
+    """The folders that git passes, including the place itself."""
     yield trap.place
     yield from trap.place.parents[:-1]
 
 
 def _git_name(name: str) -> str:
-    """The name if it may be one of git's own to some file system, as git has it; else nothing."""
+    """Git's own name for it, if some file system takes it for one of git's files; else empty."""
     if name[0] != "." and name.isascii() and "~" not in name:
         return ""
     return plain if (plain := as_any_file_system(name)).startswith(".git") else ""
 
 
 def _kind(entry: os.DirEntry[str], name: str, size: int) -> Kind | None:
-    """What it is to git; `size` is that of all rules up to this one."""
+    """How it traps git, if it does; `size` is that of all rule files up to this one."""
     if name == ".git":
         return "repository"
     if entry.is_symlink():
-        return "no file" if name == ".gitmodules" else None  # which git follows, wherever it leads
+        return "no file" if name == ".gitmodules" else None  # git follows that link
     if not entry.is_file():
         return "no file"
     return "too large" if name in RULES and size > MOST_RULES else None
@@ -171,23 +172,23 @@ FOLDERS = frozenset({
     "htmlcov",
     "node_modules",
 })  # fmt: skip
-"""Names that are a by-product wherever they stand, as a folder or as a link to one."""
+"""Names that are by-products everywhere, as a folder or as a link to one."""
 
 FILES = (
     "*.py[co]", "*.egg-info", ".coverage", ".coverage.*", ".DS_Store",
     OWN_SETTINGS, ".yarn/cache/", "venv/",
 )  # fmt: skip
-"""Patterns for the rest."""
+"""Patterns for other by-products."""
 
 
 def excludes(*, keep: Iterable[str], user: Iterable[str]) -> str:
-    """The exclude file for every checkout: known by-products, kept folders, the user's own."""
+    """The exclude file for every checkout: by-products, kept folders, the user's patterns."""
     kept = (f"/{folder.strip('/')}/" for folder in keep)
     return "\n".join([*sorted(FOLDERS), *FILES, *kept, *user, ""])
 
 
 def kept_folders(keep: Iterable[str]) -> tuple[str, ...]:
-    """Folders inside a checkout, as the configuration names them; raises for one that is none."""
+    """The folders that `keep` names; raises for one that is not inside a checkout."""
     return tuple(_inner(folder) for folder in keep)
 
 
@@ -195,27 +196,27 @@ def _inner(folder: str) -> str:
     path = PurePosixPath(folder.strip("/"))
     if not path.parts or ".." in path.parts or path.parts[0] == ".git":
         raise ConfigError(
-            f"[workspace] keep names {folder!r}, which is no folder inside a checkout",
+            f"[workspace] keep names {folder!r}, which is not a folder inside a checkout",
             hint='name folders such as ".venv" or "web/node_modules"',
         )
     return str(path)
 
 
 def made_by_setup(index: Path) -> Path:
-    """The exclude file of one checkout alone, beside its index: what setup made in it.
+    """The exclude file of one checkout, beside its index: the results of its setup.
 
-    It may be anything that its tree says, so nobody else's work is ever measured by it.
+    The tree decides what is in it, so it is used for no other checkout.
     """
     return index.with_name("made-by-setup")
 
 
 def exclude_pattern(path: str) -> str:
-    """A path as a pattern that matches it, and hardly anything else."""
+    """A pattern that matches the path, and hardly anything else."""
     return "/" + "".join(_escaped(character) for character in path)
 
 
 def _escaped(character: str) -> str:
-    # A pattern is a line of text: what cannot stand in one is matched by "any one byte".
+    # A pattern is a line of text: "any one byte" matches a byte that cannot be in it.
     if character in "\r\n" or "\udc80" <= character <= "\udcff":
         return "?"
     return f"\\{character}" if character in "\\*?[]!# " else character

@@ -1,11 +1,11 @@
 """Pushing the integration branch to a remote, and pull requests by the user's own `gh`.
 
 Law: only Windlass's own branch is pushed, only to a configured remote, with the user's own login,
-and never over a commit that is not Windlass's. Windlass looks where the remote's branch stands and
-pushes for exactly that commit: if another push was quicker, this one fails.
+and never over a commit that is not Windlass's. Windlass reads the commit of the remote's branch and
+pushes with a lease on it: if another push came first, this one fails.
 
-`gh` gets an argument list, never a shell; a body goes by a file. Its answer is judged by its exit
-code and its JSON, never by its prose. Nothing is asked at a terminal.
+`gh` gets an argument list, never a shell; a body is passed as a file. Only its exit code and its
+JSON decide, never its prose. It never prompts.
 """
 
 import contextlib
@@ -31,39 +31,38 @@ from windlass.errors import Busy, GitFailed, RepositoryError
 _HEADS = "refs/heads/"
 _NAME_MAX = 4096
 _LOCK_SECONDS = 1.0
-"""How long a lock on a ref must lie unchanged: git itself holds one for moments."""
+"""How long a lock on a ref must stay unchanged: git itself holds one for moments."""
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 _SSH = re.compile(r"(?:[^@/\s]+@)?([^@:/\s]{2,}):(?!//|:)(.+)")
 _URL = re.compile(r"(?:https?|ssh|git)://(?:[^/@\s]*@)?([^/:\s]+)(?::\d+)?/(.+)")
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where a remote lies."""
+    """The host and path of a remote."""
 
     host: str = ""
-    """Empty where none is known: a folder of this machine, or a name that only ssh knows."""
+    """Empty if not known: a folder of this machine, or a name that only ssh knows."""
     path: str = ""
     """Such as owner/name."""
 
     @property
     def owner(self) -> str:
-        """Whose it is."""
         return self.path.partition("/")[0]
 
 
 class Remote(Struct, frozen=True, kw_only=True):
-    """A remote of the user's, and where it lies."""
+    """One of the user's remotes."""
 
     name: str
     url: str
-    """As it may be shown: without any login."""
+    """For display: without any login."""
     place: Place
 
 
 def place_of(url: str) -> Place:
-    """The host and the path that a remote's address names."""
+    """The host and the path in a remote's URL."""
     found = _URL.fullmatch(url) or (None if "://" in url else _SSH.fullmatch(url))
-    # A host without a dot is a name that only the user's ssh knows, as is whom it stands for.
+    # A host without a dot is a name that only the user's ssh can resolve.
     if found is None or "." not in found[1]:
         return Place()
     path = found[2].strip("/").removesuffix(".git")
@@ -71,7 +70,7 @@ def place_of(url: str) -> Place:
 
 
 class Publisher:
-    """Looks at the user's remotes, and pushes one run's branch to one of them."""
+    """Reads the user's remotes, and pushes one run's branch to one of them."""
 
     def __init__(
         self, git: UserGit, origin: Origin, environment: Mapping[str, str], *, attended: bool
@@ -83,11 +82,10 @@ class Publisher:
         self._attended = attended
 
     def remotes(self) -> list[str]:
-        """The names of all of them."""
         return self._git.ask("remote").text.split()
 
     def remote(self, name: str) -> Remote:
-        """One of them, which must be configured; its name is no option and no address."""
+        """A configured remote; an option or a URL is refused."""
         if name not in self.remotes() or name.startswith("-"):
             there = ", ".join(self.remotes())
             raise RepositoryError(
@@ -97,8 +95,8 @@ class Publisher:
         url = self._git.ask("remote", "get-url", "--push", name).text
         return Remote(name=name, url=_LOGIN.sub("", url), place=place_of(url))
 
-    def usual(self, branch: str | None) -> str:
-        """The remote that the user's own `git push` of a branch would take."""
+    def default_remote(self, branch: str | None) -> str:
+        """The remote that the user's own `git push` of a branch would use."""
         remotes = self.remotes()
         keys = ([f"branch.{branch}.pushRemote"] if branch else []) + ["remote.pushDefault"]
         for key in keys:
@@ -108,8 +106,8 @@ class Publisher:
             return followed
         return "origin" if "origin" in remotes else self._only(remotes)
 
-    def home_of(self, branch: str, pushed_to: str) -> str:
-        """The remote that a branch follows: another than is pushed to, where that is a fork."""
+    def upstream_remote(self, branch: str, pushed_to: str) -> str:
+        """The remote that a branch tracks: not the one pushed to, if that is a fork."""
         followed = self._setting(f"branch.{branch}.remote")
         return followed if followed in self.remotes() else pushed_to
 
@@ -118,72 +116,72 @@ class Publisher:
             return remotes[0]
         if remotes:
             raise RepositoryError(
-                f"there are several remotes: {', '.join(remotes)}", hint="say which: --remote NAME"
+                f"there are several remotes: {', '.join(remotes)}", hint="choose one: --remote NAME"
             )
         raise RepositoryError(
             "this repository has no remote to push to", hint="git remote add origin URL"
         )
 
-    def name_on(self, remote: str, branch: str) -> str:
-        """What the remote calls the branch that the user's own one follows."""
+    def upstream_branch(self, remote: str, branch: str) -> str:
+        """The name on the remote of the branch that a local branch tracks."""
         if self._setting(f"branch.{branch}.remote") != remote:
             return branch
         return self._setting(f"branch.{branch}.merge").removeprefix(_HEADS) or branch
 
     def look(self, remote: Remote, branch: str) -> str | None:
-        """Where a branch stands on the remote; None where it has none of that name."""
+        """The commit of a branch on the remote; None if it has no such branch."""
         ref = f"{_HEADS}{branch}"
         listed = self._reach(remote, "ls-remote", "--heads", remote.name, ref).text
         lines = (line.partition("\t") for line in listed.splitlines())
         return next((commit for commit, _, name in lines if name == ref), None)
 
     def holds(self, commit: str, other: str) -> bool | None:
-        """Whether a commit holds another; None where it is not here to be asked."""
+        """Whether a commit contains another; None if the commit is not in this repository."""
         known = self._git.ask("cat-file", "-e", f"{commit}^{{commit}}", ok=(0, 1, 128))
         if known.code:
             return None
         asked = ("merge-base", "--is-ancestor", other, commit)
         return self._git.ask(*asked, ok=(0, 1)).code == 0
 
-    def push(self, remote: Remote, refs: Refs, tip: str, stands: str | None) -> bool:
-        """Have the remote's branch stand at the tip, if it still stands where it was seen.
+    def push(self, remote: Remote, refs: Refs, tip: str, seen: str | None) -> bool:
+        """Move the remote's branch to the tip, if it is still where it was seen.
 
-        Whether there was anything to push. A push that was cut short may have left what this
-        repository knows of the remote's branch behind, and locked: it is brought there as well.
+        Returns whether there was anything to push. A push that was cut short may have left the
+        remote-tracking ref behind, and locked: it is updated too.
         """
         with _pushing(self._git_dir, self._root, remote, refs) as held:
-            pushed = self._pushed(remote, refs, tip, stands, held)
-            self._know(remote, refs, tip, held)
+            pushed = self._push(remote, refs, tip, seen, held)
+            self._update_tracking_ref(remote, refs, tip, held)
         return pushed
 
-    def _know(self, remote: Remote, refs: Refs, tip: str, held: int) -> None:
-        """Let the user's repository know where the remote's branch stands, as git does."""
+    def _update_tracking_ref(self, remote: Remote, refs: Refs, tip: str, held: int) -> None:
+        """Update the user's remote-tracking ref, as git does after a push."""
         rules = self._git.ask("config", "--get-all", f"remote.{remote.name}.fetch", ok=(0, 1)).text
         usual = f"+{_HEADS}*:refs/remotes/{remote.name}/*"
-        ref = known_as(remote, refs)
+        ref = _tracking_ref(remote, refs)
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", ref)
         if usual in rules.splitlines() and self._git.ask(*asked, ok=(0, 1)).text != tip:
             self._reach(remote, "update-ref", "-m", "windlass pr", ref, tip, held=(held,))
 
-    def _pushed(self, remote: Remote, refs: Refs, tip: str, stands: str | None, held: int) -> bool:
-        if stands == tip:
+    def _push(self, remote: Remote, refs: Refs, tip: str, seen: str | None, held: int) -> bool:
+        if seen == tip:
             return False
-        if stands is not None and not self._is_ours(stands, refs, tip):
+        if seen is not None and not self._is_ours(seen, refs, tip):
             branch = refs.integration.removeprefix(_HEADS)
             raise RepositoryError(
-                f"{branch} on {remote.name} stands at {stands[:10]}, which no run of this plan"
+                f"{branch} on {remote.name} is at {seen[:10]}, which no run of this plan"
                 " made; nothing was pushed",
                 hint=f"look at it: git fetch {remote.name} {branch}; then merge it into yours,"
                 " or delete it there",
             )
-        lease = f"--force-with-lease={refs.integration}:{stands or ''}"
+        lease = f"--force-with-lease={refs.integration}:{seen or ''}"
         what = f"{tip}:{refs.integration}"
         options = ("--no-follow-tags", "--recurse-submodules=no", lease)
         self._reach(remote, "push", *options, remote.name, what, held=(held,))
         return True
 
     def _is_ours(self, commit: str, refs: Refs, tip: str) -> bool:
-        """Whether it is in what this run or an earlier one of the plan has merged."""
+        """Whether the commit is in the tip of this run or of an earlier run of the plan."""
         if self.holds(commit, commit) is None:
             return False
         listed = self._git.ask(
@@ -213,32 +211,34 @@ class Publisher:
         return self._git.ask("config", "--get", "--end-of-options", key, ok=(0, 1)).text
 
 
-def known_as(remote: Remote, refs: Refs) -> str:
-    """The ref by which a repository knows of the run's branch on a remote."""
+def _tracking_ref(remote: Remote, refs: Refs) -> str:
+    """The remote-tracking ref of the run's branch."""
     return f"refs/remotes/{remote.name}/{refs.integration.removeprefix(_HEADS)}"
 
 
 @contextmanager
 def _pushing(git_dir: Path, root: Path, remote: Remote, refs: Refs) -> Generator[int]:
-    """Be the only push of a plan; what one that was cut short has locked is let go.
+    """Be the only push of a plan, and remove the lock of a push that was cut short.
 
-    The file that is held says which lock may be left. Only Windlass's own branch is pushed, so only
-    a lock on what is known of that branch is ever removed, and none that another git still uses.
+    The held file names the ref whose lock may be left. Only Windlass's own branch is pushed, so
+    only a lock on its remote-tracking ref is ever removed, and never one that another git uses.
     """
-    busy = Busy("another push of this plan goes on", hint="wait for its end, then `windlass pr`")
+    busy = Busy(
+        "another push of this plan is running", hint="wait until it ends, then `windlass pr`"
+    )
     with exclusively(Folders(root / OWN, refs.plan).home / "push", busy) as held:
         left = os.pread(held, _NAME_MAX, 0).decode(errors="replace")
         if left.startswith("refs/remotes/"):
             _remove_stale_lock(git_dir / f"{left.strip()}.lock")
         os.ftruncate(held, 0)
-        os.pwrite(held, f"{known_as(remote, refs)}\n".encode(), 0)
+        os.pwrite(held, f"{_tracking_ref(remote, refs)}\n".encode(), 0)
         os.fsync(held)
         yield held
         os.ftruncate(held, 0)
 
 
 def _remove_stale_lock(lock: Path) -> None:
-    """Remove a lock that nothing has changed for as long as no git needs one."""
+    """Remove a lock that stays unchanged for longer than git needs one."""
     if not lock.exists():
         return
     seen = lock.stat()
@@ -251,28 +251,28 @@ def _remove_stale_lock(lock: Path) -> None:
 
 
 def _remote_message(failure: GitFailed) -> str:
-    """What the remote said, with no login in it: its own words are more than git's last line."""
+    """The remote's message without logins: it has more than git's last line."""
     lines = [_LOGIN.sub("", line).strip() for line in failure.stderr.splitlines()]
-    said = [line for line in lines if line and not line.startswith(("hint:", "To ", "Everything"))]
-    return " · ".join(said[:6]) or f"it ended with {failure.code}"
+    kept = [line for line in lines if line and not line.startswith(("hint:", "To ", "Everything"))]
+    return " · ".join(kept[:6]) or f"it ended with exit code {failure.code}"
 
 
 PROGRAM = "gh"
 TIMEOUT = 120
-"""Seconds after which it is taken for stuck."""
+"""Seconds after which it counts as stuck."""
 _NO_LOGIN = 4
-"""The exit code by which gh says that it needs a login."""
+"""The exit code of gh when it needs a login."""
 _FIELDS = "number,url,state,title,body,isDraft,baseRefName,headRepositoryOwner"
 
 
 class Owner(Struct, frozen=True):
-    """Whose repository a branch is in."""
+    """The owner of the repository that a branch is in."""
 
     login: str = ""
 
 
 class PullRequest(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One that is open; what gh did not say is None."""
+    """An open pull request; fields that gh did not report are None."""
 
     number: int
     url: str | None = None
@@ -285,11 +285,11 @@ class PullRequest(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Words(Struct, frozen=True, kw_only=True):
-    """What a pull request says."""
+    """The text of a pull request."""
 
     title: str
     body: Path
-    """The file that holds it."""
+    """The file with the body."""
 
 
 class GitHub:
@@ -308,47 +308,47 @@ class GitHub:
 
     @classmethod
     def found(cls, root: Path, environment: Mapping[str, str]) -> "GitHub | None":
-        """The one on PATH, if any."""
+        """The gh on PATH, if any."""
         program = shutil.which(PROGRAM, path=absolute(environment.get("PATH", "")))
         return cls(program, root, environment) if program else None
 
-    def knows(self, host: str) -> bool:
-        """Whether the user is logged in there: a GitHub of their own has any name."""
+    def is_logged_in(self, host: str) -> bool:
+        """Whether the user is logged in at this host; GitHub Enterprise may have any name."""
         return self._run("auth", "status", "--hostname", host).returncode == 0
 
-    def open_ones(self, head: str, *, repo: str, owner: str) -> list[PullRequest]:
-        """Those of a branch that are open; of another owner's fork none, where that is told."""
+    def open_pull_requests(self, head: str, *, repo: str, owner: str) -> list[PullRequest]:
+        """The open pull requests of a branch, without those of another owner's fork."""
         asked = ("--head", head, "--state", "open", "--json", _FIELDS)
-        said = self._said("pr", "list", *_at(repo), *asked)
+        output = self._output("pr", "list", *_at(repo), *asked)
         try:
-            found = msgspec.json.decode(said or "[]", type=list[PullRequest])
+            found = msgspec.json.decode(output or "[]", type=list[PullRequest])
         except msgspec.MsgspecError as error:
             raise RepositoryError(
-                f"`gh pr list` answered what cannot be read: {error}", hint="try `gh --version`"
+                f"the output of `gh pr list` cannot be read: {error}", hint="try `gh --version`"
             ) from error
         still = (each for each in found if each.state in {None, "OPEN"})
-        return [each for each in still if _is_theirs(each, owner)]
+        return [each for each in still if _is_of(each, owner)]
 
     def create(self, words: Words, *, repo: str, head: str, base: str, draft: bool) -> str:
-        """Open one; its address."""
-        said = self._said(*creating(words, repo=repo, head=head, base=base, draft=draft))
-        lines = said.strip().splitlines()
+        """Open a pull request; returns its URL."""
+        output = self._output(*create_command(words, repo=repo, head=head, base=base, draft=draft))
+        lines = output.strip().splitlines()
         return lines[-1].strip() if lines else ""
 
     def edit(self, number: int, words: Words, *, repo: str) -> None:
-        """Have it say this."""
+        """Replace the text of a pull request."""
         what = ("--title", words.title, "--body-file", str(words.body))
-        self._said("pr", "edit", str(number), *_at(repo), *what)
+        self._output("pr", "edit", str(number), *_at(repo), *what)
 
-    def _said(self, *args: str) -> str:
+    def _output(self, *args: str) -> str:
         done = self._run(*args)
         if done.returncode == _NO_LOGIN:
             raise RepositoryError("gh is not logged in", hint="log in: gh auth login")
         if done.returncode != 0:
-            told = " · ".join(done.stderr.decode(errors="replace").split("\n")[:4]).strip(" ·")
+            why = " · ".join(done.stderr.decode(errors="replace").split("\n")[:4]).strip(" ·")
             raise RepositoryError(
-                f"`gh {' '.join(args[:2])}` failed with {done.returncode}: {told or 'no message'}",
-                hint="`gh auth status` and `gh repo view` tell whether gh works here",
+                f"`gh {' '.join(args[:2])}` failed with {done.returncode}: {why or 'no message'}",
+                hint="`gh auth status` and `gh repo view` show whether gh works here",
             )
         return done.stdout.decode(errors="replace")
 
@@ -364,16 +364,18 @@ class GitHub:
                 timeout=TIMEOUT,
                 start_new_session=True,
             )
-        except (OSError, ValueError) as error:  # it cannot be started, or not with such words
+        except (OSError, ValueError) as error:  # it cannot be started, or not with these arguments
             raise RepositoryError(f"gh cannot be run: {error}") from error
         except subprocess.TimeoutExpired:
             raise RepositoryError(
-                f"gh was not done after {TIMEOUT} s, and ended", hint="try it once more"
+                f"gh was not done after {TIMEOUT} s, and was stopped", hint="try again"
             ) from None
 
 
-def creating(words: Words, *, repo: str, head: str, base: str, draft: bool) -> tuple[str, ...]:
-    """What gh is told to open one; also for people to copy."""
+def create_command(
+    words: Words, *, repo: str, head: str, base: str, draft: bool
+) -> tuple[str, ...]:
+    """The arguments with which gh opens a pull request; also for people to copy."""
     what = ("--base", base, "--head", head, "--title", words.title, "--body-file", str(words.body))
     return ("pr", "create", *_at(repo), *what, *(("--draft",) if draft else ()))
 
@@ -382,7 +384,7 @@ def _at(repo: str) -> tuple[str, ...]:
     return ("--repo", repo) if repo else ()
 
 
-def _is_theirs(found: PullRequest, owner: str) -> bool:
+def _is_of(found: PullRequest, owner: str) -> bool:
     if not owner or found.owner is None or not found.owner.login:
         return True
     return found.owner.login.lower() == owner.lower()

@@ -1,4 +1,4 @@
-"""What git shows of a run beside its journal: its mirror, its commits and its pins. Only looks."""
+"""What git shows of a run beside its journal: its mirror, its commits and its pins. Read-only."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.layout import Refs, is_order
 from windlass.adapters.git.mirror import restored
 from windlass.adapters.git.store import Store
 from windlass.core.events import codec
@@ -20,7 +20,7 @@ from windlass.errors import GitFailed, JournalTooNew, RepositoryError, WindlassE
 
 _ATTEMPT = re.compile(r"/task/(?P<task>[^/]+)/(?P<n>[1-9]\d*)/(?P<what>[^/]+)")
 _RUN = re.compile(r"refs/windlass/(?P<plan>[^/]+)/(?P<run>[^/]+)/(?!(?:base|tip|order-\d+)$)")
-"""A pin that shows a run: those of base, tip and order are made before its first fact."""
+"""A pin that proves a run: those of base, tip and order are made before its first fact."""
 _CANDIDATE = re.compile(r"/candidate/(?P<n>[1-9]\d*)")
 _TRAILERS = "%x00".join(
     f"%(trailers:key=Windlass-{key},valueonly,separator=%x2C)"
@@ -31,17 +31,17 @@ _FIELDS = 8
 
 
 class Recorded(Struct, frozen=True):
-    """The journal of a run as git has it."""
+    """The journal of a run, read from git."""
 
     payloads: list[bytes]
-    """The records of the mirror, byte for byte; none where the run has no mirror."""
+    """The records of the mirror, byte for byte; empty if the run has no mirror."""
     facts: list[e.Event]
-    """What they say; of a run without a mirror its first fact and the last edit of its plan."""
+    """The facts in them; without a mirror, the run's first fact and the last edit of its plan."""
     notes: tuple[str, ...] = ()
 
 
-class _Told(Struct, frozen=True, kw_only=True):
-    """How versions before the mirror pinned a fact that no commit shows."""
+class _PinnedFact(Struct, frozen=True, kw_only=True):
+    """A fact that no commit shows, as versions before the mirror pinned it."""
 
     record: Raw
 
@@ -49,7 +49,7 @@ class _Told(Struct, frozen=True, kw_only=True):
 async def pinned_runs(store: Store) -> dict[str, list[str]]:
     """Every plan that has pins in the repository, with its runs.
 
-    A run that died before it recorded anything, and so never was, is none of them.
+    A run that died before its first record does not count.
     """
     found: dict[str, list[str]] = {}
     for ref in await store.pins("refs/windlass/"):
@@ -60,17 +60,17 @@ async def pinned_runs(store: Store) -> dict[str, list[str]]:
 
 
 async def recorded_in_git(store: Store, refs: Refs) -> Recorded:
-    """The run's journal from its mirror, or what an older version pinned of it.
+    """The run's journal from its mirror, or from what an older version pinned.
 
-    Raises JournalTooNew where a newer Windlass wrote the mirror.
+    Raises JournalTooNew if a newer Windlass wrote the mirror.
     """
-    pins = await store.pins(refs.journal, refs.began, refs.told)
+    pins = await store.pins(refs.journal, refs.began, refs.pinned_facts)
     if (mirror := pins.get(refs.journal)) is not None:
         found = await restored(store, refs, mirror)
         facts: list[e.Event] = []
         try:
             for payload in found.payloads:
-                facts.append(codec.decode(payload))  # noqa: PERF401  what was read counts
+                facts.append(codec.decode(payload))  # noqa: PERF401  keeps those read before an error
         except JournalTooNew:
             raise
         except WindlassError as error:
@@ -81,17 +81,18 @@ async def recorded_in_git(store: Store, refs: Refs) -> Recorded:
 
 
 async def _of_older_version(store: Store, refs: Refs, pins: dict[str, str]) -> Recorded:
-    """How the run began and its plan was last edited; versions before the mirror pinned that."""
-    numbers = (ref.removeprefix(f"{refs.told}/") for ref in pins if ref != refs.began)
-    told = (f"{refs.told}/{n}" for n in sorted((n for n in numbers if n.isdigit()), key=int))
+    """The run's first fact and the last edit of its plan, pinned by versions before the mirror."""
+    root = refs.pinned_facts
+    numbers = (ref.removeprefix(f"{root}/") for ref in pins if ref != refs.began)
+    later = (f"{root}/{n}" for n in sorted((n for n in numbers if n.isdigit()), key=int))
     facts, notes, edits = list[e.Event](), list[str](), list[e.Event]()
-    for ref in (refs.began, *told):
+    for ref in (refs.began, *later):
         if ref not in pins:
             continue
         try:
             [text] = await store.contents([pins[ref]])
             if ref != refs.began:
-                text = bytes(msgspec.json.decode(text, type=_Told).record)
+                text = bytes(msgspec.json.decode(text, type=_PinnedFact).record)
             fact = codec.decode(text)
         except (WindlassError, msgspec.MsgspecError) as error:
             notes.append(f"{ref} cannot be read: {error}")
@@ -101,24 +102,24 @@ async def _of_older_version(store: Store, refs: Refs, pins: dict[str, str]) -> R
         elif isinstance(fact, e.PlanRevised):
             edits = [fact]
         else:
-            notes.append(f"not taken over from {ref}: {type(fact).__name__}")
+            notes.append(f"ignored in {ref}: {type(fact).__name__}")
     return Recorded([], [*facts, *edits] if facts else [], tuple(notes))
 
 
 async def remains_of(store: Store, refs: Refs, base: str | None = None) -> Remains:
-    """All that git shows of a run beside its journal; `base` is what the journal says it is."""
+    """Everything that git shows of a run beside its journal; `base` is the journal's."""
     return await _Reading(store, refs).remains(base)
 
 
 class _Pins(Struct, frozen=True, kw_only=True):
-    """The run's pins by what they are; commits that git has lost are left out."""
+    """The run's pins by kind, without commits that git has lost."""
 
     commits: dict[str, str]
     texts: dict[str, str]
 
 
 class _Reading:
-    """One look at one run."""
+    """Reads one run."""
 
     def __init__(self, store: Store, refs: Refs) -> None:
         self._store = store
@@ -126,13 +127,12 @@ class _Reading:
         self._notes: list[str] = []
 
     async def remains(self, base: str | None) -> Remains:
-        """All of it."""
         pins = await self._pins()
         base = pins.commits.get(self._refs.base) or base
         if base is None:
             raise RepositoryError(
-                f"where run {self._refs.run} began is not pinned any more",
-                hint=f"put {self._refs.base} back with `git update-ref`, and recover again",
+                f"the base of run {self._refs.run} is no longer pinned",
+                hint=f"restore {self._refs.base} with `git update-ref`, and recover again",
             )
         shown = (await self._store.pins(self._refs.integration)).get(self._refs.integration)
         seen = {*pins.commits.values(), *((shown,) if shown is not None else ())}
@@ -154,7 +154,9 @@ class _Reading:
         )
 
     async def _pins(self) -> _Pins:
-        held = await self._store.pins(self._refs.root)
+        pins = await self._store.pins(self._refs.root)
+        # Of an order only the name counts, and the mirror is read by itself.
+        held = {ref: name for ref, name in pins.items() if not is_order(ref)}
         held.pop(self._refs.journal, None)
         asked = "".join(f"{name}\n" for name in held.values())
         answer = await self._store.trees("cat-file", "--batch-check=%(objecttype)", stdin=asked)
@@ -169,15 +171,15 @@ class _Reading:
         return _Pins(commits=commits, texts=dict(zip(blobs, decoded, strict=True)))
 
     async def _commits(self, base: str, seen: Iterable[str]) -> dict[str, Made]:
-        """The base, and every commit that these lead to beyond it."""
+        """The base, and every commit above it that these reach."""
         wanted = "".join(f"{commit}\n" for commit in seen)
         try:
             first = await self._store.trees("log", "--no-walk", _FORMAT, base)
             rest = await self._store.trees("log", "--stdin", _FORMAT, stdin=f"{wanted}^{base}\n")
         except GitFailed as failure:
             raise RepositoryError(
-                f"git has lost something of run {self._refs.run}: {failure.stderr.strip()}",
-                hint="bring the objects back from a copy of the repository, and recover again",
+                f"git has lost objects of run {self._refs.run}: {failure.stderr.strip()}",
+                hint="restore the objects from a copy of the repository, and recover again",
             ) from failure
         return {made.commit: made for made in _made(first.stdout + rest.stdout)}
 
@@ -215,7 +217,7 @@ class _Reading:
                 return kept
 
     async def _whole(self, kept: Kept, commits: dict[str, Made]) -> Kept:
-        """With what its commit says of itself."""
+        """The attempt with the changed files and the turn of its commit."""
         made = commits.get(kept.commit or "")
         if made is None or kept.start is None:
             return kept

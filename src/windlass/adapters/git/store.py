@@ -1,6 +1,6 @@
 """Objects and pins in the user's repository.
 
-Objects are read and written through one git process that stays; the answers are parsed here. Pins
+Objects are read and written through git processes that stay alive; this parses their answers. Pins
 are refs: written once, moved only by compare-and-swap, and synced before anything relies on them.
 The order of a plan's runs is counted in their pins. No clock decides which run is the newest.
 """
@@ -20,7 +20,7 @@ from windlass.adapters.files import make_folder, sync_all, write_durably
 from windlass.adapters.git.git import TIMEOUT, Git, PersistentGit, Session
 from windlass.adapters.git.layout import Folders, Refs, in_use, orders
 from windlass.adapters.git.paths import OWN, as_any_file_system
-from windlass.core.plan.names import told
+from windlass.core.plan.names import escaped
 from windlass.errors import GitFailed
 
 _AT_ONCE = 40
@@ -51,7 +51,7 @@ class Listed(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a file, and no folder, link or submodule."""
+        """Whether it is a file: no folder, link or submodule."""
         return self.mode & _KIND == _PLAIN
 
 
@@ -100,9 +100,9 @@ class Objects:
         return await self._git.ask(lambda session: _commit(session, commit))
 
     async def is_whole(self, commit: str, beyond: Sequence[str]) -> bool | None:
-        """Whether every object is there that the commit has and its parents have not.
+        """Whether every object exists that the commit has and its parents do not.
 
-        None where it has parents that are not in `beyond`: the caller must check those too.
+        None if it has parents that are not in `beyond`: the caller must check those too.
         """
         return await self._git.ask(lambda session: self._is_whole(session, commit, beyond))
 
@@ -182,7 +182,7 @@ class Objects:
                         level.append((folder + name + b"/", *below))
 
     def _trees(self, session: Session, names: Iterable[str]) -> dict[str, Entries]:
-        """Those of these trees that are there."""
+        """The entries of those of these trees that exist."""
         wanted = list(dict.fromkeys(names))
         found = zip(wanted, _contents(session, wanted), strict=True)
         return {name: _entries(data, self._id_bytes) for name, data in found if data is not None}
@@ -190,7 +190,7 @@ class Objects:
 
 class _Missing(GitFailed):
     def __init__(self, name: str) -> None:
-        super().__init__(("cat-file", "--batch-command"), 128, f"{name} is not there")
+        super().__init__(("cat-file", "--batch-command"), 128, f"{name} does not exist")
 
 
 def _unknown(
@@ -295,7 +295,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 
     @property
     def has_reftable(self) -> bool:
-        """Whether refs are in a table, which only git can read and write, and not in files."""
+        """Whether refs are in a reftable, which only git can read and write, and not in files."""
         return (self.git_dir / "reftable").exists()
 
 
@@ -357,7 +357,7 @@ class Store:
         self._updates.close()
 
     async def pin(self, new: Mapping[str, str]) -> None:
-        """Write new pins; one that stands at the same commit already is left alone."""
+        """Write new pins; one that already has the same commit is left alone."""
         try:
             await self._update(*(f"create {ref} {commit}" for ref, commit in new.items()))
         except GitFailed:
@@ -370,10 +370,10 @@ class Store:
                 await self._update(*(f"create {ref} {commit}" for ref, commit in missing.items()))
 
     async def settle(self) -> None:
-        """Make all that was written so far survive a power loss, before it is recorded.
+        """Make everything written so far survive a power loss, before it is recorded.
 
-        Git syncs the files that it writes, but not their folders: an object or a ref that was
-        renamed into its place may be gone again.
+        Git syncs the files that it writes, but not their folders: after a power loss, an object or
+        a ref that was renamed into place may be gone.
         """
         await anyio.to_thread.run_sync(sync_all, self.origin.git_dir, self.folders.home)
 
@@ -382,7 +382,7 @@ class Store:
         await self._update(f"delete {ref}")
 
     async def move(self, *refs: str, new: str, old: str) -> None:
-        """Move refs by compare-and-swap, all or none; raises when one stands elsewhere."""
+        """Move refs by compare-and-swap, all or none; raises if one is not at `old`."""
         await self._update(*(f"update {ref} {new} {old}" for ref in refs))
 
     async def in_use(self, branch: str) -> str:
@@ -390,7 +390,7 @@ class Store:
         if not self.origin.has_reftable:
             return in_use(self.origin.git_dir, self.origin.root, branch)
         asked = ("for-each-ref", "--format=%(worktreepath)", branch)
-        place = (await self.refs(*asked)).text  # such a repository has no files to read
+        place = (await self.refs(*asked)).text  # with a reftable there are no files to read
         return f"is checked out in {place}" if place else ""
 
     async def is_ancestor(self, commit: str, other: str) -> bool:
@@ -422,7 +422,7 @@ class Store:
         return dict(zip(fields[::2], fields[1::2], strict=True))
 
     async def is_whole(self, commit: str, beyond: Iterable[str]) -> bool:
-        """Whether every object of the commit is there; a concurrent gc may have removed some."""
+        """Whether every object of the commit exists; a concurrent gc may have removed some."""
         known = tuple(beyond)
         try:
             whole = await self._objects.is_whole(commit, known)
@@ -450,9 +450,9 @@ class Store:
     async def listing(
         self, commit: str, leads: Callable[[str], bool] = lambda _folder: True
     ) -> dict[str, Listed]:
-        """All files and folders of a commit by printable path, in folders for which `leads` holds.
+        """All files and folders of a commit by printable path, in folders where `leads` is true.
 
-        Two names that are not UTF-8 may look the same; then one of them stands for both.
+        Two names that are not UTF-8 may print alike; then only one of them is listed.
         """
         tree = await self.tree_of(commit)
         found = await self._objects.listing(tree, lambda path: leads(_path_text(path)))
@@ -472,7 +472,7 @@ class Store:
         found = await self._objects.contents(names)
         lost = [name for name, data in zip(names, found, strict=True) if data is None]
         if lost:
-            raise GitFailed(("cat-file",), 128, f"{lost[0]} is not there")
+            raise GitFailed(("cat-file",), 128, f"{lost[0]} does not exist")
         return [data for data in found if data is not None]
 
     async def message_of(self, commit: str) -> bytes:
@@ -499,7 +499,7 @@ class Store:
         return (await self.trees("rev-list", "--first-parent", "--reverse", commit)).text.split()
 
     async def every_commit(self) -> list[str]:
-        """Every commit object that is there, reachable or not."""
+        """Every existing commit object, reachable or not."""
         listed = await self.trees("cat-file", "--batch-all-objects", "--batch-check")
         kinds = (line.split(" ") for line in listed.text.splitlines())
         return [name for name, kind, *_ in kinds if kind == "commit"]
@@ -527,7 +527,7 @@ class Store:
 
 
 def quoted(text: str) -> str:
-    """A text as git's configuration and lists of folders quote it."""
+    """The text in quotes, as in git's configuration and lists of folders."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -537,11 +537,11 @@ def _path_text(path: bytes) -> str:
 
 def printable_line(text: str) -> str:
     """A path, or a message of git with paths in it, as one printable line."""
-    return told(printable(text))
+    return escaped(printable(text))
 
 
 def printable(text: str) -> str:
-    """Git's output as UTF-8: the paths in it need not be, and what is recorded must."""
+    """Git's output as valid UTF-8, which records need; the paths in it may be anything."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
@@ -562,7 +562,7 @@ async def next_order(store: Store, refs: Refs) -> str:
 
 
 async def is_newest(store: Store, refs: Refs) -> bool:
-    """Whether the run's place is above that of every other run of its plan."""
+    """Whether the run's position is above that of every other run of its plan."""
     known = await _orders(store, refs)
     return known.pop(refs.run, 0) > max(known.values(), default=0)
 

@@ -156,11 +156,16 @@ class SqliteJournal:
             stored = [bytes(row[0]) for row in self._db.execute(sql, (after,))]
         return [_masked(payload) for payload in stored]
 
-    def restore(self, payloads: Sequence[bytes]) -> None:
-        """Fill an empty journal with the records of a lost one, byte for byte."""
+    def restore(self, records: Sequence[bytes]) -> None:
+        """Fill an empty journal with the records of a lost one, byte for byte, or refuse."""
         with self._transaction():
+            if last := self.last:
+                raise JournalConflict(
+                    f"the journal {str(self._path)!r} has {last} entries; nothing was restored",
+                    hint="`windlass status` shows which run is live",
+                )
             mark = _BEGINNING
-            for payload in payloads:
+            for payload in records:
                 mark = _Mark(mark.seq + 1, codec.chain(mark.hash, payload))
                 row = (mark.seq, payload, mark.hash)
                 self._db.execute("INSERT INTO entries VALUES (?, ?, ?)", row)

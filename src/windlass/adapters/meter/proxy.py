@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
+from typing import assert_never
 
 import anyio
 import httpx2
@@ -21,6 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windlass.adapters.clock import SystemClock
+from windlass.adapters.meter.holds import Holds
 from windlass.adapters.meter.rate_limits import Refusal
 from windlass.adapters.meter.web import Web, connection_of
 from windlass.adapters.meter.wire import Call, Problem, UnpricedError, Wire
@@ -43,6 +45,8 @@ class Admission(Struct, frozen=True, kw_only=True):
 
     url: str
     token: str
+    holds: Holds
+    """Says while the meter holds a request of the agent."""
 
 
 class _Agent(Struct, kw_only=True, eq=False):
@@ -50,6 +54,7 @@ class _Agent(Struct, kw_only=True, eq=False):
 
     task: str
     role: str
+    holds: Holds
     under_way: dict["_Body", int] = {}
     """Bytes of each request that is not answered yet."""
     refusals: dict[str, Refusal] = {}
@@ -114,9 +119,9 @@ class Meter:
 
     def admit(self, task: str, role: str) -> Admission:
         """Admit one agent, with a new token."""
-        token = secrets.token_urlsafe(32)
-        self._agents[token] = _Agent(task=task, role=role)
-        return Admission(url=self.url, token=token)
+        token, holds = secrets.token_urlsafe(32), Holds()
+        self._agents[token] = _Agent(task=task, role=role, holds=holds)
+        return Admission(url=self.url, token=token, holds=holds)
 
     def dismiss(self, token: str) -> Refusal | None:
         """End the agent's admission; return its last refusal, if any."""
@@ -175,16 +180,19 @@ class _Till:
         self._ledger = ledger
         self._settled = anyio.Event()
 
-    async def reserve(self, ask: Ask) -> Held | None:
+    async def reserve(self, ask: Ask, holds: Holds) -> Held | None:
         """Reserve money; None if too little is left and no reservation may free more."""
         while True:
-            match self._ledger.reserve(ask):
+            match reply := self._ledger.reserve(ask):
                 case Held() as held:
                     return held
                 case No.WAIT:
-                    await self._settled.wait()
+                    with holds.hold():
+                        await self._settled.wait()
                 case No.REFUSED:
                     return None
+                case _:
+                    assert_never(reply)
 
     def stream(self, held: Held, usage: Usage) -> None:
         self._ledger.stream(held.id, usage)
@@ -263,7 +271,7 @@ class _Passage:
         call, client = self._call, self._client
         if not call.is_free:
             if self._agent.cut is None:
-                self._held = await self._till.reserve(self._ask)
+                self._held = await self._till.reserve(self._ask, self._agent.holds)
             if self._held is None:
                 self._agent.refuse(call.model)
                 refusal = self._problem(Problem.NO_MONEY, "the run's budget is used up")

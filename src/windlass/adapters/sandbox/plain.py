@@ -16,7 +16,7 @@ from pathlib import Path
 from windlass.adapters.processes.leftovers import MARKER, mark
 from windlass.adapters.processes.limits import Limits
 from windlass.adapters.sandbox.box import Box, Entry
-from windlass.core.secrets import gives_away
+from windlass.core.secrets import names_secret
 from windlass.core.settings import Level
 
 CERTIFICATES = (
@@ -154,4 +154,4 @@ def _roots(home: Path) -> dict[str, str]:
 
 def _is_harmless(name: str) -> bool:
     known = name in HARMLESS or name.startswith(HARMLESS_FAMILIES)
-    return known and not gives_away(name)
+    return known and not names_secret(name)

@@ -19,7 +19,6 @@ import requests
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.metrics import Counter, Histogram
 from opentelemetry.sdk.metrics import (
     AlwaysOffExemplarFilter,
     AlwaysOnExemplarFilter,
@@ -77,7 +76,7 @@ class Otlp:
         self._scope = InstrumentationScope(resource[_NAME], resource.get("service.version"))
         self._processor: BatchSpanProcessor | None = None
         self._provider: MeterProvider | None = None
-        self._counted: dict[str, Counter | Histogram] = {}
+        self._counted: dict[str, Callable[[float, dict[str, Any]], None]] = {}
         variables = _Variables(environment)
         session = requests.Session()
         session.trust_env, session.proxies = False, _proxies(environment)
@@ -94,11 +93,9 @@ class Otlp:
             for span in spans:
                 self._processor.on_end(self._readable(span))
         for each in measured if self._counted else ():
-            counted = self._counted[each.instrument.name]
-            if isinstance(counted, Counter):
-                counted.add(each.value, dict(each.attributes))
-            elif each.times:
-                counted.record(each.value, dict(each.attributes))
+            # A histogram cannot announce a set of attributes without a value.
+            if each.times or each.instrument.kind != "histogram":
+                self._counted[each.instrument.name](each.value, dict(each.attributes))
 
     def close(self) -> None:
         """Send the queue, within CLOSE_SECONDS."""
@@ -113,17 +110,19 @@ class Otlp:
             self._trouble.tell(f"the last of it was not taken within {CLOSE_SECONDS:.0f} s")
         self._trouble.close()
 
-    def _instrument(self, what: Instrument) -> Counter | Histogram:
+    def _instrument(self, what: Instrument) -> Callable[[float, dict[str, Any]], None]:
         assert self._provider is not None  # noqa: S101  for the type checker
         meter = self._provider.get_meter(self._scope.name, self._scope.version)
         if what.kind == "counter":
-            return meter.create_counter(what.name, unit=what.unit, description=what.help)
+            return meter.create_counter(what.name, unit=what.unit, description=what.help).add
+        if what.kind == "gauge":
+            return meter.create_gauge(what.name, unit=what.unit, description=what.help).set
         return meter.create_histogram(
             what.name,
             unit=what.unit,
             description=what.help,
             explicit_bucket_boundaries_advisory=what.buckets,
-        )
+        ).record
 
     def _readable(self, span: Span) -> ReadableSpan:
         trace = int(span.trace, 16)

@@ -17,7 +17,7 @@ from socketserver import TCPServer
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -71,34 +71,39 @@ class _Totals(Collector):
         self._instruments = tuple(instruments)
         self._lock = threading.Lock()
         self._counts: dict[tuple[str, _Key], list[float]] = {}
-        """A counter's value; a histogram's buckets, the last without bound, and the sum."""
+        """The value of a counter or gauge; a histogram's buckets, the last open, and the sum."""
 
     def add(self, measured: Iterable[Measured]) -> None:
         with self._lock:
             for each in measured:
                 what = each.instrument
                 key = tuple((_plain(k), str(v)) for k, v in sorted(each.attributes.items()))
-                empty = [0.0] * (1 if what.kind == "counter" else len(what.buckets) + 2)
+                empty = [0.0] * (len(what.buckets) + 2 if what.kind == "histogram" else 1)
                 counts = self._counts.setdefault((what.name, key), empty)
                 if what.kind == "histogram":
                     counts[bisect.bisect_left(what.buckets, each.value)] += each.times
-                counts[-1] += each.value
+                before = 0.0 if what.kind == "gauge" else counts[-1]
+                counts[-1] = before + each.value
 
-    def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
+    def collect(
+        self,
+    ) -> Iterator[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]:
         with self._lock:
             counts = {key: list(values) for key, values in self._counts.items()}
         for what in self._instruments:
             own = {key: values for (name, key), values in counts.items() if name == what.name}
             labels = [name for name, _ in next(iter(own), ())]
+            if what.kind == "histogram":
+                yield _histogram(what, labels, own)
+                continue
+            name, kind = _plain(what.name), GaugeMetricFamily
             if what.kind == "counter":
                 # The library adds the ending again.
-                name = _plain(what.name).removesuffix("_total")
-                family = CounterMetricFamily(name, what.help, labels=labels)
-                for key, (total,) in own.items():
-                    family.add_metric([value for _, value in key], total)
-                yield family
-            else:
-                yield _histogram(what, labels, own)
+                name, kind = name.removesuffix("_total"), CounterMetricFamily
+            family = kind(name, what.help, labels=labels)
+            for key, (total,) in own.items():
+                family.add_metric([value for _, value in key], total)
+            yield family
 
 
 def _histogram(

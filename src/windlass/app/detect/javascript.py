@@ -1,4 +1,4 @@
-"""JavaScript: the test script of package.json, by the package manager whose lock file is there."""
+"""JavaScript: the test script of package.json, run by the package manager with a lock file."""
 
 import msgspec
 from msgspec import Struct
@@ -6,11 +6,11 @@ from msgspec import Struct
 from windlass.app.detect.model import Command, Files, Part
 
 _PLACEHOLDER = "no test specified"
-"""What `npm init` writes: a script that always fails."""
+"""In the script that `npm init` writes, which always fails."""
 
 
 class _Package(Struct, rename={"package_manager": "packageManager", "dev": "devDependencies"}):
-    """What matters of package.json."""
+    """The fields of package.json that are used."""
 
     scripts: dict[str, str] = {}
     package_manager: str = ""
@@ -19,7 +19,7 @@ class _Package(Struct, rename={"package_manager": "packageManager", "dev": "devD
 
 
 class _Manager(Struct, frozen=True):
-    """A package manager: how it tests, its lock files, and how it installs exactly those."""
+    """A package manager: its test command, lock files, and exact install command."""
 
     name: str
     test: str
@@ -37,7 +37,7 @@ _MANAGERS = (
 
 
 def javascript(files: Files) -> Part | None:
-    """The project's test script, and its packages."""
+    """The project's test script, and the setup of its packages."""
     package = _package(files)
     script = package.scripts.get("test", "") if package is not None else ""
     if package is None or not script or _PLACEHOLDER in script:
@@ -49,11 +49,11 @@ def javascript(files: Files) -> Part | None:
         return Part(checks=(check,))
     lock = next((name for name in manager.locks if name in files), None)
     if lock is None:
-        note = "package.json has no lock file, so [workspace] setup has to say what to install"
+        note = "package.json has no lock file, so write in [workspace] setup what to install"
         return Part(checks=(check,), notes=(note,))
     if lock == "yarn.lock" and "# yarn lockfile v1" not in files[lock]:
-        # Newer yarn may keep packages in the home, which no check sees.
-        note = "yarn.lock is not of yarn 1, so [workspace] setup has to say how to install"
+        # Newer yarn may keep packages in the home, which checks do not see.
+        note = "yarn.lock is not of yarn 1, so write in [workspace] setup how to install"
         return Part(checks=(check,), notes=(note,))
     return Part(
         checks=(check,),

@@ -1,4 +1,4 @@
-"""The shape of a proposal: commands, each with the reason it is believed in."""
+"""The shape of a proposal: commands, each with its reason."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ Files = Mapping[str, str]
 
 
 class Command(Struct, frozen=True):
-    """A command line, and what in the project asks for it."""
+    """A command line, and the reason for it in the project's files."""
 
     line: str
     because: str
@@ -27,15 +27,15 @@ class Part(Struct, frozen=True, kw_only=True):
     inputs: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a person should know, because the files alone do not settle it."""
+    """What a person must decide, because the files do not say it."""
 
 
 Proposal = Part
-"""All parts together: what would be written."""
+"""All parts together, as written to windlass.toml."""
 
 
 def joined(parts: list[Part]) -> Proposal:
-    """One proposal of all parts, nothing said twice."""
+    """One proposal of all parts, without duplicates."""
 
     def every(field: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(item for part in parts for item in getattr(part, field)))

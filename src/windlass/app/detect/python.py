@@ -1,4 +1,4 @@
-"""Python: pytest or unittest, and where the project says its packages come from."""
+"""Python: pytest or unittest, and how the project's packages are installed."""
 
 import re
 import shlex
@@ -17,10 +17,10 @@ _REQUIREMENTS = re.compile(r"([\w.-]*requirements[\w.-]*\.txt|requirements/[\w.-
 _NAMES_PYTEST = re.compile(r"^\s*pytest\s*(?:[\[=<>~!;@]|$)", re.MULTILINE)
 _INSTALLS_ITSELF = re.compile(r"^\s*(?:-e|--editable)[ =]\.", re.MULTILINE)
 _READS_GIT = re.compile(r"scm|vcs|versioneer|versioningit|dynamic-versioning|\bpbr\b")
-"""Build tools that ask git for tags, of which a workspace has none."""
+"""Build tools that read git tags, which a workspace does not have."""
 _SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MANY = 50
-"""How many test files are looked into."""
+"""Test files to read, at most."""
 
 _BUILD_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _OWN, _IN_VENV = "python3", ".venv/bin/python"
@@ -37,7 +37,7 @@ class _Build(Struct):
 
 
 class _Pyproject(Struct, rename="kebab"):
-    """What matters of pyproject.toml."""
+    """The fields of pyproject.toml that are used."""
 
     project: _Project | None = None
     build_system: _Build | None = None
@@ -46,7 +46,7 @@ class _Pyproject(Struct, rename="kebab"):
 
 
 class _Source(Struct, frozen=True, kw_only=True):
-    """Where pytest comes from: how to install it, or why that cannot be told."""
+    """The place that names pytest; `install` is empty if it does not say how to install it."""
 
     because: str
     install: str = ""
@@ -68,7 +68,7 @@ def python(files: Files) -> Part | None:
 
 
 def _configured(files: Files, pyproject: _Pyproject) -> str | None:
-    """What says outright that pytest runs the tests."""
+    """The configuration that shows that pytest runs the tests."""
     if "pytest" in pyproject.tool:
         return "pyproject.toml has [tool.pytest]"
     marks = {
@@ -89,7 +89,7 @@ def _pytest(because: str, source: _Source | None) -> Part:
         check = Command(f"{_OWN} -m pytest -q", because, needs=_OWN, needs_module="pytest")
         return Part(checks=(check,))
     if not source.install:
-        note = f"{source.because}, so [workspace] setup has to say how to install it"
+        note = f"{source.because}, so write in [workspace] setup how to install it"
         check = Command(f"{_OWN} -m pytest -q", because, needs=_OWN, needs_module="pytest")
         return Part(checks=(check,), notes=(note,))
     return Part(
@@ -112,7 +112,7 @@ def _locked_by_uv(pyproject: _Pyproject) -> _Source | None:
     if named is None:
         return None
     where, option = named
-    # A Python that uv downloaded would lie in the home, and be gone when checks run.
+    # A Python that uv downloads is in the home, which checks do not see.
     return _Source(
         because=f"uv.lock is there, and pyproject.toml names pytest in {where}",
         install=f"UV_PYTHON_DOWNLOADS=never uv sync --frozen{option}",
@@ -139,13 +139,13 @@ def _required(files: Files, pyproject: _Pyproject) -> _Source | None:
 
 
 def _itself(files: Files, pyproject: _Pyproject, requirements: list[str]) -> str:
-    """How the project's own package is installed where tests could not import it otherwise."""
+    """How to install the project's own package, if tests could not import it otherwise."""
     texts = [files[path] for path in requirements]
     in_src = any(re.fullmatch(r"src/[^/]+/__init__\.py", path) for path in files)
     installed = any(_INSTALLS_ITSELF.search(text) for text in texts)
     if not in_src or installed or not _installable(files, pyproject):
         return ""
-    # Where every package has its hash, pip refuses one that cannot have any.
+    # With hashes, pip refuses a package that has none.
     hashed = any("--hash=" in text for text in texts)
     return " && .venv/bin/pip install --no-deps -e ." if hashed else " -e ."
 
@@ -168,7 +168,7 @@ def _declared(files: Files, pyproject: _Pyproject) -> _Source | None:
 
 
 def _managed(pyproject: _Pyproject) -> _Source | None:
-    """Tools with a table of their own for packages."""
+    """Tools that list packages in their own table."""
     for name in ("poetry", "pdm", "hatch"):
         if re.search(r"\bpytest\b", str(pyproject.tool.get(name, ""))):
             return _Source(because=f"pyproject.toml names pytest in [tool.{name}]")
@@ -208,11 +208,11 @@ def _all_unittest(texts: Iterable[str]) -> bool:
 
 
 def _unittest(files: Files, tests: list[str]) -> Part:
-    """One command for what lies in packages, and one for each plain folder of tests."""
+    """One command for tests in packages, and one for each plain folder of tests."""
     folders: dict[str, str] = {}
     for path in tests:
         folder = path.rpartition("/")[0]
-        # From the root only packages are searched; what lies in a plain folder must be named.
+        # From the root only packages are searched; a plain folder must be named.
         where = "" if _is_package(files, folder) else f" -s {shlex.quote(folder)}"
         folders.setdefault(where, path)
     return Part(
@@ -232,4 +232,4 @@ def _pyproject(text: str) -> _Pyproject:
     try:
         return msgspec.convert(tomllib.loads(text), _Pyproject)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError):
-        return _Pyproject()  # whoever uses the file will say what is wrong with it
+        return _Pyproject()  # the tool that uses the file reports the error

@@ -1,7 +1,7 @@
-"""Toolchains that are known by their files, as a table, and the recipes of make and just.
+"""A table of toolchains that are detected by their files, and the recipes of make and just.
 
-What they fetch is kept inside the checkout, where checks without network can see it. Where nothing
-says how that is done, a note does.
+Packages are fetched into the checkout, where checks without network can see them. If a toolchain
+cannot do that, a note says so.
 """
 
 import re
@@ -13,14 +13,14 @@ from msgspec import Struct
 from windlass.app.detect.model import Command, Files, Part
 
 _ONLINE = (
-    "`{}` fetches what it needs into the home, but checks have a fresh one and no network: "
-    "set [sandbox] network = true, or say in [workspace] setup how it works without"
+    "`{}` fetches packages into the home, but checks have a fresh home and no network: "
+    "set [sandbox] network = true, or write in [workspace] setup how it works without"
 )
 _CARGO_HOME = 'CARGO_HOME="$PWD/.cargo-home"'
-# Without that flag Go makes its folders read-only, and they could not be removed.
+# Without -modcacherw Go makes its folders read-only, and they could not be removed.
 _GO_CACHE = 'GOFLAGS=-modcacherw GOMODCACHE="$PWD/.go-mod"'
 _GEMS = "BUNDLE_PATH=vendor/bundle bundle"
-# Without --no-tests=error, no tests at all would pass.
+# Without --no-tests=error, ctest passes if there are no tests.
 _CTEST = (
     "cmake -S . -B .ctest-build && cmake --build .ctest-build"
     " && ctest --test-dir .ctest-build --no-tests=error --output-on-failure"
@@ -30,7 +30,7 @@ _CRATES = r"^\[.*dependencies.*\]\s*\n\s*[\w\"]|^\[.*dependencies\.[\w\"-]+\]"
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _JUSTFILES = ("justfile", "Justfile", ".justfile")
 _RECIPES = ("test", "check")
-"""In the order of preference."""
+"""In order of preference."""
 
 
 def _says(files: Files, path: str, pattern: str) -> bool:
@@ -49,37 +49,37 @@ def _has_modules(files: Files) -> bool:
 
 
 class Packages(Struct, frozen=True):
-    """How the project's packages come into the checkout, and the check that uses them there."""
+    """How to install the project's packages in the checkout, and the check that uses them."""
 
     used: Callable[[Files], bool]
     check: str
     setup: str
     because: str
     inputs: str
-    """Patterns of the files that say which packages; those that are there count."""
+    """Patterns of the files that name the packages."""
     keep: str
     needs: str = ""
-    """What the check needs, if that is not its first word."""
+    """The program that the check needs, if it is not its first word."""
 
 
 class Toolchain(Struct, frozen=True):
-    """One row: the files that show a toolchain, and its check. Lists are words in one text."""
+    """One row: the files that show a toolchain, and its check. Lists are separated by spaces."""
 
     marks: str
-    """Patterns of files; the first that is there, and says the right thing, shows it."""
+    """Patterns of files; the first match that contains `says` shows the toolchain."""
     check: str
     because: str = "{} is there"
     says: str = ""
-    """What the file must say, as a regular expression."""
+    """A regular expression that the file must match."""
     needs: str = ""
     wrapper: str = ""
-    """A script of the project's own that is used instead; both that are known need Java."""
+    """A script of the project that is used instead; both known ones need Java."""
     keep: str = ""
     fetches: str | None = None
-    """What the file says where packages are fetched into the home, which no check sees."""
+    """Matches a file whose packages are fetched into the home, which checks do not see."""
     packages: Packages | None = None
     language: str = ""
-    """Of several rows of one language, the first that is found counts."""
+    """Of several rows of one language, only the first match is used."""
 
 
 def _gems(check: str) -> Packages:
@@ -147,7 +147,7 @@ TOOLCHAINS = (
 
 
 def toolchains(files: Files) -> list[Part]:
-    """What each toolchain of the project proposes."""
+    """The proposal of each toolchain of the project."""
     found: list[Part] = []
     languages: set[str] = set()
     for row in TOOLCHAINS:
@@ -188,13 +188,13 @@ def _part(row: Toolchain, mark: str, files: Files) -> Part:
 
 
 def _command(line: str, because: str, needs: str = "") -> Command:
-    """A command that needs its first word, unless another is named."""
+    """A command that needs its first word, or the program that is named."""
     program = next(word for word in line.split() if "=" not in word)
     return Command(line, because, needs=needs or program)
 
 
 def recipes(files: Files) -> Part | None:
-    """The one recipe that proves the project, of make or else of just."""
+    """The recipe that tests the project, of make or else of just."""
     for program, names in (("make", _MAKEFILES), ("just", _JUSTFILES)):
         for name in names:
             found = _recipe(files.get(name, ""))

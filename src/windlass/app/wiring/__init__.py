@@ -1,23 +1,27 @@
-"""The only place that picks adapters: which part serves which port, and where things lie.
+"""The only package that picks adapters. It decides nothing that the core could decide."""
 
-Nothing is decided here that the core could decide.
-"""
-
-from windlass.app.wiring.facts import ended, newest, now, resumed, started, taken_over
-from windlass.app.wiring.observers import Outside
+from windlass.app.wiring.facts import (
+    ended,
+    last_run_state,
+    now,
+    resumed,
+    resumed_unchanged,
+    started,
+)
+from windlass.app.wiring.observers import Observers
 from windlass.app.wiring.project import Project
-from windlass.app.wiring.state_files import tell
+from windlass.app.wiring.state_files import write_state_files
 from windlass.app.wiring.world import World
 
 __all__ = [
-    "Outside",
+    "Observers",
     "Project",
     "World",
     "ended",
-    "newest",
+    "last_run_state",
     "now",
     "resumed",
+    "resumed_unchanged",
     "started",
-    "taken_over",
-    "tell",
+    "write_state_files",
 ]

@@ -1,4 +1,4 @@
-"""Which agent plays: the vendor that the settings name, and what it needs to be used here."""
+"""The agent's vendor that the settings name, and the credentials it needs."""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -11,24 +11,23 @@ from windlass.core.settings import AgentSettings, Settings
 from windlass.errors import BadInput, ConfigError
 
 DEFAULT = AgentSettings()
-"""As nothing was set."""
 
 
 def vendor_of(settings: AgentSettings = DEFAULT) -> Vendor:
-    """The vendor that the settings name, or the default; raises where they name none we know."""
+    """The vendor that the settings name, or the default; raises for an unknown name."""
     name = settings.name or vendors.names()[0]
     if name not in vendors.names():
-        raise ConfigError(no_such_agent(name), hint="mend [agent] name in windlass.toml")
+        raise ConfigError(no_such_agent(name), hint="correct [agent] name in windlass.toml")
     return vendors.find(name)
 
 
 def no_such_agent(name: str) -> str:
-    """What to say of a name that is no vendor's."""
-    return f"no agent {name!r}, only {', '.join(vendors.names())}"
+    """The message for an unknown vendor."""
+    return f"there is no agent {name!r}, only {', '.join(vendors.names())}"
 
 
 def with_agent(settings: Settings) -> Settings:
-    """The settings with the agent and the model by name, as a run records them."""
+    """The settings with the names of the agent and the model filled in, as a run records them."""
     vendor = vendor_of(settings.agent)
     agent = replace(settings.agent, name=vendor.name)
     return replace(settings, agent=agent, model=settings.model or vendor.model)
@@ -39,7 +38,7 @@ def refuse_without_credentials(
     environment: Mapping[str, str],
     instead: str = "try `windlass demo`, which needs none",
 ) -> tuple[str, ...]:
-    """The variables by which the agent reaches its model; raises where it could not."""
+    """The variables with the agent's credentials; raises if it could not reach its model."""
     vendor = vendor_of(settings)
     found = vendor.credentials(environment)
     if not found.keys() - {vendor.address}:
@@ -47,11 +46,11 @@ def refuse_without_credentials(
             "no key for the agent in the environment",
             hint=f"set {vendor.keys[0]}, or {instead}",
         )
-    # It may hold a login, so what it is instead is not said.
+    # The value may hold a login, so it is not shown.
     if vendor.address in found and not _is_web_address(found[vendor.address]):
         raise ConfigError(
-            f"{vendor.address} is no URL",
-            hint="give one that begins with http:// or https://, or unset it",
+            f"{vendor.address} is not a URL",
+            hint="set it to one that begins with http:// or https://, or unset it",
         )
     return tuple(found)
 
@@ -60,5 +59,5 @@ def _is_web_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, half an IPv6 address
+    except ValueError:  # the port is not a number, or the IPv6 address is incomplete
         return False

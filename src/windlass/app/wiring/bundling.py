@@ -1,4 +1,4 @@
-"""The records of a plan on disk, for a bug report: as far as they can be read."""
+"""Reads the records of a plan on disk, as far as possible, for a bug report."""
 
 import os
 import platform
@@ -17,25 +17,25 @@ from windlass.core.settings import Settings, is_secret, leaves, mask
 from windlass.errors import JournalError, WindlassError
 
 MOST = 256 * 1024
-"""Of what agents said, and of a check's log, no more than this: its end."""
+"""Bytes that are read from the end of the activity and of a check's log."""
 
 
 class Records(Struct, frozen=True, kw_only=True):
     """A plan's records as plain data."""
 
     journal: tuple[tuple[int, Any], ...]
-    """Facts with their positions."""
+    """Facts with their sequence numbers."""
     trouble: str = ""
-    """Why it is not all of it, or not to be trusted."""
+    """Why the journal is incomplete or damaged."""
     state: Any = None
     run: str = ""
     activity: tuple[Any, ...] = ()
     logs: Mapping[str, int] = {}
-    """The names of the checks' logs, and how long each is."""
+    """The sizes of the checks' logs, by name."""
 
 
-def records_of(project: Project, plan_id: str) -> Records:
-    """All there is of one plan; what cannot be read is said, and is no reason to give up."""
+def read_records(project: Project, plan_id: str) -> Records:
+    """Read the records of a plan; damage is reported in `trouble`, not raised."""
     journal, trouble = _journal(project, plan_id)
     if not (folders := project.journals.run_folders(plan_id)):
         return Records(journal=journal, trouble=trouble)
@@ -51,12 +51,11 @@ def records_of(project: Project, plan_id: str) -> Records:
 
 
 def end_of_log(project: Project, plan_id: str, run: str, log: str) -> str:
-    """The end of a check's log."""
     return _end(project.folders(plan_id).run(run) / "logs" / log).decode(errors="replace")
 
 
-def names_of_people(project: Project | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """Names of persons and of places of theirs, each with what stands for it."""
+def personal_names(project: Project | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """Personal names and paths, each with its placeholder."""
     names: dict[str, str] = {}
     if project is not None:
         names |= {str(project.root): "REPOSITORY", str(project.directory): "REPOSITORY"}
@@ -65,14 +64,14 @@ def names_of_people(project: Project | None, environment: Mapping[str, str]) -> 
         except WindlassError:
             identity = {}
         for role in ("AUTHOR", "COMMITTER"):
-            names |= {identity.get(f"GIT_{role}_NAME", ""): "SOMEBODY"}
-            names |= {identity.get(f"GIT_{role}_EMAIL", ""): "SOMEBODY@HOST"}
+            names |= {identity.get(f"GIT_{role}_NAME", ""): "PERSON"}
+            names |= {identity.get(f"GIT_{role}_EMAIL", ""): "PERSON@HOST"}
     home = environment.get("HOME", "").rstrip("/")
     users = {environment.get(name, "") for name in ("USER", "LOGNAME")} | {Path(home).name}
-    # `root` and `home` are words as well, and say nothing of anybody.
+    # `root` and `home` are ordinary words, and identify no person.
     names |= dict.fromkeys(users - {"root", "home"}, "USER")
     names |= {home: "~", platform.node(): "HOST"}
-    return {name: told for name, told in names.items() if len(name) > 2}  # noqa: PLR2004  no word
+    return {name: shown for name, shown in names.items() if len(name) > 2}  # noqa: PLR2004  shorter ones match inside words
 
 
 def _journal(project: Project, plan_id: str) -> tuple[tuple[tuple[int, Any], ...], str]:
@@ -81,12 +80,12 @@ def _journal(project: Project, plan_id: str) -> tuple[tuple[tuple[int, Any], ...
     except (JournalError, OSError) as error:
         rows = salvage(project.folders(plan_id).journal)
         facts = tuple((seq, _decoded(payload)) for seq, payload in rows)
-        return facts, f"{error}; {len(facts)} records could be read of a copy"
+        return facts, f"{error}; {len(facts)} records could be read from a copy"
     return tuple((each.seq, msgspec.to_builtins(each.event)) for each in entries), ""
 
 
 def _decoded(payload: bytes) -> Any:
-    """A record's fact; one that cannot be read is told by its length."""
+    """The fact of a record; only the length of one that cannot be decoded."""
     try:
         record = msgspec.json.decode(payload, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError):
@@ -95,7 +94,7 @@ def _decoded(payload: bytes) -> Any:
 
 
 def _masked(fact: Any) -> Any:
-    """A fact without the settings that are secret: an older Windlass recorded them."""
+    """The fact with secret settings masked: older versions of Windlass recorded them."""
     for key in (key for key, kind in leaves(Settings) if is_secret(kind)):
         place: Any = fact
         *sections, name = ("settings", *key.split("."))

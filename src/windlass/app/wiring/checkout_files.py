@@ -1,4 +1,4 @@
-"""Files of the user's checkout, and files that a person names for Windlass to write."""
+"""Files of the user's checkout, and files that a person tells Windlass to write."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,11 @@ from windlass.errors import BadInput
 from windlass.formats import CONTINUE_HERE
 
 MAX_BYTES = 1_000_000
-"""Larger files say nothing about how a project is proven."""
+"""Larger files are not read to detect a project's tools."""
 
 
 class CheckoutFiles:
-    """The files of the user's checkout: read as they are, written only when the user says so."""
+    """Reads the files of the user's checkout; writes one only when the user asks for it."""
 
     def __init__(self, root: Path, git_dir: Path, git: inspect.UserGit) -> None:
         self._root = root
@@ -29,21 +29,21 @@ class CheckoutFiles:
         self._git = git
 
     def listed(self) -> list[str]:
-        """Every file of the checkout that is tracked or could be: nothing that git ignores."""
+        """The tracked and untracked files of the checkout, without ignored ones."""
         which = ("--cached", "--others", "--exclude-standard")
         answer = self._git.ask("-C", str(self._root), "ls-files", "-z", *which)
         return sorted(set(answer.fields))
 
     def texts(self) -> Mapping[str, str]:
-        """Those files as texts."""
+        """The texts of those files, by path; read when accessed."""
         return _Texts(self._root, self.listed())
 
     def read(self, name: str) -> str | None:
-        """A small text file of the user's checkout; None for whatever else is there, or nothing."""
+        """A small text file of the user's checkout; None if there is none."""
         return read_plainly(self._root / name, inside=self._root)
 
     def is_free(self, name: str) -> bool:
-        """Whether a file could be made there: nothing is in its place, and no link on the way."""
+        """Whether a file can be created there: the path is free, and no folder of it is a link."""
         if os.path.lexists(self._root / name):
             return False
         try:
@@ -53,16 +53,16 @@ class CheckoutFiles:
         return True
 
     def write(self, name: str, text: str) -> None:
-        """Put a file into the user's checkout, which only happens at their word."""
+        """Write a file of the user's checkout."""
         path = self._root / name
         if path.parent != self._root:
             make_folder(path.parent, inside=self._root)
-        # What a kill leaves unfinished lies in the git directory, until the next time.
+        # After a kill, the unfinished file is in the git directory; the next call removes it.
         remove_unfinished(self._git_dir)
         write_durably(path, text, inside=self._root, by_way_of=self._git_dir)
 
     def write_named(self, path: Path, data: bytes, *, own: bool) -> None:
-        """Write a file that a person named; only Windlass's own folders are made for it."""
+        """Write a file that a person named; create its folder only if it is Windlass's own."""
         if own:
             make_folder(path.parent, inside=self._root)
         else:
@@ -70,19 +70,18 @@ class CheckoutFiles:
         write_named(self._root, path, data)
 
     def continue_here(self) -> dict[str, str]:
-        """What is there of the files that say where a paused run stands, by their paths."""
+        """The texts of the continue-here files that exist, by path."""
         found = (
             (path, read_plainly(self._root / path, inside=self._root)) for path in CONTINUE_HERE
         )
         return {path: text for path, text in found if text is not None}
 
     def plan_files(self) -> PlanFiles:
-        """One reading of a plan's files."""
         return PlanFiles(self._root)
 
 
 class _Texts(Mapping[str, str]):
-    """Texts by their paths below the root; one that cannot be read, or is too large, is empty."""
+    """Texts by path below the root; empty if a file is too large or cannot be read."""
 
     def __init__(self, root: Path, paths: list[str]) -> None:
         self._root = root
@@ -106,21 +105,21 @@ class _Texts(Mapping[str, str]):
 
 
 def write_named(root: Path | None, path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Write a file that a person named; in the repository, never through a link.
+    """Write a file that a person named; inside the repository, never through a link.
 
-    Outside of it, links, pipes and devices are the person's own: what a task can have committed is
-    in the repository.
+    A task can have committed a link there. Outside of the repository, links, pipes and devices are
+    the person's own.
     """
     if path.is_dir():
         raise BadInput(f"{path} is a folder", hint="name a file")
-    path = Path(os.path.abspath(path))  # noqa: PTH100  what a link makes of `..` must not count
+    path = Path(os.path.abspath(path))  # noqa: PTH100  `..` is resolved without following links
     for folder in reversed(path.parents):
         real = Path(os.path.realpath(folder))
         if root is not None and real.is_relative_to(root):
             write_durably(real / path.relative_to(folder), data, inside=root, mode=mode)
             return
     if path.exists() and not path.is_file():
-        # A pipe or a device, which must not be replaced by a file.
+        # A pipe or a device must not be replaced by a file.
         with open(path, "wb") as file:  # noqa: PTH123
             file.write(data)
         return
@@ -130,7 +129,7 @@ def write_named(root: Path | None, path: Path, data: bytes, *, mode: int | None 
 
 
 def refuse_without_folder(path: Path) -> None:
-    """No folder of the user's is made on the way to a file that they name: it may be misspelt."""
+    """Raise if the folder of a file does not exist: Windlass creates none, it may be misspelt."""
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100  as above
     if not folder.is_dir():
-        raise BadInput(f"there is no folder {folder}", hint="make it, or name another")
+        raise BadInput(f"there is no folder {folder}", hint="create it, or name another")

@@ -1,6 +1,6 @@
-"""One plan's folders and pins: what there is, and how each is deleted.
+"""Finds the folders and pins of a plan, and deletes them.
 
-Which of them may go is decided in `views/cleaning.py`.
+`views/cleaning.py` decides which workspaces may be deleted.
 """
 
 import re
@@ -31,21 +31,21 @@ Delete = Callable[[], Awaitable[None]]
 
 
 class Removal(Struct, frozen=True):
-    """An item, and what deletes it; None where it stays."""
+    """An item, and the function that deletes it; None if it stays."""
 
     item: Item
     delete: Delete | None = None
 
 
 class CleanupOptions(Struct, frozen=True, kw_only=True):
-    """What to delete beside what can always go."""
+    """What to delete besides the things that are always safe to delete."""
 
     ignored: bool = False
-    """Workspaces with files that git ignores, which no pin can have."""
+    """Workspaces with files that git ignores: a pin cannot hold those."""
     runs: bool = False
-    """The logs of finished runs, but for the last run."""
+    """The logs of finished runs, except the last run."""
     pins: bool = False
-    """Pins of finished runs that a branch of the user's holds as well."""
+    """Pins of finished runs that one of the user's branches contains too."""
 
 
 class _Work(Struct, frozen=True):
@@ -56,15 +56,15 @@ class _Work(Struct, frozen=True):
     task: str
     parent: str
     index: Path
-    """Of Windlass's own, in the folder that is private to it."""
+    """Windlass's own index, in its private folder."""
 
     def ref(self, held: WorkspaceContents) -> str:
-        """The pin for what it holds."""
+        """The ref that pins its contents."""
         return f"{self.refs.root}/kept/{self.task}/{held.tree[:12]}"
 
 
 class Cleanup:
-    """What there is of a plan, run by run."""
+    """The folders and pins of a plan, and what to do with each."""
 
     def __init__(self, project: Project, states: list[RunState], options: CleanupOptions) -> None:
         self._project = project
@@ -72,7 +72,7 @@ class Cleanup:
         self._options = options
         last = states[-1]
         self._folders = project.folders(last.plan.id)
-        # Only what is pinned here is committed, and it says itself that Windlass did it.
+        # For the commits that pin workspaces; their messages name Windlass.
         identity = inspect.identity(project.user_git)
         store = Store(replace(project.origin, identity=identity), self._folders)
         remove_stale_locks(store, Refs(last.plan.id, last.run))
@@ -81,8 +81,8 @@ class Cleanup:
         self._refs = partial(Refs, last.plan.id)
 
     async def look(self) -> list[Removal]:
-        """Everything, with what is to become of it."""
-        found = [*self._passing(), *self._runs()]
+        """Find everything, and decide what can be deleted."""
+        found = [*self._caches(), *self._runs()]
         found += [await self._workspace(each) for each in _inside(self._folders.workspaces)]
         found += [await self._set_aside(each) for each in _inside(self._folders.kept)]
         if self._options.pins:
@@ -90,24 +90,24 @@ class Cleanup:
         return found
 
     def end_leftovers(self) -> None:
-        """End what a run that died left at work in these folders."""
+        """End processes that a dead run left in these folders."""
         end_leftovers(f"{self._project.mark}/{self._folders.plan}/")
 
     async def close(self) -> None:
-        """Leave nothing of the looking behind."""
+        """Remove temporary files of `look`."""
         await self._git.close()
 
-    def _passing(self) -> Iterator[Removal]:
-        """What can be made again at any time."""
+    def _caches(self) -> Iterator[Removal]:
+        """Things that Windlass can make again at any time."""
         kinds = {
-            self._folders.throwaway: "a checkout for one look",
-            self._folders.home / "pool": "a checkout kept ready",
-            self._folders.histories: "packs of what workspaces showed; made again when needed",
-            self._folders.setup_results: "what setup commands made; they make it again",
+            self._folders.throwaway: "a temporary checkout",
+            self._folders.home / "pool": "a checkout for reuse",
+            self._folders.histories: "packs of the history in workspaces; made again when needed",
+            self._folders.setup_results: "results of setup commands; made again when needed",
         }
         for place, why in kinds.items():
             for path in _inside(place):
-                yield self._gone(path, why)
+                yield self._removable(path, why)
 
     def _runs(self) -> Iterator[Removal]:
         if not self._options.runs:
@@ -116,63 +116,65 @@ class Cleanup:
         finished = {state.run for state in self._states if is_finished(state)} - {last}
         for folder in _inside(self._folders.home / "runs"):
             if folder.name in finished:
-                yield self._gone(folder, "logs of a finished run; the journal keeps its facts")
+                yield self._removable(folder, "logs of a finished run; the journal keeps its facts")
             else:
-                why = "the last run" if folder.name == last else "no finished run of the plan"
-                yield self._stays(folder, why)
+                why = "the last run" if folder.name == last else "not a finished run of the plan"
+                yield self._kept(folder, why)
 
     async def _workspace(self, folder: Path) -> Removal:
         if is_partly_removed(folder):
-            return self._gone(folder, "half removed already")
+            return self._removable(folder, "already half removed")
         if not folder.is_dir() or folder.is_symlink():
-            return self._stays(folder, "no workspace of Windlass's")
+            return self._kept(folder, "not a workspace of Windlass")
         if folder.name.startswith(".") and folder.name.endswith(".building"):
-            return self._gone(folder, "half made, and not used")
+            return self._removable(folder, "half made and never used")
         note = note_of(self._folders, folder.name)
-        state, task = self._known(folder.name, note.run if note is not None else None)
+        state, task = self._find_task(folder.name, note.run if note is not None else None)
         if task is None:
-            return self._stays(folder, "no run of the plan knows such a task")
+            return self._kept(folder, "no run of the plan has such a task")
         if (why := why_it_stays(state, task)) is not None:
-            return self._stays(folder, why)
-        return await self._judged(folder, state, task, self._folders.index(task.id))
+            return self._kept(folder, why)
+        return await self._pinned_first(folder, state, task, self._folders.index(task.id))
 
     async def _set_aside(self, folder: Path) -> Removal:
         if is_partly_removed(folder):
-            return self._gone(folder, "half removed already")
+            return self._removable(folder, "already half removed")
         named = _KEPT.fullmatch(folder.name)
         if named is None or not folder.is_dir() or folder.is_symlink():
-            return self._stays(folder, "no workspace of Windlass's")
-        state, task = self._known(named["task"], named["run"])
+            return self._kept(folder, "not a workspace of Windlass")
+        state, task = self._find_task(named["task"], named["run"])
         if task is None:
-            return self._stays(folder, "no run of the plan knows such a task")
+            return self._kept(folder, "no run of the plan has such a task")
         if any(attempt.by is not None for attempt in task.attempts):
             why = "a person worked on it, and may have commits there; remove it by hand"
-            return self._stays(folder, why)
-        return await self._judged(folder, state, task, self._folders.index_aside(folder.name))
+            return self._kept(folder, why)
+        return await self._pinned_first(folder, state, task, self._folders.index_aside(folder.name))
 
-    async def _judged(self, folder: Path, state: RunState, task: TaskState, index: Path) -> Removal:
+    async def _pinned_first(
+        self, folder: Path, state: RunState, task: TaskState, index: Path
+    ) -> Removal:
         work = _Work(folder, self._refs(state.run), task.id, last_commit(state, task), index)
         held = await self._git.look(folder, work.refs, work.parent, index)
-        if (why := self._why_not(held)) is not None:
-            return self._stays(folder, why)
-        told = "all of it is pinned" if held.pinned else f"pinned first, as {work.ref(held)}"
-        item = Item(name=self._shown(folder), goes=True, why=told)
+        if (why := self._why_unpinnable(held)) is not None:
+            return self._kept(folder, why)
+        why = "all of it is pinned" if held.pinned else f"pinned first, as {work.ref(held)}"
+        item = Item(name=self._shown(folder), goes=True, why=why)
         return Removal(item, partial(self._delete_pinned, work))
 
-    def _why_not(self, held: WorkspaceContents) -> str | None:
-        """Why what a folder holds cannot be pinned, or would not be."""
+    def _why_unpinnable(self, held: WorkspaceContents) -> str | None:
+        """Why the contents of a folder cannot be pinned, or not all of them."""
         if held.refused:
             return f"it cannot be pinned: {held.refused}"
         if not held.loose or self._options.ignored:
             return None
         some = ", ".join(held.loose[:_SOME])
         more = f" and {len(held.loose) - _SOME} more" if len(held.loose) > _SOME else ""
-        return f"git ignores {some}{more}, and nothing has it; --ignored lets it go"
+        return f"git ignores {some}{more}, so no commit has it; --ignored deletes it"
 
     async def _delete_pinned(self, work: _Work) -> None:
-        """Look once more, for a person may have worked there since; pin, then remove."""
+        """Look again, because a person may have worked there since; pin, then remove."""
         held = await self._git.look(work.folder, work.refs, work.parent, work.index)
-        if (why := self._why_not(held)) is not None:
+        if (why := self._why_unpinnable(held)) is not None:
             raise RepositoryError(why)
         if not held.pinned:
             await self._git.save(work.folder, work.refs, work.task, work.parent, work.ref(held))
@@ -183,25 +185,25 @@ class Cleanup:
         refs = self._refs(state.run)
         pins = await self._git.pins_in_branches(refs, state.tip) if is_finished(state) else {}
         if not pins:
-            why = "a branch of yours holds none of them" if is_finished(state) else "not finished"
+            why = "your branches contain none of them" if is_finished(state) else "not finished"
             return Removal(Item(name=f"{refs.root}/", goes=False, why=why))
         item = Item(
             name=f"{refs.root}/",
             goes=True,
-            why=f"{plural(len(pins), 'pin')} that a branch of yours holds as well",
+            why=f"{plural(len(pins), 'pin')} that your branches contain too",
         )
         return Removal(item, partial(self._git.unpin, pins))
 
-    def _known(self, task_id: str, run: str | None) -> tuple[RunState, TaskState | None]:
-        """The run that worked there, or the last, and its task."""
+    def _find_task(self, task_id: str, run: str | None) -> tuple[RunState, TaskState | None]:
+        """The run that worked there, or the last one, and its task."""
         state = next((each for each in self._states if each.run == run), self._states[-1])
         return state, state.tasks.get(task_id) or state.withdrawn.get(task_id)
 
-    def _gone(self, folder: Path, why: str) -> Removal:
+    def _removable(self, folder: Path, why: str) -> Removal:
         item = Item(name=self._shown(folder), goes=True, why=why)
         return Removal(item, partial(self._git.remove, folder))
 
-    def _stays(self, folder: Path, why: str) -> Removal:
+    def _kept(self, folder: Path, why: str) -> Removal:
         return Removal(Item(name=self._shown(folder), goes=False, why=why))
 
     def _shown(self, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Facts that commands record, stamped here because the core keeps no time and rolls no dice."""
+"""Facts that commands record; the time and the run id come from here, because the core is pure."""
 
 import secrets
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from windlass.app.wiring.project import Project
 from windlass.core.engine import replay
 from windlass.core.events import model as e
 from windlass.core.plan import Plan
+from windlass.core.scheduler import recovery
 from windlass.core.settings import Level, Settings
 from windlass.core.state import RunState
 from windlass.errors import JournalDamaged, PlanError
@@ -23,23 +24,23 @@ from windlass.views.progress import Progress
 
 
 def refuse_short_journal(project: Project, plan_id: str, session: Session) -> None:
-    """A journal behind the state file made from it has lost its end (a cut log opens clean)."""
+    """Raise if the state file is ahead of the journal: a journal that lost its end opens clean."""
     last, run = session.seq, session.state.run
-    if (told := told_until(project, plan_id, run)) > last:
+    if (written := state_file_position(project, plan_id, run)) > last:
         raise JournalDamaged(
-            f"the journal of {plan_id!r} ends at {last}, but state.json was made from {told}",
+            f"the journal of {plan_id!r} ends at {last}, but state.json was made from {written}",
             position=last + 1,
             why="it was cut short or restored from an old copy",
         )
 
 
-def told_until(project: Project, plan_id: str, run: str) -> int:
-    """The place in the journal that the run's state file was made from; 0 where it says none."""
+def state_file_position(project: Project, plan_id: str, run: str) -> int:
+    """The journal position that the run's state file was made from; 0 if unknown."""
     path = project.folders(plan_id).run(run) / "state.json"
     try:
         return msgspec.json.decode(path.read_bytes(), type=Progress).seq
     except (OSError, msgspec.MsgspecError):
-        return 0  # gone, or somebody's edit; it is a projection and proves nothing
+        return 0  # missing or edited; it is a projection and proves nothing
 
 
 def started(
@@ -86,7 +87,7 @@ def resumed(
     configured: tuple[e.Configured, ...] | None = None,
     passes_checkpoints: bool = False,
 ) -> e.RunResumed:
-    """The first fact of a process that takes a run over."""
+    """The first fact of a process that resumes a run."""
     return e.RunResumed(
         at=SystemClock().now(),
         settings=settings,
@@ -100,26 +101,19 @@ def resumed(
     )
 
 
-def taken_over(state: RunState) -> e.RunResumed:
-    """The fact that a command takes a run over, with all as it is, to say something to it."""
-    return resumed(
-        state.settings,
-        state.sandbox,
-        state.base_moved_to,
-        metered=state.metered,
-        coach_commands=state.coach_commands,
-        configured=state.configured,
-    )
+def resumed_unchanged(state: RunState) -> e.RunResumed:
+    """The fact that a command resumes a run with the same settings, to record something in it."""
+    return recovery.resumed_unchanged(state, now())
 
 
 def revised(before: RunState | None, plan: Plan) -> tuple[e.PlanRevised, ...]:
-    """The fact that the plan was edited since, where it was."""
+    """The fact that the plan was edited since; empty if it was not."""
     if before is None or not edited(before, plan):
         return ()
     for task in plan.tasks:
         if task.id in before.specs and before.specs[task.id].scenario:
             raise PlanError(
-                f"task {task.id!r} has the name that this run gave to the plan's scenario",
+                f"task {task.id!r} has the id that this run gave to the plan's scenario",
                 path=task.path or plan.path,
                 line=task.line,
                 hint="give the task another id",
@@ -128,20 +122,20 @@ def revised(before: RunState | None, plan: Plan) -> tuple[e.PlanRevised, ...]:
 
 
 def ended(status: e.RunEnd, reason: str) -> e.RunEnded:
-    """The last fact, recorded by a command rather than by a run."""
+    """The last fact of a run that a command ends."""
     return e.RunEnded(at=SystemClock().now(), status=status, reason=reason)
 
 
 def now() -> datetime:
-    """The present, for facts that a command records."""
+    """The time for facts that a command records."""
     return SystemClock().now()
 
 
 def new_run_id() -> str:
-    """A name for a run: short, and never given twice."""
+    """A short, random id for a new run."""
     return secrets.token_hex(4)
 
 
-def newest(entries: list[e.Entry]) -> RunState | None:
+def last_run_state(entries: list[e.Entry]) -> RunState | None:
     """The state of the plan's last run."""
     return replay(entry.event for entry in entries)

@@ -1,4 +1,4 @@
-"""What a repository says to agents, read from the user's checkout at each start."""
+"""The repository's instructions for agents, read from the user's checkout at each start."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from windlass.adapters.files import open_to_read
 from windlass.core.other_tools import COACH, GUIDES, PLAYER
 
 MAX_BYTES = 200_000
-"""A longer file is no guidance."""
+"""Longer files are not used."""
 
 PLACES = {
     "player.md": (".windlass/player.md", PLAYER),
@@ -18,13 +18,13 @@ PLACES = {
     "partial.md": (".windlass/partial.md",),
     **{name: (name,) for name in GUIDES},
 }
-"""Where each text may stand; the first place that has one is taken."""
+"""The paths of each text; the first that exists is used."""
 
 _FRONTMATTER = re.compile(r"\A\ufeff?---\r?\n.*?^---\r?\n", re.DOTALL | re.MULTILINE)
 
 
-def said_to_agents(root: Path) -> dict[str, str]:
-    """Every text that is there, by the name it goes under, without its frontmatter."""
+def read_instructions(root: Path) -> dict[str, str]:
+    """The texts that exist, by name, without their frontmatter."""
     found: dict[str, str] = {}
     for name, places in PLACES.items():
         texts = (_read(root, place) for place in places)
@@ -35,9 +35,9 @@ def said_to_agents(root: Path) -> dict[str, str]:
 
 
 def _read(root: Path, place: str) -> str:
-    """A text of the repository; a link may lead to another file of it, and nowhere else.
+    """A text of the repository; empty if it is a link that leads out of it.
 
-    A task may have committed the link, and what it leads to is told to agents.
+    A task may have committed the link, and agents read the file that it leads to.
     """
     try:
         real = Path(os.path.realpath(root / place, strict=True))

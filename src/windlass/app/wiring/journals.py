@@ -1,11 +1,11 @@
-"""The journals of a project, and what lies beside them: locks, inboxes, folders of runs.
+"""The journals of a project, with their locks, inboxes and run folders.
 
-A journal that may not be read is not lost, and is not reported as lost.
+A journal without read permission is not lost, and is not reported as lost.
 """
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property, partial
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.git import inspect
-from windlass.adapters.git.layout import Folders, orders
+from windlass.adapters.git.layout import Folders, Refs, orders
+from windlass.adapters.git.mirror import copy_at_rest
+from windlass.adapters.git.store import Origin
 from windlass.adapters.journal.activity import activities_after
 from windlass.adapters.journal.inbox import send
 from windlass.adapters.journal.sqlite import SqliteJournal
@@ -37,57 +39,61 @@ class Journals:
         self,
         home: Path,
         git: inspect.UserGit,
+        origin: Origin,
         redactor: Redactor,
         make_home: Callable[[], None],
+        notice: Callable[[str], None],
     ) -> None:
         self._home = home
         self._git = git
+        self._origin = origin
         self._redactor = redactor
         self._make_home = make_home
-        self._looks: dict[str, _Look] = {}
+        self._notice = notice
+        self._cached: dict[str, _CachedJournal] = {}
 
     def _folders(self, plan_id: str) -> Folders:
         return Folders(self._home, plan_id)
 
     def plans(self) -> list[str]:
-        """The ids of plans that were ever run here."""
+        """The ids of all plans that were run here."""
         return plans_with_journals(self._home)
 
     def entries(self, plan_id: str) -> list[e.Entry]:
-        """All that the plan's journal has; only reads."""
-        return self._look(plan_id).entries
+        """All entries of the plan's journal."""
+        return self._read(plan_id).entries
 
     def last_run(self, plan_id: str) -> RunState | None:
         """The state of the plan's last run."""
-        return self._look(plan_id).state
+        return self._read(plan_id).state
 
-    def _look(self, plan_id: str) -> "_Look":
-        """What the journal says; it is read again only if it has changed since."""
+    def _read(self, plan_id: str) -> "_CachedJournal":
+        """The plan's journal; it is read again only if it has changed."""
         path = self._folders(plan_id).journal
         stamp = tuple(_stamp(each) for each in (path, path.with_name(f"{path.name}-wal")))
-        seen = self._looks.get(plan_id)
-        if seen is None or seen.stamp != stamp:
-            seen = self._looks[plan_id] = _Look(stamp, path)
-        return seen
+        cached = self._cached.get(plan_id)
+        if cached is None or cached.stamp != stamp:
+            cached = self._cached[plan_id] = _CachedJournal(stamp, path)
+        return cached
 
     @contextmanager
     def reading(self, plan_id: str) -> Generator[Journal]:
-        """The plan's journal, to be read again and again beside its writer."""
+        """Open the plan's journal for repeated reading, while another process may write to it."""
         with SqliteJournal.read_only(self._folders(plan_id).journal) as journal:
             yield journal
 
     def activities_after(self, plan_id: str, run: str, offset: int) -> tuple[list[Activity], int]:
-        """What agents of a run said after that place in its file, and the place to go on from."""
+        """The agents' activity after that offset of its file, and the next offset."""
         return activities_after(self._folders(plan_id).run(run) / "activity.jsonl", offset)
 
     def state_file(self, plan_id: str) -> Progress | None:
-        """The newest state.json: what is left to show of a journal that cannot be read."""
+        """The newest state.json, for when the journal cannot be read."""
         files = [folder / "state.json" for folder in self.run_folders(plan_id)]
         files = [path for path in files if path.exists()]
         return msgspec.json.decode(files[-1].read_bytes(), type=Progress) if files else None
 
     def run_folders(self, plan_id: str) -> list[Path]:
-        """The folders of the plan's runs, the newest last, by the order that git pins."""
+        """The folders of the plan's runs, the newest last, in the order that is pinned in git."""
         places: dict[str, int] = {}
         with suppress(WindlassError):
             pins = self._git.ask(
@@ -95,7 +101,7 @@ class Journals:
             ).stdout
             places = orders(pins.split(), plan_id)
         found = (path for path in (self._folders(plan_id).home / "runs").glob("*") if path.is_dir())
-        # Only runs of earlier versions have no place; of those the clock is all there is.
+        # Runs of earlier versions have no pinned order: they are sorted by time.
         return sorted(found, key=lambda path: (places.get(path.name, 0), path.stat().st_mtime_ns))
 
     def live_pid(self, plan_id: str) -> int | None:
@@ -104,30 +110,70 @@ class Journals:
         try:
             return holder(lock)
         except PermissionError as error:
-            raise _hidden(lock, error) from None
+            raise _unreadable(lock, error) from None
 
     def send(self, plan_id: str, message: Message) -> Path:
-        """Tell a live run something; the file is there until the run has heard it."""
+        """Send a message to a live run; the returned file exists until the run has read it."""
         text = self._redactor.text(message.text)
         now = SystemClock().now()
         return send(self._folders(plan_id).inbox, replace(message, text=text, at=now))
 
     @contextmanager
     def session(self, plan_id: str) -> Generator[Session]:
-        """The one writer of the plan's journal; it holds the plan's lock while the block lasts."""
+        """The one writer of the plan's journal; it holds the plan's lock until the block ends."""
+        with self.locked(plan_id) as open_session, open_session() as session:
+            yield session
+
+    @contextmanager
+    def locked(self, plan_id: str) -> Generator[Callable[[], AbstractContextManager[Session]]]:
+        """Hold the plan's lock; yields what opens the session under it.
+
+        It is for `recover`, which sets the old journal aside in between.
+        """
         self._make_home()
-        folders = self._folders(plan_id)
-        with PlanLock(folders.lock), SqliteJournal.open(folders.journal, self._redactor) as journal:
-            yield Session(journal)
+        with PlanLock(self._folders(plan_id).lock) as lock:
+            yield partial(self._session, plan_id, lock)
+
+    @contextmanager
+    def _session(self, plan_id: str, lock: PlanLock) -> Generator[Session]:
+        """The session over the plan's journal; what it recorded is in git when it ends."""
+        with SqliteJournal.open(self._folders(plan_id).journal, self._redactor) as journal:
+            session = Session(journal, lock)
+            try:
+                yield session
+            except BaseException:
+                with suppress(WindlassError, OSError):
+                    self._mirror(plan_id, session)
+                raise
+            try:
+                self._mirror(plan_id, session)
+            except (WindlassError, OSError) as error:
+                self._notice(
+                    "this is recorded in the journal, but git did not take a copy of it, which"
+                    f" `windlass recover` would need ({error}); the next run of {plan_id} copies it"
+                )
+
+    def _mirror(self, plan_id: str, session: Session) -> None:
+        """Copy into git what the session has recorded, unless a run has done that already."""
+        if session.seq <= session.mirrored:
+            return
+        copy_at_rest(
+            self._origin,
+            self._folders(plan_id),
+            Refs(plan_id, session.state.run),
+            session.records(0),
+            lambda: inspect.identity(self._git),
+        )
+        session.mirrored = session.seq
 
     def own_files(self, plan_id: str | None = None) -> tuple[str, ...]:
-        """Paths in the user's checkout that Windlass itself writes, for this plan or another."""
+        """Paths in the user's checkout that Windlass writes, for this plan and all others."""
         plans = sorted({*self.plans(), *((plan_id,) if plan_id is not None else ())})
         return (".windlass/", *(path for plan in plans for path in self._written(plan)))
 
     def _written(self, plan_id: str) -> list[str]:
-        """The files that runs of the plan have written their state to."""
-        # A journal that cannot be read is said where it matters, not where it hides a warning.
+        """The state files that runs of the plan have written."""
+        # Other commands report a journal that cannot be read.
         with suppress(WindlassError, OSError):
             events = (entry.event for entry in self.entries(plan_id))
             starts = (event for event in events if isinstance(event, e.RunStarted))
@@ -136,13 +182,13 @@ class Journals:
         return []
 
 
-class _Look:
-    """A journal as it was when its files bore this stamp."""
+class _CachedJournal:
+    """The entries of a journal, as its files were with this stamp."""
 
     def __init__(self, stamp: tuple[object, ...], path: Path) -> None:
         self.stamp = stamp
         self.entries: list[e.Entry] = []
-        if is_there(path):
+        if _exists(path):
             with SqliteJournal.read_only(path) as journal:
                 self.entries = list(journal.read())
 
@@ -161,36 +207,36 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def plans_with_journals(home: Path) -> list[str]:
-    """The ids of plans that have one; one that is hidden counts, and is told once it is read."""
+    """The ids of plans with a journal, readable or not."""
     try:
         folders = list((home / "plans").iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
     except PermissionError as error:
-        raise _hidden(home, error) from None
-    return sorted(folder.name for folder in folders if _may_be_there(folder / "journal.db"))
+        raise _unreadable(home, error) from None
+    return sorted(folder.name for folder in folders if _may_exist(folder / "journal.db"))
 
 
-def is_there(journal: Path) -> bool:
-    """Whether there is such a file; raises where nobody may look."""
+def _exists(journal: Path) -> bool:
+    """Whether the file exists; raises if its folder cannot be read."""
     try:
         journal.stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except PermissionError as error:
-        raise _hidden(journal, error) from None
+        raise _unreadable(journal, error) from None
     return True
 
 
-def _may_be_there(journal: Path) -> bool:
+def _may_exist(journal: Path) -> bool:
     try:
-        return is_there(journal)
+        return _exists(journal)
     except RepositoryError:
         return True
 
 
-def _hidden(place: Path, error: OSError) -> RepositoryError:
+def _unreadable(place: Path, error: OSError) -> RepositoryError:
     return RepositoryError(
         f"{place} cannot be read: {error.strerror}",
-        hint="run this as whoever it belongs to, or have them let you read it",
+        hint="run this as its owner, or get permission to read it",
     )

@@ -1,4 +1,4 @@
-"""A landing that died is settled by the next command that opens the run, also by no landing."""
+"""The next command that opens the run settles a landing that died, even if it does not land."""
 
 import anyio
 
@@ -8,7 +8,7 @@ from windlass.app.wiring.project import Project
 
 
 def settle_landings(project: Project, plan_id: str) -> None:
-    """Take back or complete what landings have left in the user's checkouts."""
+    """Undo or complete landings that died in the user's checkouts."""
     if not unfinished_landings(project.origin):
         return
     store = Store(project.origin, project.folders(plan_id))

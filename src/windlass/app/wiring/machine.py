@@ -1,4 +1,4 @@
-"""What this machine has to offer: looked at, never changed."""
+"""What this machine offers; nothing here changes it."""
 
 import re
 import shutil
@@ -23,22 +23,21 @@ from windlass.core.settings import AgentSettings, Level
 from windlass.errors import RepositoryError
 
 _PROBE = Box(checkout=Path("/nonexistent"), network=False)
-"""A box like that of a check."""
+"""A box like a check's."""
 
 
 def agent_program(settings: AgentSettings = DEFAULT) -> Program | None:
-    """The program that would play."""
+    """The agent's program, if it is installed."""
     return vendor_of(settings).find_program()
 
 
 def has_program(name: str) -> bool:
-    """Whether a program of that name is on PATH."""
     return shutil.which(name) is not None
 
 
 def can_import(interpreter: str, module: str) -> bool:
-    """Whether a Python has that module."""
-    # Not from the project, whose own files the interpreter would find first.
+    """Whether a Python interpreter has that module."""
+    # Not in the project: the interpreter would find its files first.
     done = subprocess.run(
         [interpreter, "-c", f"import {module}"], cwd="/", capture_output=True, check=False
     )
@@ -46,25 +45,25 @@ def can_import(interpreter: str, module: str) -> bool:
 
 
 def git_version(environment: Mapping[str, str]) -> str:
-    """The version of git; raises where it is missing or too old."""
+    """The version of git; raises if it is missing or too old."""
     try:
-        said = ask("version", cwd=Path("/"), environment=environment).text
+        version = ask("version", cwd=Path("/"), environment=environment).text
     except FileNotFoundError:
-        said = "no git"
-    numbers = re.search(r"(\d+)\.(\d+)[\w.]*", said)
+        version = "no git"
+    numbers = re.search(r"(\d+)\.(\d+)[\w.]*", version)
     if numbers is None or (int(numbers[1]), int(numbers[2])) < MINIMUM:
         wanted = ".".join(map(str, MINIMUM))
-        raise RepositoryError(f"{said} is on PATH", hint=f"install git {wanted} or newer")
+        raise RepositoryError(f"{version} is on PATH", hint=f"install git {wanted} or newer")
     return numbers[0]
 
 
 def native_walls() -> Level:
-    """The level with walls that this system has, if it is there."""
+    """The sandbox level with walls for this operating system."""
     return "seatbelt" if sys.platform == "darwin" else "bwrap"
 
 
 def why_no_walls(environment: Mapping[str, str]) -> str | None:
-    """Why those walls do not work on this machine, or None; for where there is no project."""
+    """Why those walls do not work on this machine, or None; works without a project."""
     nowhere = Path("/nonexistent")
     home, path = Path(environment.get("HOME", nowhere)), environment.get("PATH", "")
     if native_walls() == "seatbelt":
@@ -80,27 +79,27 @@ def why_no_walls(environment: Mapping[str, str]) -> str | None:
 
 
 def is_filtered(environment: Mapping[str, str]) -> bool:
-    """Whether calls into the kernel are filtered where walls work here; macOS has no such thing."""
+    """Whether the walls filter system calls; always true on macOS, which has no such filter."""
     return native_walls() == "seatbelt" or _bubblewrap(environment).is_filtered
 
 
 def why_no_landlock(environment: Mapping[str, str]) -> str | None:
-    """Why commands are not behind Landlock as well, or None; macOS has no such thing."""
+    """Why Landlock does not confine commands as well, or None; None on macOS, which lacks it."""
     if native_walls() == "seatbelt" or _bubblewrap(environment).writable(_PROBE):
         return None
     return landlock.why_not() or "a command behind it does not start"
 
 
-def limits_kept_by() -> str:
-    """How the memory and the processes of a call are bounded here."""
+def how_limits_work() -> str:
+    """How this machine limits the memory and processes of a call."""
     place = cgroups.where()
     if isinstance(place, str):
-        return f"memory and processes of a call are looked at twice a second: {place}"
-    return f"memory and processes of a call are kept by control groups (version {place.version})"
+        return f"memory and processes of a call are checked twice a second: {place}"
+    return f"control groups (version {place.version}) limit memory and processes of a call"
 
 
 def why_no_way_out(environment: Mapping[str, str]) -> str | None:
-    """Why an agent's box would have no way to its model here, or None; tried with a real one."""
+    """Why an agent's box could not reach its model here, or None; tried with a real box."""
     if native_walls() == "seatbelt":
         return None
     sandbox = _bubblewrap(environment)
@@ -110,8 +109,8 @@ def why_no_way_out(environment: Mapping[str, str]) -> str | None:
     return None if done.exit_code == 0 else done.output.strip() or "the box did not start"
 
 
-def has_boxes_in_boxes(environment: Mapping[str, str]) -> bool:
-    """Whether what a Coach runs can be kept apart from the Coach, within its own walls."""
+def has_nested_boxes(environment: Mapping[str, str]) -> bool:
+    """Whether a Coach's commands can run in a box of their own, inside the Coach's box."""
     return native_walls() == "bwrap" and bool(_bubblewrap(environment).launcher)
 
 

@@ -1,8 +1,8 @@
-"""What leaves the terminal while a run goes on: telemetry, and notices to people.
+"""Telemetry, and notices to people, about a run.
 
-Law 1: what is off is not imported. Law 2: what was asked for and is not possible is refused before
-the run begins; from then on nothing here can delay or end it. Law 3: everything that leaves passes
-the redactor.
+Law 1: what is off is not imported. Law 2: an impossible request is refused before the run begins;
+after that, nothing here can delay or end the run. Law 3: everything that is sent passes the
+redactor.
 """
 
 import secrets
@@ -34,11 +34,11 @@ from windlass.views.tracing import Context, context_of
 if TYPE_CHECKING:
     from windlass.adapters.notices import Notices
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 Send = Callable[[Notice], str | None]
 _LONG = 16_000
 _SECONDS = 1.0
-"""The longest time before a failure to send is reported."""
+"""Seconds between two looks for failures to report."""
 _CONTENTS = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
@@ -48,30 +48,36 @@ class _Sink(Protocol):
     def close(self) -> None: ...
 
 
-class Outside:
+class Observers:
     """Follows a run, and sends telemetry and notices."""
 
     def __init__(
-        self, project: Project, plan_id: str, settings: Settings, *, notify: bool | None, say: Say
+        self,
+        project: Project,
+        plan_id: str,
+        settings: Settings,
+        *,
+        notify: bool | None,
+        report: Report,
     ) -> None:
-        """Refuse what is not possible; open nothing yet. `notify` False: send no notices."""
+        """Raise for impossible settings; open nothing yet. `notify` False: send no notices."""
         self._project = project
         self._plan = plan_id
-        self._say = say
-        self._heard: SimpleQueue[str] = SimpleQueue()
-        """Messages of other threads, said by `keep` and `close`."""
+        self._report = report
+        self._messages: SimpleQueue[str] = SimpleQueue()
+        """From other threads; `keep` and `close` report them."""
         self._settings = settings.telemetry
         self._agent = settings.agent
         self._about = frozenset(settings.notify.about)
         self._request = telemetry_request(settings.telemetry, project.environment)
         wanted = None if notify is False else settings.notify
-        self._notices = self._ways(wanted) if wanted is not None else None
+        self._notices = self._open_notices(wanted) if wanted is not None else None
         self._measuring: Measuring | None = None
         self._parent: Context | None = None
         self._sinks: list[_Sink] = []
 
     def open(self, before: Callable[[], Iterable[e.Event]]) -> None:
-        """Start, after replaying what the run recorded before; raises where an address is taken."""
+        """Start, after replaying the earlier facts of the run; raises if an address is taken."""
         if not self._request.anything:
             return
         environment = self._project.environment
@@ -94,52 +100,52 @@ class Outside:
             self._send()
 
     def traceparent(self, task: str, role: str) -> str:
-        """The header for an agent that works; empty where there is no telemetry."""
+        """The traceparent header for an agent's requests; empty without telemetry."""
         place = self._measuring.working(task, role) if self._measuring is not None else None
         return place.traceparent if place is not None else ""
 
     def follow(self, entry: e.Entry, state: RunState) -> None:
-        """Send what an entry that is durable comes to."""
+        """Send the telemetry and the notice of a durable entry."""
         try:
             self._notify(entry.event, state)
             self._measure(entry.event, state)
-        except Exception as error:  # noqa: BLE001  whatever it is, it is no reason to end a run
+        except Exception as error:  # noqa: BLE001  no error here may end a run
             self._measuring = None
-            self._say(f"telemetry and notices end here, by a fault of Windlass: {error!r}")
+            self._report(f"telemetry and notices stop here because of a bug in Windlass: {error!r}")
 
     @contextmanager
-    def breaking(self, title: str) -> Generator[None]:
-        """Send a notice where the block raises: no fact says that the run could not go on."""
+    def notify_of_errors(self, title: str) -> Generator[None]:
+        """Send a notice if the block raises: no fact records that."""
         try:
             yield
         except Exception as error:
-            told = f"Interrupted: {title}"
-            self._post(Notice(kind="failed", title=told, text=str(error), plan=self._plan, run=""))
+            title = f"Interrupted: {title}"
+            self._post(Notice(kind="failed", title=title, text=str(error), plan=self._plan, run=""))
             raise
 
     async def keep(self) -> None:
-        """Report what cannot be sent, until cancelled."""
+        """Report failures to send, until cancelled."""
         while self._notices is not None or self._sinks:
-            self._say_all()
+            self._report_all()
             await anyio.sleep(_SECONDS)
 
     def close(self) -> None:
-        """Wait a few seconds for what is under way."""
+        """Stop; wait a few seconds for what is being sent."""
         ends = [sink.close for sink in self._sinks]
         if self._notices is not None:
             ends.append(self._notices.close)
         self._sinks.clear()
-        # Each takes only seconds; all at once, they take as long as the slowest.
+        # Each takes seconds at most; in parallel they take as long as the slowest.
         threads = [Thread(target=end, daemon=True) for end in ends]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self._say_all()
+        self._report_all()
 
-    def _say_all(self) -> None:
-        while not self._heard.empty():
-            self._say(self._heard.get())
+    def _report_all(self) -> None:
+        while not self._messages.empty():
+            self._report(self._messages.get())
 
     def _notify(self, event: e.Event, state: RunState) -> None:
         if self._notices is not None and (notice := notice_of(event, state)) is not None:
@@ -153,11 +159,11 @@ class Outside:
     def _measure(self, event: e.Event, state: RunState) -> None:
         if self._measuring is None:
             return
-        told = self._measuring.see(event, state)
+        seen = self._measuring.see(event, state)
         sampled = self._parent is None or self._parent.sampled
-        spans = [self._clean_span(span) for span in told.spans] if sampled else []
+        spans = [self._clean_span(span) for span in seen.spans] if sampled else []
         measured = [
-            replace(each, attributes=self._clean(each.attributes)) for each in told.measured
+            replace(each, attributes=self._clean(each.attributes)) for each in seen.measured
         ]
         for sink in self._sinks:
             sink.tell(spans, measured)
@@ -168,7 +174,7 @@ class Outside:
 
     def _clean(self, attributes: Attributes) -> Attributes:
         text = self._project.redactor.text
-        # Cut only once it is clean: half a secret could not be told from any word.
+        # Redact before cutting: half a secret would not be recognized.
         return {k: text(v)[:_LONG] if isinstance(v, str) else v for k, v in attributes.items()}
 
     def _serve(self, host: str, port: int) -> None:
@@ -177,7 +183,7 @@ class Outside:
         page = Page(INSTRUMENTS, host, port)
         page.serve(*self._settings.hosts)
         self._sinks.append(page)
-        self._say(f"metrics are at {page.url}")
+        self._report(f"metrics are at {page.url}")
 
     def _send(self) -> None:
         from windlass.adapters.telemetry.otlp import Otlp
@@ -193,7 +199,7 @@ class Outside:
                 environment=self._project.environment,
                 resource=resource,
                 redact=self._project.redactor.text,
-                say=self._heard.put,
+                say=self._messages.put,
                 traces=self._request.traces,
                 metrics=self._request.metrics,
             )
@@ -206,38 +212,38 @@ class Outside:
             ) from None
         self._sinks.append(sink)
 
-    def _ways(self, settings: NotifySettings) -> "Notices | None":
-        """The channels for notices, if there are any."""
+    def _open_notices(self, settings: NotifySettings) -> "Notices | None":
+        """The channels for notices; None if none is set."""
         if settings.desktop == "off" and settings.webhook is None and not settings.command:
             return None
         from windlass.adapters.notices import Notices
 
-        return Notices(_senders(settings, self._project, self._say), self._heard.put)
+        return Notices(_senders(settings, self._project, self._report), self._messages.put)
 
 
-def _senders(settings: NotifySettings, project: Project, say: Say) -> dict[str, Send]:
-    """What delivers a notice, by name."""
+def _senders(settings: NotifySettings, project: Project, report: Report) -> dict[str, Send]:
+    """The functions that send a notice, by name."""
     from windlass.adapters import notices
 
-    ways: dict[str, Send] = {}
+    senders: dict[str, Send] = {}
     bare = without_secrets(project.environment)
     if settings.desktop != "off":
         found = notices.desktop(bare, sound=settings.sound)
         if found is not None:
             name, send = found
-            ways[name] = send if settings.desktop == "on" else _silently(send)
+            senders[name] = send if settings.desktop == "on" else _silently(send)
         elif settings.desktop == "on":
-            say("no notices on this desktop: neither osascript nor notify-send is on PATH")
+            report("no notices on this desktop: neither osascript nor notify-send is on PATH")
     if settings.webhook is not None:
-        # It may be the name of a variable; the address itself is never shown.
+        # It may be the name of a variable. The address itself is never shown.
         url = settings.webhook
         if "://" not in url:
             url = project.environment.get(url, "").strip()
         where, send = notices.webhook(url, project.environment)
-        ways[f"the webhook at {where}"] = send
+        senders[f"the webhook at {where}"] = send
     if settings.command:
-        ways["the program of notify.command"] = notices.command(settings.command, bare)
-    return ways
+        senders["the program of notify.command"] = notices.command(settings.command, bare)
+    return senders
 
 
 def _silently(send: Send) -> Send:

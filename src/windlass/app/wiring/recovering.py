@@ -1,7 +1,7 @@
-"""A journal restored from git: the lock, what git has of it, the old journal out of the way."""
+"""Restores a journal from git, and finds journals and repositories that were cut short."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import anyio
@@ -19,11 +19,9 @@ from windlass.adapters.git.reconcile import (
 )
 from windlass.adapters.git.remains import Recorded, pinned_runs, recorded_in_git, remains_of
 from windlass.adapters.git.store import Store, is_newest, next_order
-from windlass.adapters.journal.sqlite import SqliteJournal
-from windlass.adapters.locks import PlanLock
-from windlass.app.wiring.facts import newest, told_until
+from windlass.app.wiring.facts import last_run_state, state_file_position
 from windlass.app.wiring.project import Project
-from windlass.app.wiring.state_files import Notice, tell
+from windlass.app.wiring.state_files import Notice, write_state_files
 from windlass.core import engine
 from windlass.core.engine import runs
 from windlass.core.events import codec
@@ -38,31 +36,31 @@ from windlass.runner import Session
 from windlass.views.outcome import is_finished
 
 _SHOWN = 3
-"""Of the commits that git lacks, so many are named."""
+"""How many of the commits that git lacks are named."""
 
 _BESIDE = ("", "-wal", "-shm")
-"""The files that a journal is made of."""
+"""The endings of a journal's files."""
 
 
 def plans_in_git(project: Project) -> dict[str, list[str]]:
-    """Every plan that has pins, with its runs; nothing is changed."""
+    """Every plan that has pins, with its runs; changes nothing."""
     return anyio.run(pinned_runs, Store(project.origin, project.folders("")))
 
 
 def why_lost(project: Project, plan_id: str, pinned: Sequence[str]) -> str | None:
-    """Why the plan's journal cannot be gone on with; None where it is good.
+    """Why the plan's journal is lost; None if it is good.
 
-    One of a newer Windlass, or that may not be read, is not lost: that is raised.
+    A journal of a newer Windlass, or one without read permission, is not lost: this raises.
     """
     try:
         entries = project.journals.entries(plan_id)
-        state = newest(entries)
+        state = last_run_state(entries)
     except JournalDamaged as damage:
         return damage.message
     if state is None:
-        there = project.folders(plan_id).journal.exists()
-        return "it is empty" if there else "there is none"
-    if told_until(project, plan_id, state.run) > entries[-1].seq:
+        exists = project.folders(plan_id).journal.exists()
+        return "it is empty" if exists else "there is none"
+    if state_file_position(project, plan_id, state.run) > entries[-1].seq:
         return f"it ends at {entries[-1].seq}, and state.json was made from a longer one"
     if (until := mirrored_until(project, plan_id)) > entries[-1].seq:
         return f"it ends at {entries[-1].seq}, and its mirror in git at {until}"
@@ -73,9 +71,9 @@ def why_lost(project: Project, plan_id: str, pinned: Sequence[str]) -> str | Non
 def _forgotten(
     project: Project, plan_id: str, pinned: Sequence[str], known: dict[str, RunState]
 ) -> str | None:
-    """What is pinned that the journal knows nothing of, if anything.
+    """How the pins in git contradict the journal; None if they do not.
 
-    A run that never came to begin a task may have died before its first fact was recorded.
+    A run without pinned tasks may have died before its first fact was recorded.
     """
     for run in pinned:
         refs = Refs(plan_id, run)
@@ -85,7 +83,7 @@ def _forgotten(
         if state is not None:
             ref = forgotten_pin(state, refs, held)
         if ref is not None:
-            return f"it is behind git, and knows nothing of {ref}"
+            return f"it is behind git, and does not know {ref}"
         tip = project.git.ask("for-each-ref", "--format=%(objectname)", refs.tip).strip()
         if state is not None and (why := displaced_tip(state, refs, {refs.tip: tip})) is not None:
             return f"it disagrees with git: {why}"
@@ -93,7 +91,7 @@ def _forgotten(
 
 
 def mirrored_until(project: Project, plan_id: str) -> int:
-    """How many records the mirror of the plan's newest run has; 0 where there is none."""
+    """The last record in the mirror of the plan's newest run; 0 if there is no mirror."""
     asked = ("for-each-ref", "--format=%(refname) %(objectname)", f"refs/windlass/{plan_id}/")
     pins = dict(line.split() for line in project.git.ask(*asked).splitlines())
     if (newest_run := newest_mirror(pins, plan_id)) is None:
@@ -102,19 +100,19 @@ def mirrored_until(project: Project, plan_id: str) -> int:
         text = project.git.ask("cat-file", "commit", pins[newest_run.journal])
         return end_of(text.encode(errors="surrogateescape")).seq
     except (WindlassError, UnicodeError):
-        return 0  # damaged: it proves nothing
+        return 0  # a damaged mirror proves nothing
 
 
 def refuse_behind(project: Project, plan_id: str, last: int) -> None:
-    """A resting journal that is behind its mirror has lost its end."""
+    """Raise if a journal is behind its mirror: it has lost its end. The run must be at rest."""
     if (until := mirrored_until(project, plan_id)) > last:
         raise behind(plan_id, last, until)
 
 
 def why_git_is_older(project: Project, state: RunState) -> str | None:
-    """What git lacks of what the journal of a resting run records, and the cure; None if nothing.
+    """Which recorded commits of a resting run git lacks, with the cure; None if it has them all.
 
-    So it is when `.git` was restored from a copy and `.windlass` was not.
+    This happens if `.git` was restored from a copy and `.windlass` was not.
     """
     refs = Refs(state.plan.id, state.run)
     known = recorded(state, refs, finished=is_finished(state))
@@ -129,37 +127,43 @@ def why_git_is_older(project: Project, state: RunState) -> str | None:
     if lost:
         shown = some([f"{known[commit]} ({commit[:10]})" for commit in lost], _SHOWN)
         what = f"it lacks {shown}"
-    again = f"recover {refs.plan}" if tip else f"run {refs.plan} --restart"
+    command = f"recover {refs.plan}" if tip else f"run {refs.plan} --restart"
     return (
-        f"git is older than the journal: {what}. Was .git restored from a copy? Bring the newer "
-        f"one back, or go on from what git has: windlass {again}"
+        f"git is older than the journal: {what}. Was .git restored from a copy? Restore the newer "
+        f"one, or continue from what git has: windlass {command}"
     )
 
 
-class Recovering:
-    """The plan's lock, and its runs as git shows them; made by `recovering`."""
+class Recovery:
+    """Reads a plan's runs from git, and writes a new journal; made by `open_recovery`."""
 
-    def __init__(self, project: Project, plan_id: str) -> None:
+    def __init__(
+        self,
+        project: Project,
+        plan_id: str,
+        open_session: Callable[[], AbstractContextManager[Session]],
+    ) -> None:
         self._project = project
         self._plan_id = plan_id
+        self._open_session = open_session
         self._folders = project.folders(plan_id)
         identity = inspect.identity(project.user_git)
         self._store = Store(replace(project.origin, identity=identity), self._folders)
         self._store.open("")
 
     def places(self) -> dict[str, int]:
-        """The place of each run among the runs of the plan; the highest is the newest."""
+        """The position of each run among the runs of the plan; the newest has the highest."""
         return anyio.run(self._places)
 
     async def _places(self) -> dict[str, int]:
         return orders(await self._store.pins(f"refs/windlass/{self._plan_id}/"), self._plan_id)
 
     def recorded(self, run: str) -> Recorded:
-        """The journal of a run as git has it."""
+        """The journal of a run, from its mirror in git."""
         return anyio.run(recorded_in_git, self._store, Refs(self._plan_id, run))
 
     def remains(self, run: str, base: str | None) -> Remains:
-        """What git shows of a run beside its journal."""
+        """What git has of a run besides its journal."""
         return anyio.run(remains_of, self._store, Refs(self._plan_id, run), base)
 
     def record(
@@ -169,9 +173,9 @@ class Recovering:
         remains: Remains,
         notice: Notice,
     ) -> Path | None:
-        """Make a journal of the records and facts; the old one is kept under another name.
+        """Write a journal of these records and facts; the old one is kept under another name.
 
-        The state files are written anew; `notice` hears of those that were edited.
+        Also writes the state files; `notice` hears of those that were edited.
         """
         refs = Refs(self._plan_id, remains.run)
         remove_stale_locks(self._store, refs)
@@ -181,47 +185,45 @@ class Recovering:
         anyio.run(self._put_pins, refs, state, remains)
         state_file = self._folders.run(remains.run) / "state.json"
         aside = self._set_aside()
-        # It was made from another journal, and would make this one look cut short.
+        # It was made from the old journal, and would make the new one look cut short.
         remove_durably(state_file)
-        with SqliteJournal.open(self._folders.journal, self._project.redactor) as journal:
-            journal.restore(payloads)
+        with self._open_session() as session:
+            session.restore(payloads)
             if facts:
-                Session(journal).note(*facts)
-            seq = journal.last
-        tell(self._project, state, seq, notice)
+                session.note(*facts)
+            write_state_files(self._project, state, session.seq, notice)
         return aside
 
     async def _put_pins(self, refs: Refs, state: RunState, remains: Remains) -> None:
-        """Put the tip where it stood, and the run behind all others: the journal is its own now."""
-        now = (await self._store.pins(refs.tip)).get(refs.tip)
+        """Put the tip back, and make the run the newest: the journal is its own now."""
+        found = (await self._store.pins(refs.tip)).get(refs.tip)
         try:
             if not await is_newest(self._store, refs):
                 await self._store.pin({await next_order(self._store, refs): remains.base})
-            if now is None:
+            if found is None:
                 await self._store.pin({refs.tip: state.tip})
             elif put_back(state, remains):
-                await self._store.move(refs.tip, new=state.tip, old=now)
+                await self._store.move(refs.tip, new=state.tip, old=found)
         finally:
             self._store.close()
 
     def _set_aside(self) -> Path | None:
-        """The old journal under a name that is free, with the log that belongs to it."""
+        """Rename the files of the old journal to a free name; return it."""
         journal = self._folders.journal
-        there = [end for end in _BESIDE if Path(f"{journal}{end}").exists()]
-        if not there:
+        endings = [end for end in _BESIDE if Path(f"{journal}{end}").exists()]
+        if not endings:
             return None
         number = 1
         while any(Path(f"{journal}.damaged-{number}{end}").exists() for end in _BESIDE):
             number += 1
-        for end in reversed(there):  # the journal itself last: until then it is found as it was
+        for end in reversed(endings):  # the journal itself last, so that a crash leaves it in place
             Path(f"{journal}{end}").rename(f"{journal}.damaged-{number}{end}")
         fsync_dir(journal.parent)
         return Path(f"{journal}.damaged-{number}")
 
 
 @contextmanager
-def recovering(project: Project, plan_id: str) -> Generator[Recovering]:
-    """The plan's lock, and its runs in git, for as long as the block lasts."""
-    project.make_home()
-    with PlanLock(project.folders(plan_id).lock):
-        yield Recovering(project, plan_id)
+def open_recovery(project: Project, plan_id: str) -> Generator[Recovery]:
+    """Hold the plan's lock until the block ends."""
+    with project.journals.locked(plan_id) as open_session:
+        yield Recovery(project, plan_id, open_session)

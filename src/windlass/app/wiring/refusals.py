@@ -1,4 +1,4 @@
-"""What no run begins with, whatever its plan: `run` refuses it here, and `doctor` says the same."""
+"""Settings that no run may have; `run` refuses them, and `doctor` reports the same."""
 
 from collections.abc import Mapping
 
@@ -13,33 +13,33 @@ _OTHER_VARIABLES = frozenset({
     "WINDLASS_SKIPS_ALLOWED",
     "WINDLASS_SKIPS_FAIL",
 })  # fmt: skip
-"""Read elsewhere: by the entry, by whoever ends what a dead run left, and by Windlass's tests."""
+"""Variables that are no settings: the entry, the leftovers of dead runs and tests use them."""
 
 
-def refuse_none_by_habit(configuration: Configuration) -> None:
-    """No sandbox at all is a word for one run, not something a file may say for all of them."""
+def refuse_none_as_setting(configuration: Configuration) -> None:
+    """Raise if a file or a variable turns the sandbox off: only an option may, for one run."""
     level = next(value for value in configuration.values if value.key == "sandbox.level")
     if level.value == "none" and not level.source.startswith("option"):
         raise ConfigError(
-            f"{level.source}: no sandbox at all cannot be a setting",
-            hint="say it for one run: --sandbox none",
+            f"{level.source}: a setting cannot turn the sandbox off",
+            hint="turn it off for one run: --sandbox none",
         )
 
 
 def refuse_command_in_file(configuration: Configuration) -> None:
-    """What runs outside the walls comes from a person; agents may have written files."""
+    """Raise if a file sets a command that runs outside the walls: agents may have written it."""
     command = next(value for value in configuration.values if value.key == "notify.command")
     if command.value and command.source != variable(command.key):
         raise ConfigError(
-            f"{command.source}: notify.command cannot come from a file, for agents may edit those",
-            hint=f"set {variable(command.key)}, with one argument a line",
+            f"{command.source}: notify.command cannot come from a file, agents may edit those",
+            hint=f"set {variable(command.key)}, with one argument per line",
         )
 
 
 def unread_variables(environment: Mapping[str, str], configuration: Configuration) -> list[str]:
-    """Variables that look meant for Windlass, though nobody reads them: slips of the pen.
+    """Variables that begin with WINDLASS_ and that Windlass does not know; probably typos.
 
-    They keep no run from starting, for a script of the user's may have such names of its own.
+    They are not errors, because the user's scripts may have such names of their own.
     """
     settings = configuration.settings
     named = {settings.notify.webhook, *settings.sandbox.env}

@@ -1,4 +1,4 @@
-"""A run as it is rehearsed under faults: all of it real, but the agent a program of a few lines."""
+"""The agent of runs that are rehearsed under faults; everything else in them is real."""
 
 import os
 from pathlib import Path, PurePath
@@ -7,7 +7,7 @@ from windlass.adapters.disk import disk_error_name
 from windlass.adapters.processes.leftovers import MARKER
 from windlass.adapters.sandbox import Box, Sandbox
 from windlass.adapters.sandbox import commands as processes
-from windlass.app.wiring.metering import Books
+from windlass.app.wiring.metering import RunLedger
 from windlass.app.wiring.project import Project
 from windlass.core.events.model import Failure
 from windlass.core.settings import Settings
@@ -21,32 +21,31 @@ TIMEOUT = 60
 
 
 class TinyAgent:
-    """Plays the story's part: a process of its own in the workspace, inside the run's walls.
+    """Plays the story with a small shell script in the workspace, inside the run's walls.
 
-    Each call of it is one request, booked as the meter books them: reserved before, settled after.
+    Each call is one request. It is recorded as the meter does: reserved before, settled after.
     """
 
-    def __init__(self, project: Project, settings: Settings, ledger: Path) -> None:
-        """Take a file in which every call is written down, for whoever counts them."""
+    def __init__(self, project: Project, settings: Settings, calls: Path) -> None:
+        """`calls` is a file that gets a line for every call, to be counted."""
         self._sandbox: Sandbox = project.walls.sandbox(settings, f"{project.mark}/{PLAN_ID}/tiny")
-        self._ledger = ledger
-        self.books = Books()
+        self._calls = calls
+        self.ledger = RunLedger()
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
-        """Play, or review."""
-        request = self.books.reserve(
+        request = self.ledger.reserve(
             Ask(task=brief.task, role=brief.role, model=brief.model, most=WORST, least=WORST)
         )
         if isinstance(request, No):
             return Report(failure=Failure.BUDGET, message="the budget is used up")
-        with self._ledger.open("a", encoding="utf-8") as file:
+        with self._calls.open("a", encoding="utf-8") as file:
             file.write(f"{brief.role} {brief.task} {brief.n}\n")
         watch(Activity(task=brief.task, kind="start", text=brief.role))
-        report = await self._answered(brief, Path(workspace))
-        self.books.settle(request.id, COST)
+        report = await self._reply(brief, Path(workspace))
+        self.ledger.settle(request.id, COST)
         return report
 
-    async def _answered(self, brief: Brief, checkout: Path) -> Report:
+    async def _reply(self, brief: Brief, checkout: Path) -> Report:
         if brief.role == "coach":
             return Report(answer=reviewed(brief, checkout))
         command = ("/bin/sh", "-c", SCRIPT, "player", brief.task)
@@ -58,7 +57,7 @@ class TinyAgent:
 
 
 def left_running(project: Project) -> list[int]:
-    """Processes that a run of the project started, or that still stand in it; seen on Linux."""
+    """Processes that a run of the project started, or whose folder is in it; Linux only."""
     if not Path("/proc/self/environ").exists():
         return []
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
@@ -67,8 +66,8 @@ def left_running(project: Project) -> list[int]:
 
 def _is_of(pid: int, project: Project) -> bool:
     try:
-        stands_in = Path(f"/proc/{pid}/cwd").readlink().is_relative_to(project.root)
+        works_there = Path(f"/proc/{pid}/cwd").readlink().is_relative_to(project.root)
         environment = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:  # gone, or nobody's we may look at
+    except OSError:  # it has ended, or belongs to another user
         return False
-    return stands_in or f"{MARKER}={project.mark}/".encode() in environment
+    return works_there or f"{MARKER}={project.mark}/".encode() in environment

@@ -1,4 +1,4 @@
-"""The state files of a run: what is rendered from which state, and where it is written."""
+"""Renders and writes the state files of a run."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -21,32 +21,32 @@ Notice = Callable[[str], None]
 
 
 def projections(project: Project, plan_id: str, run: str, notice: Notice) -> Projections:
-    """What keeps the run's state files in step with it."""
+    """Keeps the state files of a run up to date."""
     folder = project.folders(plan_id).run(run)
 
     def render(state: RunState, seq: int) -> Mapping[Path, Shown]:
         own = msgspec.json.format(msgspec.json.encode(progress(state, seq)), indent=2).decode()
         return {
             folder / "state.json": Shown(own + "\n"),
-            **_of_dialect(project, state, seq),
-            **_where_it_rests(project, state, seq),
+            **_dialect_files(project, state, seq),
+            **_continue_here(project, state, seq),
         }
 
     memory = folder / "projected.json"
     return Projections(render, inside=project.root, memory=memory, notice=notice)
 
 
-def tell(project: Project, state: RunState, seq: int, notice: Notice) -> None:
-    """Write the state files of a run that a command has changed; nobody else is at it."""
-    told = projections(project, state.plan.id, state.run, notice)
-    told.show(state, seq)
-    told.close()
+def write_state_files(project: Project, state: RunState, seq: int, notice: Notice) -> None:
+    """Write the state files of a run that is not live."""
+    files = projections(project, state.plan.id, state.run, notice)
+    files.show(state, seq)
+    files.close()
 
 
-def written_alone(
+def only_state_differs(
     project: Project, state: RunState, seq: int, committed: Mapping[str, str]
 ) -> list[str]:
-    """Of the files of the plan's state, those that differ by that alone from what is committed."""
+    """The state files that differ from their committed text only by the state."""
     texts = {path: text for path in committed if (text := _text(project, path)) is not None}
     now, then = (
         {**held, **project_dialect(state, seq, held, project.redactor.text)}
@@ -60,7 +60,7 @@ def _plain(state: RunState, text: str | None) -> str:
     return unstamped(text or "", state.run)
 
 
-def _of_dialect(project: Project, state: RunState, seq: int) -> dict[Path, Shown]:
+def _dialect_files(project: Project, state: RunState, seq: int) -> dict[Path, Shown]:
     root, redact = project.root, project.redactor.text
     paths = list(writes(state.plan))
     texts = {path: text for path in paths if (text := _text(project, path)) is not None}
@@ -69,14 +69,14 @@ def _of_dialect(project: Project, state: RunState, seq: int) -> dict[Path, Shown
         root / path: Shown(text, shared=path in shared)
         for path, text in project_dialect(state, seq, texts, redact).items()
     }
-    # A file that is not written for want of its text is said as well, where a link is the reason.
+    # A file without a readable text is reported too, if a link is the reason.
     unsafe = {root / path: _unsafe(project, path) for path in paths if root / path not in shown}
     shown |= {path: Shown(None, trouble=error) for path, error in unsafe.items() if error}
     return shown
 
 
-def _where_it_rests(project: Project, state: RunState, seq: int) -> dict[Path, Shown]:
-    """continue-here, which all plans share: another plan's is written over, never taken away."""
+def _continue_here(project: Project, state: RunState, seq: int) -> dict[Path, Shown]:
+    """The continue-here file. All plans share it: another plan's is overwritten, never deleted."""
     path = project.root / continue_here_path(state.plan)
     there = read_plainly(path, inside=project.root)
     named = pointer(there) if there is not None else None
@@ -87,13 +87,13 @@ def _where_it_rests(project: Project, state: RunState, seq: int) -> dict[Path, S
     shown = {path: Shown(text, gives_way=not ours)}
     if there is None or named is not None:
         return shown
-    # Another tool has such a file too, and somebody may want to know what it said.
+    # Another tool has such a file too: its text is kept.
     mark = hashlib.sha256(there.encode()).hexdigest()[:8]
     return {path.with_name(f"{path.name}.before-{mark}"): Shown(there), **shown}
 
 
 def _text(project: Project, path: str) -> str | None:
-    """A file of the user's as it is at this moment; None where it is gone, or no text now."""
+    """The text of a file of the user's; None if it is missing or not text."""
     try:
         with open_to_read(project.root / path, inside=project.root) as file:
             return file.read().decode()
@@ -102,7 +102,7 @@ def _text(project: Project, path: str) -> str | None:
 
 
 def _unsafe(project: Project, path: str) -> UnsafePath | None:
-    """Why the file is neither read nor written, where a link or a special file stands there."""
+    """Why the file is neither read nor written: it is a link or a special file."""
     try:
         refuse_unsafe(project.root / path, inside=project.root)
     except UnsafePath as error:

@@ -1,6 +1,6 @@
-"""Which telemetry a run sends, by its settings and by the standard variables (OTEL_*).
+"""Which telemetry a run sends, from its settings and the standard variables (OTEL_*).
 
-Law: what was asked for and is not possible is refused here, in one line with its cure.
+Law: an impossible request is refused here, in one line with its cure.
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ class TelemetryRequest(Struct, frozen=True, kw_only=True):
 def telemetry_request(
     settings: TelemetrySettings, environment: Mapping[str, str]
 ) -> TelemetryRequest:
-    """Read settings and variables; raises where they ask for what is not possible here."""
+    """Read settings and variables; raises if they ask for something impossible."""
     asked = TelemetryRequest(
         traces=_wants(settings, environment, "TRACES"),
         metrics=_wants(settings, environment, "METRICS"),
@@ -42,8 +42,8 @@ def telemetry_request(
     if asked.anything and not _is_installed():
         off = "OTEL_SDK_DISABLED=true" if asked.address is None else "no --metrics-port"
         raise BadInput(
-            "telemetry is asked for, and what it needs is not installed",
-            hint=f"pip install 'windlass[telemetry]', or do without: {off}",
+            "telemetry is on, but its packages are not installed",
+            hint=f"pip install 'windlass[telemetry]', or turn it off: {off}",
         )
     return asked
 
@@ -51,33 +51,33 @@ def telemetry_request(
 def _is_installed() -> bool:
     try:
         return all(importlib.util.find_spec(name) is not None for name in _PARTS)
-    except ModuleNotFoundError:  # not even what the part is a part of
+    except ModuleNotFoundError:  # a parent package is missing
         return False
 
 
 def _wants(settings: TelemetrySettings, environment: Mapping[str, str], signal: str) -> bool:
-    def said(name: str) -> tuple[str, str]:
+    def variable(name: str) -> tuple[str, str]:
         named = f"OTEL_EXPORTER_OTLP_{signal}_{name}", f"OTEL_EXPORTER_OTLP_{name}"
         found = next((each for each in named if environment.get(each, "").strip()), named[0])
         return found, environment.get(found, "").strip()
 
     exporter = environment.get(f"OTEL_{signal}_EXPORTER", "").strip().lower()
     disabled = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    name, endpoint = said("ENDPOINT")
+    name, endpoint = variable("ENDPOINT")
     if settings.otlp == "off" or disabled or exporter == "none" or not (endpoint or exporter):
         return False
     if exporter and "otlp" not in exporter.split(","):
         raise ConfigError(
-            f"OTEL_{signal}_EXPORTER: {exporter!r} is nothing that Windlass has",
+            f"OTEL_{signal}_EXPORTER: Windlass has no exporter {exporter!r}",
             hint="set it to otlp or none",
         )
     if endpoint and (urlsplit(endpoint).scheme not in {"http", "https"} or not endpoint[8:]):
-        raise ConfigError(f"{name} is no URL", hint="such as http://localhost:4318")
-    protocol_name, protocol = said("PROTOCOL")
+        raise ConfigError(f"{name} is not a URL", hint="use one such as http://localhost:4318")
+    protocol_name, protocol = variable("PROTOCOL")
     if protocol not in {"", "http/protobuf"}:
         raise ConfigError(
             f"{protocol_name}: Windlass does not speak {protocol!r}",
-            hint="set it to http/protobuf (port 4318 as a rule), or OTEL_SDK_DISABLED=true",
+            hint="set it to http/protobuf (usually port 4318), or OTEL_SDK_DISABLED=true",
         )
     return True
 
@@ -86,7 +86,7 @@ def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not port.isascii() or not port.isdigit() or int(port) > _MOST_PORTS:
         raise ConfigError(
-            f"telemetry.prometheus: {text!r} is no address",
-            hint=f"such as {LOOPBACK}:9464, or a port alone",
+            f"telemetry.prometheus: {text!r} is not an address",
+            hint=f"use one such as {LOOPBACK}:9464, or a port alone",
         )
     return host.strip("[]") or LOOPBACK, int(port)

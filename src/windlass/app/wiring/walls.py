@@ -1,4 +1,4 @@
-"""The sandbox that commands and agents of a project run in."""
+"""The sandbox for the commands and agents of a project."""
 
 import sys
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from windlass.errors import ConfigError, NoWalls
 
 
 class Walls:
-    """Makes the sandbox of a run, and says which one would work here."""
+    """Makes the sandbox of a run, and tests which kind works here."""
 
     def __init__(self, origin: Origin, home: Path, environment: Mapping[str, str]) -> None:
         self._root = origin.root
@@ -28,7 +28,7 @@ class Walls:
         self._environment = environment
 
     def sandbox(self, settings: Settings, marker: str) -> Sandbox:
-        """The walls for this run: nothing weaker than asked for."""
+        """The sandbox for a run; never a weaker one than the settings ask for."""
 
         def plain(level: Level) -> Plain:
             empty = self._home / "empty-home"
@@ -50,19 +50,19 @@ class Walls:
         )
 
     def level(self, settings: Settings) -> Level:
-        """The level that a run would have; without walls, and without a word, it is checkout."""
+        """The level that a run would have: `checkout` if no walls work and no level is set."""
         try:
             return self.sandbox(settings, "probe").level
         except NoWalls:
             return "checkout"
 
     def why_no_walls(self, settings: Settings) -> str | None:
-        """Why the walls of this system do not work here, or None."""
+        """Why the walls of this operating system do not work here, or None."""
         walls = self._seatbelt if sys.platform == "darwin" else self.bubblewrap
         return walls(settings, "probe").probe()
 
     def bubblewrap(self, settings: Settings, marker: str) -> Bubblewrap:
-        """The walls of Linux with these settings; raises for settings that cannot be."""
+        """The walls for Linux; raises for impossible settings."""
         return Bubblewrap(
             home=Path(self._environment.get("HOME", "/nonexistent")),
             repository=self._root,
@@ -82,7 +82,7 @@ class Walls:
         try:
             return WaysOut(settings.sandbox.hosts, self._environment)
         except BadHost as error:
-            hint = "mend [sandbox] hosts in windlass.toml"
+            hint = "correct [sandbox] hosts in windlass.toml"
             raise ConfigError(f"[sandbox] hosts: {error}", hint=hint) from error
 
     def _seatbelt(self, settings: Settings, marker: str) -> Seatbelt:

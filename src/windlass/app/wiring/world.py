@@ -1,4 +1,4 @@
-"""The world of one run: real adapters behind every port."""
+"""The world of one run: a real adapter for every port."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -27,10 +27,10 @@ from windlass.adapters.processes.leftovers import end_leftovers
 from windlass.adapters.sandbox.box import may_run_commands
 from windlass.adapters.sandbox.guard import Guard, GuardedAgent, GuardedChecks
 from windlass.app.wiring.agents import vendor_of
-from windlass.app.wiring.instructions import said_to_agents
-from windlass.app.wiring.metering import OwnMeter, employed
+from windlass.app.wiring.instructions import read_instructions
+from windlass.app.wiring.metering import OwnMeter, open_agent
 from windlass.app.wiring.project import Project
-from windlass.app.wiring.state_files import projections, tell, written_alone
+from windlass.app.wiring.state_files import only_state_differs, projections, write_state_files
 from windlass.core.events import model as e
 from windlass.core.intents import lent_workspace
 from windlass.core.plan import Plan
@@ -44,7 +44,7 @@ from windlass.runner import Observer, Ports, Runner, Session, lend
 
 
 class World:
-    """Everything one run needs, composed."""
+    """Builds the adapters of a run, and runs it."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class World:
         traceparent: Callable[[str, str], str] | None = None,
         plan: Callable[[], Plan | str | None] = lambda: None,
     ) -> None:
-        """Compose it; `notice` hears of edited state files, `remark` of workspaces.
+        """`notice` gets messages about edited state files, `remark` about workspaces.
 
-        `traceparent` says in which span an agent of a task and a role works. `plan` reads the
-        plan's files as they stand now, or says why they cannot be read.
+        `traceparent` returns the header for the agent of a task and a role. `plan` reads the plan's
+        files again, or returns why they cannot be read.
         """
         self._plan = plan
         self._traceparent = traceparent
@@ -88,10 +88,10 @@ class World:
             settings=settings.workspace,
             environment=without_secrets(project.environment),
             notice=remark,
-            ours=self._ours_alone,
+            ours=self._only_state_differs,
         )
         self._state_files = projections(project, plan_id, run, notice)
-        self._newest: tuple[RunState, int] | None = None
+        self._last_shown: tuple[RunState, int] | None = None
         self._mirror = JournalMirror(self._store, self.refs, session.records)
         self._clock = SystemClock()
         self._run_folder = self._folders.run(run)
@@ -121,13 +121,10 @@ class World:
         watch: Callable[[Activity], None],
         beside: Callable[[], Coroutine[None, None, None]] | None = None,
     ) -> RunState:
-        """Run until the run ends, from these first facts: a new run, or one that is taken up.
+        """Start or resume a run with these first facts, and run it to its end.
 
-        What goes on beside it ends with it.
+        `beside` runs at the same time, and is cancelled at the end of the run.
         """
-        if self._agent is None:
-            # What the agent imports takes a second; the base is checked meanwhile.
-            Thread(target=vendor_of(self._settings.agent).load, daemon=True).start()
         with guarded(f"{self._mark}/{self.refs.run}"):
             return await self._run(first, observe, watch, beside)
 
@@ -140,47 +137,50 @@ class World:
     ) -> RunState:
         began = first[0]
         before = None if isinstance(began, e.RunStarted) else self._session.before
-        found = await self._clear_up(
+        found = await self._prepare(
             before,
             base=began.base if isinstance(began, e.RunStarted) else before.base if before else "",
             reconciling=isinstance(began, e.RunResumed | e.LandRequested),
         )
         if isinstance(began, e.RunResumed):
-            # What is told as verified is what was found in git just now, and nothing else.
+            # Only what was found in git just now counts as verified.
             first = (replace(began, found=found), *first[1:])
-        told = self._state_files
-        chatter = ActivityLog(self._run_folder / "activity.jsonl", self._clock)
+        activity_log = ActivityLog(self._run_folder / "activity.jsonl", self._clock)
 
         def observer(entry: e.Entry, state: RunState) -> None:
             observe(entry, state)
-            self._newest = (state, entry.seq)
-            told.show(state, entry.seq)
+            self._last_shown = (state, entry.seq)
+            self._state_files.show(state, entry.seq)
 
         def watcher(activity: Activity) -> None:
             cleaned = self._project.redactor.event(activity)
-            chatter.write(cleaned)
+            activity_log.write(cleaned)
             watch(cleaned)
 
         try:
             async with (
-                employed(
+                open_agent(
                     self._settings.agent,
                     self.sandbox,
                     self._project.environment,
                     self._agent,
                     redact=self._project.redactor.text,
-                ) as (agent, books),
+                ) as (agent, ledger),
                 anyio.create_task_group() as group,
             ):
                 self._session.observe(observer)
                 runner = Runner(self._ports(agent, watcher), self._session)
-                books.runner = runner
+                ledger.run = runner
                 self._open_network(runner, before)
-                group.start_soon(told.keep)
+                group.start_soon(self._state_files.keep)
                 group.start_soon(self._mirror.keep)
                 if beside is not None:
                     group.start_soon(beside)
-                with chatter:
+                if self._agent is None:
+                    # Importing the agent takes a second; meanwhile the base is checked. Not
+                    # earlier: two threads that import the meter's server can see half a module.
+                    Thread(target=vendor_of(self._settings.agent).load, daemon=True).start()
+                with activity_log:
                     ended = await runner.run(*first)
                 await self._mirror.flush()
                 group.cancel_scope.cancel()
@@ -188,17 +188,17 @@ class World:
         except ExceptionGroup as failures:
             failure = first_of(failures)
             if isinstance(failure, Trespass):
-                self._note(failure)
+                self._record_trespass(failure)
             raise failure from failure.__cause__
         finally:
-            told.close()
+            self._state_files.close()
             with anyio.CancelScope(shield=True):
                 await self._repository.close()
-            self._store.close()
-        raise AssertionError("a block that is left without an error has returned")
+            self._close()
+        raise AssertionError("the block above returns or raises")
 
     def _open_network(self, runner: Runner, before: RunState | None) -> None:
-        """Let agents reach what setup has reached, and record what boxes ask for."""
+        """Let agents reach the hosts that setup reached, and record what boxes ask for."""
         ways_out = self.sandbox.ways_out
         if ways_out is None:
             return
@@ -207,44 +207,49 @@ class World:
             asked.role, asked.task, asked.reached, asked.refused
         )
 
-    async def lend(self, before: RunState, take: Callable[[], TaskState]) -> None:
-        """Make the workspace of a task that a person takes while nobody hauls its run.
+    async def make_taken_workspace(self, before: RunState, take: Callable[[], TaskState]) -> None:
+        """Make the workspace of a task that a person takes, while its run is not live.
 
-        That they take it is recorded only where git has all that the journal speaks of.
+        `take` records that, and is called only if git has every commit that the journal names.
         """
-        await self._clear_up(before, base=before.base, reconciling=True)
+        await self._prepare(before, base=before.base, reconciling=True)
         taken = take()
         try:
             await lend(self._repository, lent_workspace(taken))
             await self._mirror.flush()
         finally:
-            self._store.close()
+            self._close()
 
     async def catch_up(self, state: RunState, seq: int) -> None:
-        """Do what a process had no time for that was killed just after it had ended the run."""
-        await self._clear_up(state, base=state.base)
-        tell(self._project, state, seq, self._notice)
+        """Finish the work of a process that was killed just after it had ended the run."""
+        await self._prepare(state, base=state.base)
+        write_state_files(self._project, state, seq, self._notice)
         await self._mirror.flush()
+        self._close()
+
+    def _close(self) -> None:
+        """End the git processes; the session copies what is recorded after this."""
         self._store.close()
+        self._session.mirrored = max(self._session.mirrored, self._mirror.until)
 
-    async def _ours_alone(self, checkout: Path, commit: str) -> list[str]:
-        """The plan's files in which its state is all that is new; a landing may write them anew.
+    async def _only_state_differs(self, checkout: Path, commit: str) -> list[str]:
+        """The plan's files that differ from a commit only by the state; a landing may replace them.
 
-        The state is written into them again once that is recorded, however it went.
+        Their state is written again once the landing's outcome is recorded.
         """
-        if self._newest is None or checkout != self._project.root:
+        if self._last_shown is None or checkout != self._project.root:
             return []
         committed: dict[str, str] = {}
-        for path in writes_of(self._newest[0].plan):
+        for path in writes_of(self._last_shown[0].plan):
             asked = ("cat-file", "blob", f"{commit}:{path}")
             if not (found := await self._store.trees(*asked, ok=(0, 128))).code:
                 committed[path] = found.stdout
-        paths = written_alone(self._project, *self._newest, committed)
+        paths = only_state_differs(self._project, *self._last_shown, committed)
         self._state_files.let_go(*(checkout / path for path in paths))
         return paths
 
-    def _note(self, trespass: Trespass) -> None:
-        """Put a trespass on record; the run can be resumed once somebody has looked."""
+    def _record_trespass(self, trespass: Trespass) -> None:
+        """End the run; a person can look at the trespass and resume it."""
         ended = e.RunEnded(at=self._clock.now(), status=e.RunEnd.STOPPED, reason=trespass.message)
         self._session.note(ended)
 
@@ -262,16 +267,18 @@ class World:
             plan=self._plan,
             metered=self.metered,
             redact=redact,
-            # Before they are cut to a length, for half a secret could not be told from any word.
-            said={name: redact(text) for name, text in said_to_agents(self._project.root).items()},
+            # Redact before cutting: half a secret would not be recognized.
+            instructions={
+                name: redact(text) for name, text in read_instructions(self._project.root).items()
+            },
         )
 
-    async def _clear_up(
+    async def _prepare(
         self, before: RunState | None, *, base: str, reconciling: bool = False
     ) -> tuple[str, ...]:
-        """End and mend what an earlier process left, then open the repository for this run.
+        """Clean up after an earlier process, then open the repository for this run.
 
-        The merged tasks are told whose commits git was seen to hold.
+        Returns the merged tasks whose commits were found in git.
         """
         found: tuple[str, ...] = ()
         end_leftovers(f"{self._mark}/")

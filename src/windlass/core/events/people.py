@@ -5,7 +5,7 @@ from windlass.core.plan import Task
 
 
 class HelpNeeded(Fact, frozen=True, kw_only=True):
-    """The task cannot go on without a person."""
+    """The task cannot continue without a person."""
 
     task: str
     question: str

@@ -41,7 +41,7 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     coach_commands: bool = True
     base_moved_to: str | None = None
     only: tuple[str, ...] = ()
-    """As in RunStarted; tasks that had started go on."""
+    """As in RunStarted; tasks that had started continue."""
     configured: tuple[Configured, ...] | None = None
     passes_checkpoints: bool = False
     found: tuple[str, ...] = ()
@@ -180,7 +180,7 @@ class StopRequested(Fact, frozen=True, kw_only=True):
 
 
 class RunEnded(Fact, frozen=True, kw_only=True):
-    """The run ended, for good or until it is resumed."""
+    """The run ended, finally or until it is resumed."""
 
     status: RunEnd
     reason: str = ""

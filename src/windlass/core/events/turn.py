@@ -38,7 +38,7 @@ class PlayerFinished(Fact, frozen=True, kw_only=True):
     usage: Usage
     model: str = ""
     question: str | None = None
-    """What a person must decide before the task can go on."""
+    """What a person must decide before the task can continue."""
 
 
 class PlayerFailed(Fact, frozen=True, kw_only=True):

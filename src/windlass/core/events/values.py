@@ -131,8 +131,10 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Configured(Struct, frozen=True):
-    """A setting that a file or a variable had set when a process began."""
+    """What a file or a variable said of a setting when a process of the run last saw it."""
 
     key: str
     value: str
     """As JSON."""
+    source: str = ""
+    """The file or the variable; empty in older journals, which recorded only the stronger value."""

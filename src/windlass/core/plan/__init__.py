@@ -1,4 +1,4 @@
-"""A plan: tasks with order. Pure."""
+"""A plan: tasks with their order. Pure."""
 
 from windlass.core.plan.edits import (
     Edits,

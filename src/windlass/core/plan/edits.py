@@ -1,4 +1,4 @@
-"""What was edited in a plan between two looks at it, task by task, by id."""
+"""The edits between two versions of a plan, task by task, by id."""
 
 import hashlib
 import json
@@ -13,50 +13,49 @@ _MEANING = (
     *("title", "text", "acceptance_criteria"),
     *("checks", "creates", "skip_absent", "removes_tests"),
 )
-"""What a task asks for."""
+"""The fields that hold what a task asks for."""
 
 _TEXT = ("title", "text", "acceptance_criteria", "checks", "skip_absent", "removes_tests")
-"""The fields that decide what is judged again. Journals were written by this: it cannot change."""
+"""The fields that decide what is judged again. Journals depend on this: it cannot change."""
 
 _BOX = re.compile(r"(?m)^([ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)*)\[[^\[\]\n]?\](?=[ \t\n]|\Z)")
-"""A box at the start of a line. Whether it is ticked says how a task stands, not what it asks."""
+"""A checkbox at the start of a line. A tick is about progress, not about what a task asks for."""
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _CODE = re.compile(r" {4}|\t")
 
 _PLACE = ("line", "path", "marked_done")
-"""Where it stands, and what others say of it: no part of the task itself."""
+"""The position of a task and a claim about it: no part of the task itself."""
 
 
 class Edits(Struct, frozen=True, kw_only=True):
-    """Ids of tasks, each in the order of the newer plan, or of the older where they are gone."""
+    """Ids of tasks, in the order of the newer plan, or of the older for removed ones."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    """They ask for something else than before."""
+    """Tasks that ask for something else than before."""
     adjusted: tuple[str, ...] = ()
-    """They ask for the same, in another order, by another model, or so."""
+    """Tasks that ask for the same, but with another order, model or so."""
     reordered: bool = False
     plan_level: tuple[str, ...] = ()
-    """Fields of the plan itself that are not what they were."""
+    """Changed fields of the plan itself."""
 
     def __bool__(self) -> bool:
-        """Whether there is any edit at all."""
         return any(getattr(self, name) for name in structs.asdict(self))
 
 
 def same_text(old: Task, new: Task) -> bool:
-    """Whether both ask for the same, word for word: what was judged need not be judged again."""
+    """Whether both ask for the same, word for word: then nothing needs judging again."""
     return all(getattr(old, name) == getattr(new, name) for name in _TEXT)
 
 
 def same_meaning(old: Task, new: Task) -> bool:
-    """Whether both ask for the same; work that was merged for another meaning is stale."""
+    """Whether both ask for the same; work merged for another meaning is stale."""
     return old is new or _meaning(old) == _meaning(new)
 
 
 def digest_of(task: Task) -> str:
-    """A short name for what a task asks for: the same for two tasks that ask for the same."""
+    """A digest of what a task asks for: equal for two tasks that ask for the same."""
     text = json.dumps(_meaning(task), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -64,7 +63,7 @@ def digest_of(task: Task) -> str:
 def _meaning(task: Task) -> tuple[object, ...]:
     """What a task asks for: title, text, criteria, checks, and the files it must create.
 
-    Spaces outside of code, and ticks, are left out; so is the order of criteria, checks and files.
+    Spaces outside of code, ticks, and the order of criteria, checks and files do not count.
     """
     return (
         _plain(task.title),
@@ -73,13 +72,13 @@ def _meaning(task: Task) -> tuple[object, ...]:
         _sorted(task.checks),
         _sorted(task.creates),
         task.skip_absent,
-        # Only where it is set: the names of earlier texts stay what they were.
+        # Only if set, so that the digests of earlier texts stay the same.
         *((True,) if task.removes_tests else ()),
     )
 
 
 def with_meaning(task: Task, of: Task) -> Task:
-    """The task at its own place in the plan, asking for what the other asks for."""
+    """The task at its own position in the plan, with what the other asks for."""
     return structs.replace(task, **{name: getattr(of, name) for name in _MEANING})
 
 
@@ -92,7 +91,7 @@ def _plain(text: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """The words of each stretch of prose on one line; lines of code as they are."""
+    """Each paragraph of prose as one line; lines of code as they are."""
     prose, fence = list[str](), ""
     for line in text.splitlines():
         mark = _FENCE.match(line)
@@ -113,7 +112,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def compare(old: Plan, new: Plan) -> Edits:
-    """What was edited from one to the other; a scenario follows from the rest and is no edit."""
+    """The edits from one plan to the other; a scenario task is derived and no edit."""
     before = {task.id: task for task in old.tasks if not task.scenario}
     after = {task.id: task for task in new.tasks if not task.scenario}
     both = [id_ for id_ in after if id_ in before]

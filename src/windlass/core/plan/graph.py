@@ -1,4 +1,4 @@
-"""The order of tasks. Every rule about ids, dependencies and cycles lives in this file."""
+"""The order of tasks, with every rule about ids, dependencies and cycles."""
 
 import re
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ from windlass.errors import PlanError
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 MAX_TASKS = 10_000
-"""More than anyone plans; what has more is no plan, and would take its time."""
+"""More than any real plan has; larger input would only cost time."""
 _BARRIER = "\0"
-"""What the name of a barrier begins with, and no task's id."""
+"""The prefix of barrier names; no task id begins with it."""
 _ID_RULE = (
     "an id is letters, digits, '.', '_' and '-', at most 64 of them, "
-    "begins with none of '-' and '.', has no '..' and does not end in '.' or '.lock'"
+    "does not begin with '-' or '.', has no '..' and does not end in '.' or '.lock'"
 )
 
 
 def validated(plan: Plan) -> Plan:
-    """The plan itself, once its ids are safe and unique and its order has no cycle."""
+    """The plan, if its ids are safe and unique and its order has no cycle; else raises."""
     if not plan.tasks:
         raise PlanError(
             "no tasks found",
@@ -30,7 +30,7 @@ def validated(plan: Plan) -> Plan:
         )
     if len(plan.tasks) > MAX_TASKS:
         raise PlanError(
-            f"more than {MAX_TASKS:,} tasks", path=plan.path, hint="make several plans of it"
+            f"more than {MAX_TASKS:,} tasks", path=plan.path, hint="split it into several plans"
         )
     seen: dict[str, Task] = {}
     for task in plan.tasks:
@@ -40,7 +40,7 @@ def validated(plan: Plan) -> Plan:
                 f"task id {task.id!r} is already used {_at(plan, first, task)}",
                 path=task.path or plan.path,
                 line=task.line,
-                hint="give each task an id of its own (case does not count)",
+                hint="give each task a different id (case does not count)",
             )
         seen[task.id.casefold()] = task
     _refuse_unknown(plan)
@@ -65,9 +65,9 @@ def ordered(plan: Plan) -> tuple[Task, ...]:
 
 
 def critical_lengths(plan: Plan, estimates: Mapping[str, float]) -> dict[str, float]:
-    """For each task the longest way from its start to the plan's end.
+    """For each task the longest path from its start to the plan's end.
 
-    A task without an estimate counts as much as those with one do on the average, or 1.
+    A task without an estimate counts as the average of the others, or 1.
     """
     usual = sum(estimates.values()) / len(estimates) if estimates else 1.0
     longest = {task.id: 0.0 for task in plan.tasks}
@@ -96,7 +96,7 @@ def steps(plan: Plan) -> dict[str, int]:
 
 
 def critical_path(plan: Plan) -> tuple[str, ...]:
-    """The longest chain of tasks that must be done one after the other; the first of equals."""
+    """The longest chain of dependent tasks; the first of equals."""
     farthest = _farthest(plan)
     here: str | None = max(farthest, key=lambda task: farthest[task][0], default=None)
     path: list[str] = []
@@ -121,7 +121,7 @@ def _farthest(plan: Plan) -> dict[str, tuple[int, str | None]]:
 
 
 def _waits(plan: Plan) -> dict[str, list[str]]:
-    """What each task waits for; a barrier is one more node, or its edges would be too many."""
+    """What each task waits for; a barrier is a node too, or there would be too many edges."""
     waits = {task.id: list(task.depends_on) for task in plan.tasks}
     members: dict[str, list[str]] = {stage.name: [] for stage in plan.stages}
     for task in plan.tasks:
@@ -136,7 +136,7 @@ def _waits(plan: Plan) -> dict[str, list[str]]:
 
 
 def _sorted(waits: Mapping[str, list[str]]) -> list[str]:
-    """Each after all it waits for; nothing where that cannot be, as stages may contradict ids."""
+    """Every node after all it waits for; empty for a cycle: stages may contradict dependencies."""
     missing = {node: len(deps) for node, deps in waits.items()}
     dependents: dict[str, list[str]] = {node: [] for node in waits}
     for node, deps in waits.items():
@@ -190,7 +190,7 @@ def _refuse_cycle(plan: Plan) -> None:
     by_id = {task.id: task for task in plan.tasks}
     done: set[str] = set()
     for task in plan.tasks:
-        trail: dict[str, int] = {}  # the way from `task` to where we stand, each with its next edge
+        trail: dict[str, int] = {}  # the path from `task` to `here`, each with its next edge
         at: list[str] = [task.id]
         while at:
             here = at[-1]

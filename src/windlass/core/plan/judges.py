@@ -1,13 +1,12 @@
-"""Files that judge the work, or can make what judges it look the other way. Pure.
+"""Files that judge the work, or that can change how it is judged. Pure.
 
-A Player may change them, and often must; but a check is only as good as they are, so whoever
-reviews the work is told which of them changed and what they are. In doubt a path is among them: a
-word too many costs a glance.
+A Player may change them, and often must. But a check is only as good as these files, so the Coach
+learns which of them changed and what they are. In doubt a path is listed: that costs little.
 """
 
 import re
 
-from windlass.core.other_tools import TELLS_AGENTS
+from windlass.core.other_tools import AGENT_INSTRUCTIONS
 
 _KINDS = (
     (
@@ -47,7 +46,7 @@ _KINDS = (
         ),
     ),
     (
-        "is run by whatever is started",
+        "runs when another program starts",
         (
             r"(^|/)(sitecustomize|usercustomize)\.py$|\.pth$|(^|/)\.(env|envrc|bashrc|profile|npmrc"
             r"|yarnrc(\.yml)?|tool-versions|python-version|nvmrc|node-version|condarc)$"
@@ -55,7 +54,7 @@ _KINDS = (
         ),
     ),
     (
-        "stands in for what runs tests",
+        "replaces a program that runs tests",
         (
             r"(^|/)(pytest|_pytest|pluggy|unittest|nose|coverage|mock|hypothesis|xdist|tox|nox)"
             r"(\.py|/__init__\.py)$|(^|/)(pytest|python3?|node|npm|npx|jest|vitest|go|cargo|make|ruby"
@@ -63,17 +62,16 @@ _KINDS = (
         ),
     ),
     ("steers git", r"(^|/)\.git(attributes|modules|ignore)$"),
-    ("tells agents what to do", rf"{TELLS_AGENTS}|^\.windlass/"),
+    ("tells agents what to do", rf"{AGENT_INSTRUCTIONS}|^\.windlass/"),
     ("is Windlass's own", r"^windlass\.toml$"),
 )
 _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
 def is_test(path: str) -> bool:
-    """Whether the file is a test."""
     return judges(path) == _KINDS[0][0]
 
 
 def judges(path: str) -> str:
-    """What the file has to do with judging the work; nothing for most."""
+    """How the file affects the judging of the work; empty for most files."""
     return next((kind for kind, pattern in _PATTERNS if pattern.search(path)), "")

@@ -1,8 +1,8 @@
-"""The plan's E2E scenario as one more task, after all others: it begins with its review.
+"""The plan's E2E scenario as a last task, which begins with its review.
 
-A fresh agent tries the scenario on the tip. Where it holds the task is done, and nothing was
-changed; where it does not, what failed is feedback, and from there on it is a task like any other:
-Player, snapshot, checks, another try on that snapshot, gate, merge queue.
+A fresh agent tries the scenario on the tip. If it holds, the task is done without a change. If not,
+the failure becomes feedback, and the task continues like any other: Player, snapshot, checks,
+another try on that snapshot, gate, merge queue.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from windlass.core.plan.model import Plan, Task
 
 HOLDS = "the scenario holds, from its first step to its last"
-"""What there is to show."""
+"""The one acceptance criterion."""
 
 
 def with_scenario(plan: Plan, known: Iterable[Task] = ()) -> Plan:
-    """The plan with its scenario as the last task; the plan itself where it has none to add.
+    """The plan with its scenario as the last task; the plan itself if there is none to add.
 
-    `known` are the tasks a run has seen: its scenario keeps its name, and takes nobody else's.
+    `known` are the tasks that a run has seen: its scenario keeps its id, and takes no other task's.
     """
     if not plan.e2e or any(task.scenario for task in plan.tasks):
         return plan

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from windlass.core.events.values import CheckResult, Outcome
 from windlass.core.plan import Task
-from windlass.core.plan.names import told
+from windlass.core.plan.names import escaped
 from windlass.core.scheduler import gate, stages, tallies
 from windlass.core.state import Phase, RunState, TaskState
 from windlass.core.state.checks import distinct, project_checks
@@ -137,7 +137,7 @@ def less_proven(state: RunState, task: TaskState) -> tuple[tallies.Shortfall, ..
 
 def doubted_checks(state: RunState, task: TaskState) -> tuple[str, ...]:
     """The checks that an approval must have evidence about, by name."""
-    return tuple(told(short.command) for short in less_proven(state, task))
+    return tuple(escaped(short.command) for short in less_proven(state, task))
 
 
 def _removes_tests(state: RunState, task: TaskState) -> bool:

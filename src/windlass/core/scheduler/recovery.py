@@ -7,6 +7,7 @@ ancestor of the tip. The work of an attempt is judged again, and a pinned verdic
 finished work is paid for twice. Every fact is applied at once, so the transition tables allow it.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from windlass.core.events.review import Review, TestResults
 from windlass.core.plan import Task
 from windlass.core.state import Phase, RunState, apply
 from windlass.core.state.checks import task_checks
-from windlass.core.state.remains import Kept, Made, Remains, chain
+from windlass.core.state.remains import Kept, Made, Remains, attempts_of, chain
 from windlass.core.state.transitions import IN_TIP, TASK_TRANSITIONS
 from windlass.errors import RepositoryError
 
@@ -24,7 +25,8 @@ UNKNOWN = "what was spent meanwhile, and what the checks had said, is not known 
 RECOVERED = "recovered from git"
 
 _BY = "windlass recover"
-_NOT_KNOWN = "It is not known any more, for the journal was lost."
+_NOT_KNOWN = "What attempt {n} still lacked is not known any more, because the journal was lost."
+"""Names the attempt: two that are unknown are not the same feedback twice."""
 _LOST_VERDICT = Review(
     decision="approve",
     summary="The verdict is lost. That its merge is in the tip shows that it approved.",
@@ -53,6 +55,19 @@ def adopted(state: RunState, remains: Remains, at: datetime) -> tuple[e.Event, .
     for id_ in later:
         adoption.attempts(id_, max(remains.attempts[id_]))
     return adoption.ended(at)
+
+
+def resumed_unchanged(state: RunState, at: datetime) -> e.RunResumed:
+    """The fact that a command resumes a run with the same settings, to record something in it."""
+    return e.RunResumed(
+        at=at,
+        settings=state.settings,
+        sandbox=state.sandbox,
+        metered=state.metered,
+        coach_commands=state.coach_commands,
+        base_moved_to=state.base_moved_to,
+        configured=state.configured,
+    )
 
 
 def put_back(state: RunState, remains: Remains) -> bool:
@@ -93,6 +108,7 @@ class _Adoption:
         self._state = state
         self._remains = remains
         self._plan = state.plan
+        self._attempts = {id_: attempts_of(remains, id_, state.tip) for id_ in remains.attempts}
         self._numbers = {commit: number for number, commit in remains.candidates.items()}
         self._candidates = max((state.candidates, *remains.candidates))
         self._facts: list[e.Event] = []
@@ -103,15 +119,7 @@ class _Adoption:
         for task in state.tasks.values():
             if task.phase is Phase.PLAYING and self._kept(task.id).kind == "snapshot":
                 self._finished(task.id, self._time(self._kept(task.id).commit))
-        self._add(
-            e.RunResumed(
-                at=at,
-                settings=state.settings,
-                sandbox=state.sandbox,
-                metered=state.metered,
-                coach_commands=state.coach_commands,
-            )
-        )
+        self._add(resumed_unchanged(state, at))
         lost = sorted(tasks - state.tasks.keys())
         if lost:
             stubs = (Task(id=id_, title=f"{id_} (not in the plan any more)") for id_ in lost)
@@ -171,7 +179,7 @@ class _Adoption:
 
     def attempts(self, id_: str, until: int) -> None:
         """Add every Player start up to this one, with its work."""
-        known = self._remains.attempts.get(id_, {})
+        known = self._pinned(id_)
         for n in range(len(self._state.tasks[id_].attempts) + 1, until + 1):
             self._attempt(id_, known.get(n, Kept(n=n)))
 
@@ -241,7 +249,8 @@ class _Adoption:
         elif e.TurnReturned in ways:
             counted = (kept.turn or task.turn + 1) > task.turn
             cause = "checks" if counted else "conflict"
-            self._add(e.TurnReturned(at=at, task=id_, cause=cause, feedback=_NOT_KNOWN))
+            feedback = _NOT_KNOWN.format(n=task.last.n)
+            self._add(e.TurnReturned(at=at, task=id_, cause=cause, feedback=feedback))
         elif e.CheckpointPassed in ways:
             self._add(e.CheckpointPassed(at=at, task=id_, by=_BY))
         else:
@@ -264,7 +273,11 @@ class _Adoption:
     def _kept(self, id_: str) -> Kept:
         """The pins of the task's last Player start."""
         n = self._state.tasks[id_].last.n
-        return self._remains.attempts.get(id_, {}).get(n, Kept(n=n))
+        return self._pinned(id_).get(n, Kept(n=n))
+
+    def _pinned(self, id_: str) -> Mapping[int, Kept]:
+        """The pins of the task's Player starts, by number."""
+        return self._attempts.get(id_, {})
 
     def _add(self, fact: e.Event) -> None:
         self._state = apply(self._state, fact)

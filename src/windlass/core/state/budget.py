@@ -105,7 +105,7 @@ def estimated_usd(usage: Usage) -> float:
 def _settled(state: RunState, event: e.SpendSettled) -> RunState:
     usage, learnt = event.usage, state.learnt
     if (asked := state.held.get(event.id)) is not None:
-        usage = learnt.broken_off(asked, usage) if event.broke_off else usage
+        usage = learnt.settled(asked, usage, broke_off=event.broke_off)
         learnt = learnt.plus(asked.role, asked.model, usage)
     held = {id_: other for id_, other in state.held.items() if id_ != event.id}
     return _counted(structs.replace(state, held=held, learnt=learnt), event.task, usage)

@@ -210,6 +210,7 @@ def _recovered(state: RunState, event: e.RunRecovered) -> RunState:
         candidates=max(state.candidates, event.candidates),
         spent=state.spent + e.Usage(known=False),
         notes=(*state.notes, *event.notes),
+        recovered=True,
     )
 
 

@@ -376,6 +376,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     resumes: int = 0
     notes: tuple[str, ...] = ()
     """Notes for people at the end."""
+    recovered: bool = False
+    """Whether a part was read from pins in git, which do not show what it cost."""
     hosts_reached: tuple[str, ...] = ()
     """Public hosts that setup reached, next to the configured ones."""
     hosts_refused: tuple[str, ...] = ()

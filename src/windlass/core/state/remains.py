@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from windlass.core.events.review import Review
 
@@ -64,6 +65,43 @@ class Remains(Struct, frozen=True, kw_only=True):
     candidates: Mapping[int, str] = {}
     notes: tuple[str, ...] = ()
     """What could not be read."""
+
+
+def attempts_of(remains: Remains, task: str, tip: str) -> dict[int, Kept]:
+    """The Player starts of a task: the pins of each, and what the next start shows of its work.
+
+    This finds work whose own pin is gone, and turns that changed nothing, whose work has no pin.
+    `tip` is the journal's.
+    """
+    found = dict(remains.attempts.get(task, {}))
+    lines = [chain(remains.commits, remains.base, end) for end in (tip, remains.tip or tip)]
+    merged = {made.commit for line in lines for made in line or ()}
+    for n in range(max(found, default=0) - 1, 0, -1):
+        kept, after = found.get(n, Kept(n=n)), found[n + 1]
+        # A Player starts from the task's newest work, or from the tip if the task started over.
+        work = remains.commits.get(after.start or "")
+        own = work is not None and (work.run, work.task) == (remains.run, task)
+        if not own or after.start in {kept.start, *merged}:
+            work = None
+        found[n] = _completed(kept, after, work) if kept.kind is None else kept
+    return found
+
+
+def _completed(kept: Kept, after: Kept, work: Made | None) -> Kept:
+    """A start whose work has no pin, by the next start and the work that it began with."""
+    if work is None:
+        if kept.start is None or kept.start != after.start:
+            return kept
+        turn, commit = kept.turn, None
+    else:
+        turn, commit = kept.turn or work.turn, work.commit
+    known = turn or (1 if kept.n == 1 else None)
+    returned = known is not None and after.turn is not None and after.turn > known
+    # A round of merging that was interrupted without any work is repeated from the same start.
+    unmerged = after.onto is not None and (work is not None or kept.onto is None)
+    if returned or unmerged:
+        return replace(kept, kind="snapshot", turn=turn, commit=commit)
+    return replace(kept, kind="partial", turn=turn, commit=commit) if work is not None else kept
 
 
 def chain(commits: Mapping[str, Made], base: str, tip: str) -> tuple[Made, ...] | None:

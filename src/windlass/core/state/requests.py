@@ -3,8 +3,9 @@
 Rule 1: a request in flight counts at the most it can cost; screens show the expected cost.
 Rule 2: a request without a complete answer counts at the larger of the streamed usage and the
 run's 95th percentile; the percentile never raises it above its reservation. Before the run's first
-answered request, a lost request counts at its reservation. Rule 3: all of it follows from the
-facts alone.
+answered request, it counts at its reservation. It does not matter how the answer was lost: the
+agent was stopped, ran out of time or hung up, the connection broke, or the process of the run died.
+Rule 3: all of it follows from the facts alone.
 """
 
 import math
@@ -68,16 +69,13 @@ class Learnt(Struct, frozen=True, kw_only=True):
         )
 
     def lost(self, request: Request) -> Usage:
-        """The usage to count for a request whose process is gone."""
+        """The usage to count for a request whose answer was never seen whole."""
         likely = self.percentile() or request.most
         return _at_least(request.streamed, _lower(likely, request.most))
 
-    def broken_off(self, request: Request, streamed: Usage) -> Usage:
-        """The usage to count for a request whose answer was cut off."""
-        likely = self.percentile()
-        if likely is None:
-            return structs.replace(streamed, known=False)
-        return _at_least(streamed, _lower(likely, request.most))
+    def settled(self, request: Request, usage: Usage, *, broke_off: bool) -> Usage:
+        """The usage to count for a request that ended, of which this usage was seen."""
+        return self.lost(structs.replace(request, streamed=usage)) if broke_off else usage
 
     def expected_usd(self, request: Request) -> float:
         """The expected cost, at most the request's maximum."""

@@ -142,8 +142,8 @@ class _Reader(Reader):
             self.refuse(0, what, "name that folder as the plan")
         for draft in read_drafts(path, text):
             found = ID.match(draft.id)
-            said = draft.layer.strip() or (found["layer"] if found else "")
-            layer = folders[0] if folders else _placed(said, layered)
+            named = draft.layer.strip() or (found["layer"] if found else "")
+            layer = folders[0] if folders else _placed(named, layered)
             if not layer:
                 cure = "put the file into a layer's folder, such as '1-foundation'"
                 raise PlanError("the task has no layer", path=path, line=draft.line, hint=cure)
@@ -198,18 +198,18 @@ class _Reader(Reader):
         before: set[str],
     ) -> list[str]:
         # An unknown id stays as written: the graph refuses it by name.
-        said = draft.depends_on and [self.known.find(each) or each for each in draft.depends_on]
+        ids = draft.depends_on and [self.known.find(each) or each for each in draft.depends_on]
         for by_id, manifest in zip(listed, (self.manifest, self.graph), strict=True):
             other = by_id.get(draft.id)
-            if said is None:
-                said = other
-            elif other is not None and set(other) != set(said):
-                what = f"says {draft.id!r} depends on {_named(other)}; {_named(said)} is used"
+            if ids is None:
+                ids = other
+            elif other is not None and set(other) != set(ids):
+                what = f"says {draft.id!r} depends on {_named(other)}; {_named(ids)} is used"
                 self.note(manifest.lines.get(draft.id, 1), what, manifest.path)
-        if said is None:
+        if ids is None:
             sole = (exporters[each] for each in draft.needs if len(exporters.get(each, ())) == 1)
-            said = [task_id for [task_id] in sole if task_id in before]
-        return list(dict.fromkeys(said))
+            ids = [task_id for [task_id] in sole if task_id in before]
+        return list(dict.fromkeys(ids))
 
     def listed(self, manifest: Manifest) -> dict[str, list[str]]:
         """The dependencies of each task in this list; ids without a file are noted."""
@@ -262,11 +262,11 @@ class _Ids:
             self.exact[each.casefold()] = each
             self.shorts[short(each)].add(each)
 
-    def find(self, said: str) -> str | None:
+    def find(self, text: str) -> str | None:
         """The id that a text names: the same id, or its long or short form."""
-        brief = short(said)
-        exact = self.exact.get(said.casefold()) or self.exact.get(brief)
-        if exact or said.casefold() != brief:
+        brief = short(text)
+        exact = self.exact.get(text.casefold()) or self.exact.get(brief)
+        if exact or text.casefold() != brief:
             return exact
         fitting = self.shorts.get(brief, set())
         return next(iter(fitting)) if len(fitting) == 1 else None
@@ -285,10 +285,10 @@ def _is_layer(folder: str) -> bool:
     return _LAYER.fullmatch(folder) is not None
 
 
-def _placed(said: str, layered: set[str]) -> str:
-    """The layer of a file outside the layer folders: the folder it names, else its own words."""
-    fitting = sorted(layer for layer in layered if _same(said, layer))
-    return fitting[0] if fitting else said
+def _placed(named: str, layered: set[str]) -> str:
+    """The layer of a file outside the layer folders: the folder it names, else the name itself."""
+    fitting = sorted(layer for layer in layered if _same(named, layer))
+    return fitting[0] if fitting else named
 
 
 def _same(one: str, two: str) -> bool:

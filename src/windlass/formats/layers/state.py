@@ -316,8 +316,8 @@ def _commits(attempts: Iterable[Attempt]) -> tuple[Commit, ...]:
 
 def _error(attempt: Attempt, redact: Redact) -> Error:
     # Redacted before it is cut, because half a secret would not be recognised.
-    said = redact(attempt.feedback or attempt.message).strip()
-    message, _, details = said.partition("\n")
+    text = redact(attempt.feedback or attempt.message).strip()
+    message, _, details = text.partition("\n")
     reviewed = [each.finished_at for each in attempt.coachings if each.finished_at]
     ended = reviewed[-1] if reviewed else attempt.finished_at or attempt.started_at
     return Error(

@@ -60,16 +60,16 @@ class Draft(Struct, kw_only=True):
     notes: list[Note] = field(default_factory=list[Note])
 
     def note(self, line: int, text: str) -> None:
-        """Say of a line of the file that it was seen and not used."""
+        """Note that a line was seen and not used."""
         self.notes.append(Note(path=self.path, line=line, text=text))
 
-    def take_priority(self, line: int, said: str) -> None:
+    def take_priority(self, line: int, text: str) -> None:
         """Take the task's place in its layer; 1 comes first."""
-        if _PRIORITY.fullmatch(said):
-            self.priority = int(said)
-        elif said:
+        if _PRIORITY.fullmatch(text):
+            self.priority = int(text)
+        elif text:
             self.note(
-                line, f"the priority {said!r} is not a number, so the task comes last in its layer"
+                line, f"the priority {text!r} is not a number, so the task comes last in its layer"
             )
 
     def take_step(self, line: int, step: str) -> None:
@@ -333,13 +333,13 @@ class _Markdown:
             elif not is_nothing(part):
                 draft.note(line, f"{part.strip()!r} names no task, so it is no dependency")
 
-    def take_word(self, draft: Draft, kind: str, line: int, said: str) -> None:
+    def take_word(self, draft: Draft, kind: str, line: int, text: str) -> None:
         if kind == "layer":
-            draft.layer = draft.layer or said
+            draft.layer = draft.layer or text
         elif kind == "status":
-            draft.done = draft.done or is_done(said)
+            draft.done = draft.done or is_done(text)
         else:
-            draft.take_priority(line, said)
+            draft.take_priority(line, text)
 
 
 # XML: <task> with meta, requirements, tests and steps

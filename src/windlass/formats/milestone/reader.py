@@ -222,11 +222,11 @@ class _Reader(Reader):
 
     def removes_tests(self, fields: Sequence[Field]) -> bool:
         """Whether the task removes tests: `yes`, or their names; not with `no` or `none`."""
-        said = [[*field.value(), *self.document.listed(field.below[:1])] for field in fields]
-        for field, lines in zip(fields, said, strict=True):
+        values = [[*field.value(), *self.document.listed(field.below[:1])] for field in fields]
+        for field, lines in zip(fields, values, strict=True):
             if not lines:
                 self.refuse_field(field, "'yes', or the tests to remove, or 'no'")
-        words = (line.strip("`. ").casefold() for lines in said for line in lines)
+        words = (line.strip("`. ").casefold() for lines in values for line in lines)
         return any(word not in _NO for word in words)
 
     def complexity_of(self, fields: _Fields) -> int | None:
@@ -265,7 +265,7 @@ class _Reader(Reader):
 
     def depends_on(self, fields: Iterable[Field]) -> tuple[str, ...] | None:
         ids: dict[str, None] = {}
-        understood = False
+        declared = False
         for field in fields:
             value = field.value()
             lines = [
@@ -277,9 +277,9 @@ class _Reader(Reader):
             for unread in field.text[len(value) :] if field.text[0] else ():
                 self.note(field.line, f"{unread!r} below 'Depends on' is not read")
             for named in (named for line in lines for named in self.referred(field, line)):
-                understood = True
+                declared = True
                 ids.update(dict.fromkeys(named))
-        return tuple(ids) if understood else None
+        return tuple(ids) if declared else None
 
     def referred(self, field: Field, line: str) -> Iterator[tuple[str, ...]]:
         """The ids that each part of the line names; a part that is prose is noted instead."""
@@ -330,9 +330,9 @@ class _Reader(Reader):
             replace(
                 task,
                 stage=key if isinstance(key, str) else None,
-                depends_on=before.get(key, ()) if said is None else said,
+                depends_on=before.get(key, ()) if declared is None else declared,
             )
-            for key, (task, said) in zip(keys, drafts, strict=True)
+            for key, (task, declared) in zip(keys, drafts, strict=True)
         )
 
     def scenarios(self) -> list[Section]:
@@ -414,8 +414,8 @@ class _Reader(Reader):
                 self.note_plain_depends(block.children)
 
     def refuse_field(self, field: Field, wanted: str) -> NoReturn:
-        said = " ".join(field.text).strip()
-        what = f"{field.label!r} cannot be {said!r}" if said else f"{field.label!r} has no value"
+        value = " ".join(field.text).strip()
+        what = f"{field.label!r} cannot be {value!r}" if value else f"{field.label!r} has no value"
         self.refuse(field.line, what, f"write {wanted}")
 
 

@@ -154,5 +154,5 @@ def _error(task: TaskState) -> str | None:
 
 
 def _errors(task: TaskState) -> list[str]:
-    told = (attempt.feedback or attempt.message for attempt in task.attempts)
-    return [error for error in told if error]
+    errors = (attempt.feedback or attempt.message for attempt in task.attempts)
+    return [error for error in errors if error]

@@ -227,10 +227,10 @@ class _Reader(Reader):
         super().__init__(path)
         self.head, self.first = read_head(path, text)
         self.spec = SpecDocument(without_head(text))
-        self.done = is_done(self.said("status"))
+        self.done = is_done(self.head_text("status"))
 
     def plan(self) -> Plan:
-        spec_id = self.said("id")
+        spec_id = self.head_text("id")
         if not spec_id:
             line = self.head.lines.get("id", self.first)
             self.refuse(line, "the spec has no id", "write 'id: SPEC-1'")
@@ -254,13 +254,13 @@ class _Reader(Reader):
             notes=self.sorted_notes(),
         )
 
-    def said(self, key: str) -> str:
+    def head_text(self, key: str) -> str:
         """The text of a key of the frontmatter, on one line; empty for any other value."""
         return " ".join(text_in(self.head, key).split())
 
     def title(self) -> str:
         titles = (each.heading.text for each in self.spec.sections if each.level == 1)
-        written = self.said("title") or next(titles, "")
+        written = self.head_text("title") or next(titles, "")
         return _PREFIX.sub("", " ".join(written.split()))
 
     def task(self, spec_id: str, title: str) -> Task:
@@ -416,7 +416,7 @@ class _Reader(Reader):
         if words:
             what = f"depends on {words}, which is ignored: a spec is a plan by itself"
             self.note(self.head.lines["depends_on"], what)
-        if self.said("status").casefold() == "split":
+        if self.head_text("status").casefold() == "split":
             what = "says that the spec was split into others, which are plans by themselves"
             self.note(self.head.lines["status"], what)
         for section in self.spec.history:

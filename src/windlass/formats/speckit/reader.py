@@ -24,7 +24,7 @@ from windlass.formats.markdown import Block
 from windlass.formats.reading import Reader, refuse_too_many
 from windlass.formats.speckit.listing import Entry, Phase, has_box, many, paths, read
 from windlass.formats.speckit.order import Ids, Place, Waits
-from windlass.formats.taskfile import is_meant
+from windlass.formats.taskfile import has_task_head
 from windlass.formats.words import is_nothing
 
 name: Final = "speckit"
@@ -44,7 +44,7 @@ _ACCEPTANCE = frozenset({"acceptance", "acceptance criteria", "criteria"})
 def recognises(source: Source) -> bool:
     """Whether the file, or the folder's one tasks.md, is a list of tasks."""
     path = _path(source)
-    return path is not None and _is_meant(path, source.texts[path])
+    return path is not None and _is_listing(path, source.texts[path])
 
 
 def parse(source: Source) -> Plan:
@@ -90,8 +90,8 @@ def _folder(path: str) -> str:
     return path[: len(path) - len(_leaf(path))]
 
 
-def _is_meant(path: str, text: str) -> bool:
-    if not _MAY_BE.search(text) or is_meant(path, text):
+def _is_listing(path: str, text: str) -> bool:
+    if not _MAY_BE.search(text) or has_task_head(path, text):
         return False
     if milestone.has_task(text):
         return False
@@ -114,7 +114,7 @@ class _Reader(Reader):
         self.headed: dict[str, list[Entry]] = {}
         for entry in self.list.headed:
             self.headed.setdefault(entry.line.id.casefold(), []).append(entry)
-        self.said: dict[int, str] = {}
+        self.phase_texts: dict[int, str] = {}
         self.named: list[str] | None = None
         self.left: dict[str, str | None] = {}
         """The ids of dropped tasks."""
@@ -156,7 +156,7 @@ class _Reader(Reader):
             elif entry.aside or line.id in ids:
                 self.note(entry.at, "is about several tasks, so it is not a task of its own")
             else:
-                what = "a line stands for several tasks"
+                what = "a line names several tasks"
                 self.refuse(entry.at, what, "give each task a line of its own")
         return found
 
@@ -257,14 +257,14 @@ class _Reader(Reader):
             yield f"## The task's phase: {stage}"
         if entry.section is not None and entry.section.text != stage:
             yield f"It is one of: {entry.section.text}"
-        yield from filter(None, [self.words(entry.phase)])
+        yield from filter(None, [self.phase_text(entry.phase)])
         if documents := self.documents():
             yield "## The feature's documents\n\n" + "\n".join(f"- {each}" for each in documents)
 
-    def words(self, phase: Phase) -> str:
-        if phase.number not in self.said:
-            self.said[phase.number] = phase.words()
-        return self.said[phase.number]
+    def phase_text(self, phase: Phase) -> str:
+        if phase.number not in self.phase_texts:
+            self.phase_texts[phase.number] = phase.words()
+        return self.phase_texts[phase.number]
 
     def documents(self) -> list[str]:
         """The existing documents beside the plan, else those that its text names."""

@@ -51,7 +51,7 @@ def _marked(text: str, ids: set[str], boxes: re.Pattern[str], mark: str) -> str:
     left = set(ids)
     for entry in Listing(text).chosen()[0]:
         found = lines.get(entry.at)
-        # If an id appears twice by now, the plan had the first.
+        # If an id appears twice, the plan has the first.
         if entry.line.id in left and found is not None:
             chars[found.start("box")] = mark
         left.discard(entry.line.id)

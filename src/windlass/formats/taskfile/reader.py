@@ -58,7 +58,7 @@ def declared_id(path: str, text: str) -> str | None:
     return id_in(frontmatter.keys(path, text) or Keys(1))
 
 
-def is_meant(path: str, text: str, *, in_folder: bool = False) -> bool:
+def has_task_head(path: str, text: str, *, in_folder: bool = False) -> bool:
     """Whether the text's frontmatter is a task's; in a folder the file's name may be its id."""
     try:
         found = frontmatter.read(path, text)
@@ -193,7 +193,7 @@ class TaskText(Reader):
 def is_file(source: Source) -> bool:
     """Whether the frontmatter is a task's, and no heading below it is a task."""
     text = source.text
-    return text is not None and is_meant(source.path, text) and not milestone.has_task(text)
+    return text is not None and has_task_head(source.path, text) and not milestone.has_task(text)
 
 
 def parse_file(source: Source) -> Plan:
@@ -229,7 +229,8 @@ def is_folder(source: Source) -> bool:
         return False
     files = source.texts.items()
     return any(
-        _MARKDOWN.fullmatch(path) and is_meant(path, text, in_folder=True) for path, text in files
+        _MARKDOWN.fullmatch(path) and has_task_head(path, text, in_folder=True)
+        for path, text in files
     )
 
 
@@ -282,7 +283,7 @@ class _Folder(Reader):
         text = self.source.texts[path]
         if not _MARKDOWN.fullmatch(path):
             why = "is not Markdown"
-        elif is_meant(path, text, in_folder=True):
+        elif has_task_head(path, text, in_folder=True):
             return TaskText(path, text, frontmatter.read(path, text), shown=path)
         else:
             unread = frontmatter.keys(path, text) is None
@@ -321,8 +322,8 @@ class _Folder(Reader):
 
     def resolved(self, word: str) -> str | None:
         """The task that a word names, also with an aside after it."""
-        for said in (word, *word.split(maxsplit=1)[:1]):
-            plain = said.strip("`*#[]():,").casefold().removesuffix(".md")
+        for spelling in (word, *word.split(maxsplit=1)[:1]):
+            plain = spelling.strip("`*#[]():,").casefold().removesuffix(".md")
             if found := self.known.get(plain) or self.known.get(plain.lstrip("0") or plain):
                 return found
         return None

@@ -1,1 +1,1 @@
-"""One suite per port: whoever serves a port runs it, Windlass's own adapters first."""
+"""One test suite per port, for every implementation of it, Windlass's own adapters included."""

@@ -1,10 +1,10 @@
-"""What every journal promises. Subclass the contract, bring the journal, and run it with pytest.
+"""What every journal promises. Subclass the contract, provide the journal, run it with pytest.
 
     class TestMine(JournalContract):
         def make(self): return MyJournal(self.redactor)
         def reopen(self, journal): return MyJournal(self.redactor, journal.storage)
 
-Each test's name is the promise. Nothing but the port is used, and no test framework is imported.
+Each test's name is the promise. The tests use only the port, and import no test framework.
 """
 
 from collections.abc import Callable
@@ -31,21 +31,20 @@ SECRET = "open-sesame-1001"
 
 
 class JournalContract:
-    """The promises; `make` and `reopen` are the subclass's to bring."""
+    """The promises. A subclass provides `make` and `reopen`."""
 
     redactor: ClassVar[Redactor] = Redactor({"CONTRACT_TOKEN": SECRET})
-    """What the journal that `make` brings must redact with."""
+    """The redactor that the journal of `make` must use."""
 
     def make(self) -> Journal:
-        """A journal with nothing in it."""
+        """An empty journal."""
         raise NotImplementedError
 
     def reopen(self, journal: Journal) -> Journal:
-        """Another journal over what that one stored, as a later process would open it."""
+        """Open the same storage again, as a later process would."""
         raise NotImplementedError
 
     def test_a_new_journal_is_empty(self) -> None:
-        """Nothing was appended, nothing is read."""
         assert list(self.make().read()) == []
 
     def test_entries_are_numbered_from_one_in_the_order_of_appending(self) -> None:
@@ -60,7 +59,7 @@ class JournalContract:
         ]
 
     def test_what_append_returns_is_what_is_read(self) -> None:
-        """Whoever appends may fold what came back, and later reads the same."""
+        """The caller may fold the returned entries; later reads return the same."""
         journal = self.make()
         started = PlayerStarted(at=NOON, task="1.1", n=1, turn=1, start="c0ffee")
         returned = (
@@ -70,8 +69,20 @@ class JournalContract:
         assert returned == tuple(journal.read())
         assert returned == tuple(self.reopen(journal).read())
 
+    def test_records_restore_an_empty_journal_and_no_other(self) -> None:
+        """A restored journal is the same journal, and goes on where the lost one ended."""
+        lost = [codec.encode(timer(name)) for name in ("a", "b")]
+        journal = self.make()
+        journal.restore(lost)
+        assert list(journal.records()) == lost
+        journal.append([timer("c")], expected=2)
+        again = self.reopen(journal)
+        assert [entry.event for entry in again.read()] == [timer("a"), timer("b"), timer("c")]
+        refused(JournalConflict, lambda: again.restore(lost))
+        assert len(again.records()) == 3, "nothing was restored"
+
     def test_records_are_the_entries_as_bytes_and_hold_no_secret(self) -> None:
-        """A copy of them elsewhere is the same journal."""
+        """A copy of the records is the same journal."""
         journal = self.make()
         asked = HelpNeeded(at=NOON, task="a", question=f"is it {SECRET}?")
         journal.append([timer("a"), asked, timer("c")], expected=0)
@@ -84,7 +95,7 @@ class JournalContract:
         assert list(self.reopen(journal).records()) == list(records)
 
     def test_reading_begins_after_a_position(self) -> None:
-        """A position is the last entry that is known already."""
+        """The position is that of the last known entry."""
         journal = self.make()
         journal.append([timer("a"), timer("b"), timer("c")], expected=0)
         assert [entry.seq for entry in journal.read(after=1)] == [2, 3]
@@ -92,7 +103,7 @@ class JournalContract:
         assert [entry.seq for entry in journal.read()] == [1, 2, 3]
 
     def test_an_unexpected_position_is_refused_and_nothing_appended(self) -> None:
-        """A writer that does not know the end must not write after it."""
+        """A writer that does not know the end must not append."""
         journal = self.make()
         journal.append([timer("a")], expected=0)
         for wrong in (0, 2):
@@ -101,7 +112,7 @@ class JournalContract:
         journal.append([timer("c")], expected=1)
 
     def test_a_second_writer_is_refused(self) -> None:
-        """Of two that know the same end, one may go on."""
+        """Of two writers that expect the same end, only one may append."""
         first = self.make()
         second = self.reopen(first)
         first.append([timer("first")], expected=0)
@@ -116,8 +127,8 @@ class JournalContract:
         assert list(journal.read()) == []
         assert [entry.seq for entry in journal.append([timer("b")], expected=0)] == [1]
 
-    def test_a_later_process_sees_all_and_goes_on(self) -> None:
-        """What was appended is there for whoever opens the journal next."""
+    def test_a_later_process_sees_everything_and_continues(self) -> None:
+        """A process that opens the journal later reads every entry."""
         journal = self.make()
         journal.append([timer("a")], expected=0)
         later = self.reopen(journal)
@@ -125,7 +136,7 @@ class JournalContract:
         assert [entry.event for entry in self.reopen(later).read()] == [timer("a"), timer("b")]
 
     def test_an_empty_append_changes_nothing(self) -> None:
-        """No events, no entries; and with nothing to write, nothing to refuse."""
+        """Without events there is nothing to refuse."""
         journal = self.make()
         assert journal.append([], expected=0) == ()
         assert journal.append([], expected=7) == ()
@@ -133,8 +144,8 @@ class JournalContract:
         assert journal.append([], expected=1) == ()
         assert [entry.seq for entry in journal.read()] == [1]
 
-    def test_secrets_are_redacted_at_the_door(self) -> None:
-        """Text is stored, returned and read without its secrets; ids stay what they are."""
+    def test_secrets_are_redacted_before_they_are_stored(self) -> None:
+        """Text is stored, returned and read without its secrets; ids are not changed."""
         journal = self.make()
         asked = HelpNeeded(at=NOON, task=SECRET, question=f"is {SECRET} right?")
         stored = HelpNeeded(at=NOON, task=SECRET, question="is [redacted CONTRACT_TOKEN] right?")
@@ -142,11 +153,11 @@ class JournalContract:
         assert [entry.event for entry in returned] == [stored]
         assert tuple(self.reopen(journal).read()) == returned
 
-    def test_settings_that_are_secret_are_masked_at_the_door(self) -> None:
-        """What is marked as secret is only said to be set, whatever the redactor knows."""
+    def test_secret_settings_are_masked_before_they_are_stored(self) -> None:
+        """The value of a secret setting is masked, even if the redactor does not know it."""
         journal = self.make()
-        told = Settings(notify=NotifySettings(webhook="MY_HOOK", command=("curl", "{text}")))
-        event = RunResumed(at=NOON, settings=told, sandbox="bwrap")
+        settings = Settings(notify=NotifySettings(webhook="MY_HOOK", command=("curl", "{text}")))
+        event = RunResumed(at=NOON, settings=settings, sandbox="bwrap")
         (entry,) = journal.append([event], expected=0)
         assert isinstance(entry.event, RunResumed)
         notify = entry.event.settings.notify
@@ -160,7 +171,7 @@ def timer(task: str) -> Event:
 
 
 def refused(error: type[Exception], call: Callable[[], object]) -> None:
-    """See that the call raises what it should."""
+    """Assert that the call raises the error."""
     try:
         call()
     except error:

@@ -1,6 +1,6 @@
-"""What every repository promises of people's work, of stages that are done, and of branches.
+"""What every repository promises about people's work, finished stages and branches.
 
-Subclass it in place of the contract it extends.
+Subclass this instead of the contract that it extends.
 """
 
 from collections.abc import Awaitable
@@ -14,57 +14,57 @@ from windlass.ports import Repository, Seen, Snapshot
 from windlass.testing.conformance.repository import BASE, Edits, RepositoryContract, author, promise
 
 BRANCH = "main"
-"""The user's branch that the run began from."""
+"""The user's branch from which the run began."""
 
 
 class LandingContract(RepositoryContract):
-    """The promises of a repository, and those of what people do in it and want of it."""
+    """The promises of a repository, and those about people's work in it."""
 
     def branch(self, repository: Repository, name: str) -> str | None:
-        """Where one of the user's branches stands; None where there is none."""
+        """The commit of one of the user's branches; None if there is no such branch."""
         raise NotImplementedError
 
     def commit_as_user(self, repository: Repository, edits: Edits) -> str:
-        """Let the user commit to their branch."""
+        """Commit to the user's branch, as the user."""
         raise NotImplementedError
 
-    def soil(self, repository: Repository, path: str) -> None:
-        """Let the user change a file in their checkout of the branch, and not commit it."""
+    def change_uncommitted(self, repository: Repository, path: str) -> None:
+        """Change a file in the user's checkout of the branch without committing it."""
         raise NotImplementedError
 
-    def begin_branch_anew(self, repository: Repository) -> str:
-        """Put the user's branch to a commit that has no parents, and return that."""
+    def replace_branch(self, repository: Repository) -> str:
+        """Move the user's branch to a new commit without parents; returns the commit."""
         raise NotImplementedError
 
     def remove_branch(self, repository: Repository) -> None:
-        """Let the user do away with their branch."""
+        """Delete the user's branch."""
         raise NotImplementedError
 
     def commit_in(self, repository: Repository, workspace: PurePath, message: str) -> str:
-        """Let a person commit all that a workspace holds, as somebody else than the user."""
+        """Commit everything in a workspace, as a person who is not the user."""
         raise NotImplementedError
 
-    def words(self, repository: Repository, commit: str) -> str:
+    def subject(self, repository: Repository, commit: str) -> str:
         """The first line of a commit's message."""
         raise NotImplementedError
 
     @promise
     async def test_what_a_person_commits_is_kept_below_the_snapshot(self) -> None:
-        """As they made it; what they left uncommitted comes on top of it."""
+        """Their commits are unchanged; uncommitted changes come on top of them."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None, by_person=True)
         self.edit(repository, workspace, {"one": "1\n"})
         first = self.commit_in(repository, workspace, "The first step")
         again = await repository.prepare("1.1", 1, start, None, by_person=True)
-        assert again == workspace, "asked for again, it is left as it is"
+        assert again == workspace, "a second prepare leaves it unchanged"
         self.edit(repository, workspace, {"two": "2\n"})
         second = self.commit_in(repository, workspace, "The second step")
         self.edit(repository, workspace, {"three": "3\n"})
         made = await self.given(repository, "1.1")
         assert self.parents(repository, made.commit) == (second,)
         assert self.parents(repository, second) == (first,)
-        assert self.words(repository, first) == "The first step"
+        assert self.subject(repository, first) == "The first step"
         assert self.files(repository, made.commit) == {
             **BASE,
             "one": "1\n",
@@ -76,8 +76,8 @@ class LandingContract(RepositoryContract):
         assert await self.given(later, "1.1") == made
 
     @promise
-    async def test_what_a_person_committed_whole_still_has_a_snapshot_on_top(self) -> None:
-        """With words of Windlass's own; what it holds is what they committed."""
+    async def test_a_snapshot_is_made_even_if_a_person_committed_everything(self) -> None:
+        """It has Windlass's own message and the files of the person's commit."""
         repository = await self.make(BASE)
         workspace = await repository.prepare("1.1", 1, self.base(repository), None, by_person=True)
         self.edit(repository, workspace, {"one": "1\n"})
@@ -91,7 +91,7 @@ class LandingContract(RepositoryContract):
 
     @promise
     async def test_commits_of_a_player_are_not_kept(self) -> None:
-        """Only the snapshot of what it left counts."""
+        """Only the snapshot of its files counts."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None)
@@ -110,8 +110,8 @@ class LandingContract(RepositoryContract):
         assert (made.commit, made.changed) == (start, False)
 
     @promise
-    async def test_a_branch_stands_behind_the_tip_apart_from_it_or_holds_it(self) -> None:
-        """And one that is gone is said to be gone."""
+    async def test_a_branch_is_behind_the_tip_apart_from_it_or_holds_it(self) -> None:
+        """A deleted branch is reported as gone."""
         repository = await self.make(BASE)
         base = self.base(repository)
         tip, _ = await self.landed(repository, {"new": "n\n"})
@@ -123,17 +123,17 @@ class LandingContract(RepositoryContract):
         assert await repository.look(BRANCH, tip) == Seen(commit="", relation="gone")
 
     @promise
-    async def test_a_branch_that_does_not_hold_the_base_any_more_is_known(self) -> None:
-        """To land there would bring back what its user has undone."""
+    async def test_a_branch_that_no_longer_holds_the_base_is_detected(self) -> None:
+        """To land there would bring back commits that the user removed."""
         repository = await self.make(BASE)
         tip, _ = await self.landed(repository, {"new": "n\n"})
-        other = self.begin_branch_anew(repository)
+        other = self.replace_branch(repository)
         seen = await repository.look(BRANCH, tip)
         assert seen == Seen(commit=other, relation="apart", rewound=True)
 
     @promise
     async def test_a_branch_moves_forward_once(self) -> None:
-        """A move that was made is found made, by the next process as well."""
+        """A repeated move succeeds, also in the next process."""
         repository = await self.make(BASE)
         base = self.base(repository)
         tip, _ = await self.landed(repository, {"new": "n\n"})
@@ -144,8 +144,8 @@ class LandingContract(RepositoryContract):
         assert await later.look(BRANCH, tip) == Seen(commit=tip, relation="holds")
 
     @promise
-    async def test_a_branch_that_somebody_moved_stays(self) -> None:
-        """It is looked at again first."""
+    async def test_a_branch_that_the_user_moved_stays(self) -> None:
+        """Windlass must look at it again first."""
         repository = await self.make(BASE)
         base = self.base(repository)
         tip, _ = await self.landed(repository, {"new": "n\n"})
@@ -155,7 +155,7 @@ class LandingContract(RepositoryContract):
 
     @promise
     async def test_a_moved_branch_takes_the_tip_by_a_merge(self) -> None:
-        """The merge holds both, with the branch as its first parent, and the branch moves to it."""
+        """The merge has both, with the branch as its first parent, and the branch moves to it."""
         repository = await self.make(BASE)
         tip, _ = await self.landed(repository, {"new": "n\n"})
         mine = self.commit_as_user(repository, {"mine": "m\n"})
@@ -167,17 +167,17 @@ class LandingContract(RepositoryContract):
 
     @promise
     async def test_a_dirty_file_in_the_way_keeps_the_branch(self) -> None:
-        """With a word on it, and nothing is changed."""
+        """With a message, and nothing changes."""
         repository = await self.make(BASE)
         base = self.base(repository)
         tip, _ = await self.landed(repository, {"README": "new\n"})
-        self.soil(repository, "README")
+        self.change_uncommitted(repository, "README")
         assert await _refused(repository.move_branch(BRANCH, base, tip))
         assert self.branch(repository, BRANCH) == base
 
     @promise
-    async def test_a_stage_that_left_what_it_should_has_nothing_said_of_it(self) -> None:
-        """Merges of the approved commits, the files, and workspaces as they were pinned."""
+    async def test_a_complete_stage_passes_verification(self) -> None:
+        """The approved commits are merged, the files exist, and workspaces match their pins."""
         repository = await self.make(BASE)
         tip, made = await self.landed(repository, {"new": "n\n"})
         lost = await self.played(repository, "1.2", {"half": "h\n"})
@@ -189,8 +189,8 @@ class LandingContract(RepositoryContract):
         assert await repository.verify(tip, expected) == ()
 
     @promise
-    async def test_what_a_stage_did_not_leave_is_told_a_line_each(self) -> None:
-        """With the task it is from."""
+    async def test_everything_missing_from_a_stage_has_a_line(self) -> None:
+        """Each line names the task."""
         repository = await self.make(BASE)
         tip, made = await self.landed(repository, {"new": "n\n"})
         other = await self.played(repository, "1.2", {"other": "o\n"})
@@ -207,25 +207,25 @@ class LandingContract(RepositoryContract):
             files={"wanted": "1.1"},
             kept={"1.3": tip},
         )
-        said = await repository.verify(tip, expected)
-        blamed = {line.split(":")[0] for line in said}
-        assert blamed == {"1.1", "1.2", "1.3", "1.4", "1.5"}, said
-        assert any("wanted" in line for line in said if line.startswith("1.1"))
+        lines = await repository.verify(tip, expected)
+        tasks = {line.split(":")[0] for line in lines}
+        assert tasks == {"1.1", "1.2", "1.3", "1.4", "1.5"}, lines
+        assert any("wanted" in line for line in lines if line.startswith("1.1"))
 
     @promise
-    async def test_all_that_differs_is_told_of_two_commits_whatever_a_snapshot_tells(self) -> None:
-        """And nothing of a pair that is not there."""
+    async def test_changed_lists_all_paths_though_a_snapshot_lists_only_some(self) -> None:
+        """A pair with an unknown commit is left out."""
         repository = await self.make(BASE)
         many = {f"many/{number:03}": "m\n" for number in range(MAX_LISTED)}
         made = await self.played(repository, "1.1", {**many, "README": "other\n", "zz": "z\n"})
         assert len(made.files) == MAX_LISTED
         pair = (self.base(repository), made.commit)
-        told = await repository.changed((pair, ("0" * len(made.commit), made.commit)))
-        assert told == {pair: {**dict.fromkeys((*many, "zz"), True), "README": False}}
+        changed = await repository.changed((pair, ("0" * len(made.commit), made.commit)))
+        assert changed == {pair: {**dict.fromkeys((*many, "zz"), True), "README": False}}
 
     @promise
-    async def test_a_merge_of_another_commit_than_was_approved_is_told(self) -> None:
-        """Though both are in the tip."""
+    async def test_a_merge_of_a_commit_that_was_not_approved_is_found(self) -> None:
+        """Even if both commits are in the tip."""
         repository = await self.make(BASE)
         tip, made = await self.landed(repository, {"new": "n\n"})
         swapped = Expected(merges={"1.1": (tip, self.base(repository))}, files={}, kept={})
@@ -235,8 +235,8 @@ class LandingContract(RepositoryContract):
         assert made.commit != tip
 
     @promise
-    async def test_a_workspace_that_is_set_aside_is_kept_and_makes_room(self) -> None:
-        """The task begins anew with the files of its start; a second time changes nothing."""
+    async def test_a_workspace_that_is_set_aside_is_kept_under_another_name(self) -> None:
+        """The task starts over with the files of its start; a second call changes nothing."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None)
@@ -248,8 +248,8 @@ class LandingContract(RepositoryContract):
         assert self.look(repository, workspace) == BASE
 
     @promise
-    async def test_a_workspace_that_is_in_use_since_is_not_set_aside(self) -> None:
-        """Whoever began anew goes on with what is there."""
+    async def test_a_workspace_in_use_again_is_not_set_aside(self) -> None:
+        """The task that started over continues with its files."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 2, start, None)
@@ -258,14 +258,14 @@ class LandingContract(RepositoryContract):
         assert self.look(repository, workspace) == {**BASE, "new": "n\n"}
 
     async def given(self, repository: Repository, task: str) -> Snapshot:
-        """What a person hands back."""
+        """The snapshot of what a person hands back."""
         by_person = replace(author(task), by_person=True)
         made = await repository.snapshot(by_person, "snapshot", (self.base(repository),))
         assert isinstance(made, Snapshot), made
         return made
 
     async def landed(self, repository: Repository, edits: Edits) -> tuple[str, Snapshot]:
-        """A tip with one task merged, and that task's commit."""
+        """A tip with one merged task, and that task's snapshot."""
         base = self.base(repository)
         made = await self.played(repository, "1.1", edits)
         merged = await self.merged(repository, "1.1", 1, made.commit, base)
@@ -278,4 +278,4 @@ async def _refused(call: Awaitable[None]) -> str:
         await call
     except RepositoryError as refusal:
         return str(refusal)
-    raise AssertionError("a branch was moved that should have stayed")
+    raise AssertionError("the branch was moved, and must not be")

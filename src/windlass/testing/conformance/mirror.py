@@ -1,4 +1,4 @@
-"""What every mirror of a journal promises. Subclass the contract, bring the mirror, run it.
+"""What every mirror of a journal promises. Subclass the contract, provide the mirror, run it.
 
     class TestMine(MirrorContract):
         async def make(self, records): return MyMirror(records)
@@ -8,58 +8,45 @@
 Each test's name is the promise.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from functools import wraps
-from typing import Protocol, TypeAlias, TypeVar
-
-import anyio
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
 from windlass.errors import JournalDamaged
+from windlass.testing.conformance.repository import promise
 
 Records: TypeAlias = Callable[[int], Sequence[bytes]]
-C = TypeVar("C", bound="MirrorContract")
 
 
 class Mirror(Protocol):
     """A copy of a journal beside the pins."""
 
     async def open(self, *, begun: bool) -> None:
-        """Go on from what is there. Raises JournalDamaged where the journal is behind it."""
+        """Continue from the stored copy. Raises JournalDamaged if the journal is behind it."""
         ...
 
     async def flush(self) -> None:
-        """Copy what is recorded."""
+        """Copy every new record."""
         ...
 
 
-def promise(scenario: Callable[[C], Awaitable[None]]) -> Callable[[C], None]:
-    """A scenario as a test that any test runner can call."""
-
-    @wraps(scenario)
-    def test(self: C) -> None:
-        anyio.run(scenario, self)
-
-    return test
-
-
 def record(number: int) -> bytes:
-    """A record as a journal holds it, with any character in it."""
+    """An encoded record, with unusual characters."""
     return f'{{"n":{number},"said":"# ü\\\\n 12"}}'.encode()
 
 
 class MirrorContract:
-    """The promises; `make`, `reopen` and `stored` are the subclass's to bring."""
+    """The promises. A subclass provides `make`, `reopen` and `stored`."""
 
     async def make(self, records: Records) -> Mirror:
-        """A mirror of the journal that gives these records."""
+        """A mirror of the journal with these records."""
         raise NotImplementedError
 
     async def reopen(self, mirror: Mirror, records: Records) -> Mirror:
-        """Another mirror over what that one stored, as a later process makes it."""
+        """Open the same storage again, as a later process would."""
         raise NotImplementedError
 
     async def stored(self, mirror: Mirror) -> list[bytes]:
-        """The records that it gives back."""
+        """The records that the mirror holds."""
         raise NotImplementedError
 
     @promise
@@ -80,7 +67,7 @@ class MirrorContract:
 
     @promise
     async def test_a_run_that_never_begins_leaves_no_mirror(self) -> None:
-        """What is in the journal before its first fact is of other runs."""
+        """The facts that are in the journal before the run's first one belong to other runs."""
         journal = [record(1)]
         mirror = await self.make(lambda after: journal[after:])
         await mirror.open(begun=False)
@@ -108,8 +95,8 @@ class MirrorContract:
         assert await self.stored(mirror) == journal
 
     @promise
-    async def test_a_journal_that_is_ahead_of_its_mirror_goes_on(self) -> None:
-        """A process may end before it has copied everything."""
+    async def test_a_journal_that_is_ahead_of_its_mirror_continues(self) -> None:
+        """A process may end before it copied every record."""
         journal = [record(n) for n in range(3)]
         mirror = await self.make(lambda after: journal[after:])
         await mirror.open(begun=True)

@@ -1,11 +1,11 @@
-"""What every repository promises. Subclass the contract, bring the repository, run it with pytest.
+"""What every repository promises. Subclass the contract, provide the repository, run it.
 
     class TestMine(RepositoryContract):
         async def make(self, base): return MyRepository(base)
         async def reopen(self, repository): return MyRepository.over(repository.storage)
-        ...                              # and how to look at what the port does not show
+        ...                              # and access to what the port does not show
 
-Each test's name is the promise. Nothing but the port is used, and no test framework is imported.
+Each test's name is the promise. The tests use only the port, and import no test framework.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,15 +20,15 @@ from windlass.ports import Authorship, Conflict, Merged, Refused, Repository, Sn
 
 Files: TypeAlias = Mapping[str, str]
 Edits: TypeAlias = Mapping[str, str | None]
-"""What a Player does: None removes the file."""
+"""The new content of files, by path; None removes the file."""
 
 BASE = {"README": "hello\n", "src/main": "one\n", "src/other": "two\n"}
 SETTLED = {"README": "mine and theirs\n"}
-C = TypeVar("C", bound="RepositoryContract")
+C = TypeVar("C")
 
 
 def promise(scenario: Callable[[C], Awaitable[None]]) -> Callable[[C], None]:
-    """A scenario as a test that any test runner can call."""
+    """Make an async scenario a test that any test runner can call."""
 
     @wraps(scenario)
     def test(self: C) -> None:
@@ -38,42 +38,42 @@ def promise(scenario: Callable[[C], Awaitable[None]]) -> Callable[[C], None]:
 
 
 class RepositoryContract:
-    """The promises; the methods that raise NotImplementedError are the subclass's to bring."""
+    """The promises. A subclass provides the methods that raise NotImplementedError."""
 
     async def make(self, base: Files) -> Repository:
-        """The repository of a new run whose base holds these files."""
+        """The repository of a new run whose base has these files."""
         raise NotImplementedError
 
     async def reopen(self, repository: Repository) -> Repository:
-        """Another one over what that one left, as the next process of the run would open it."""
+        """Open the same storage again, as the next process of the run would."""
         raise NotImplementedError
 
     def base(self, repository: Repository) -> str:
-        """The commit the run works from."""
+        """The commit that the run starts from."""
         raise NotImplementedError
 
     def files(self, repository: Repository, commit: str) -> Files:
-        """What a commit holds."""
+        """The files of a commit."""
         raise NotImplementedError
 
     def parents(self, repository: Repository, commit: str) -> tuple[str, ...]:
-        """What a commit was made onto."""
+        """The parents of a commit."""
         raise NotImplementedError
 
     def look(self, repository: Repository, workspace: PurePath) -> Files | None:
-        """What a workspace holds; None when there is none."""
+        """The files of a workspace; None if there is no workspace."""
         raise NotImplementedError
 
     def edit(self, repository: Repository, workspace: PurePath, edits: Edits) -> None:
         """Change a workspace as a Player would."""
         raise NotImplementedError
 
-    def spoil(self, repository: Repository, workspace: PurePath) -> Callable[[], None]:
-        """Put something into a workspace that must not be committed; return what removes it."""
+    def add_forbidden(self, repository: Repository, workspace: PurePath) -> Callable[[], None]:
+        """Add something that must not be committed; returns a function that removes it."""
         raise NotImplementedError
 
     def discard(self, repository: Repository, workspace: PurePath) -> None:
-        """Take a workspace away as a person would."""
+        """Delete a workspace as a person would."""
         raise NotImplementedError
 
     @promise
@@ -84,8 +84,8 @@ class RepositoryContract:
         assert self.look(repository, workspace) == BASE
 
     @promise
-    async def test_a_workspace_begins_at_the_commit_that_was_asked_for(self) -> None:
-        """A task that depends on another begins with the other's work, and leaves it alone."""
+    async def test_a_workspace_begins_at_the_requested_commit(self) -> None:
+        """A task that depends on another begins with the other's work and does not change it."""
         repository = await self.make(BASE)
         first = await self.played(repository, "1.1", {"new": "n\n"})
         workspace = await repository.prepare("1.2", 1, first.commit, None)
@@ -93,8 +93,8 @@ class RepositoryContract:
             assert self.look(repository, folder) == {**BASE, "new": "n\n"}
 
     @promise
-    async def test_a_second_prepare_keeps_what_is_there(self) -> None:
-        """The next Player goes on from what the last one left, saved or not."""
+    async def test_a_second_prepare_keeps_the_files(self) -> None:
+        """The next Player continues from the last one's files, saved or not."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None)
@@ -106,7 +106,7 @@ class RepositoryContract:
 
     @promise
     async def test_a_snapshot_is_what_the_workspace_holds(self) -> None:
-        """New, changed and removed files are in it, and it says which they are."""
+        """It has and lists the new, changed and removed files."""
         repository = await self.make(BASE)
         edits = {"deep/down/new": "n\n", "src/main": "uno\n", "README": None}
         made = await self.played(repository, "1.1", edits)
@@ -119,14 +119,14 @@ class RepositoryContract:
         assert made.deleted == ("README",)
 
     @promise
-    async def test_a_change_is_told_file_by_file(self) -> None:
-        """Every file that differs has a patch of its own, and says what became of it."""
+    async def test_a_diff_has_one_patch_per_file(self) -> None:
+        """The patch says whether the file is new, changed or deleted."""
         repository = await self.make(BASE)
         edits = {"deep/down/new": "n\n", "src/main": "uno\n", "README": None}
         made = await self.played(repository, "1.1", edits)
         patches = await repository.diff(self.base(repository), made.commit)
-        told = {patch.path: (patch.what, patch.gone, patch.opaque) for patch in patches}
-        assert told == {
+        found = {patch.path: (patch.what, patch.gone, patch.opaque) for patch in patches}
+        assert found == {
             "README": ("deleted", True, False),
             "deep/down/new": ("new", False, False),
             "src/main": ("changed", False, False),
@@ -136,7 +136,7 @@ class RepositoryContract:
 
     @promise
     async def test_a_workspace_that_was_not_changed_is_its_start(self) -> None:
-        """No commit is made for nothing, also when something was done and undone."""
+        """No commit is made without changes, also if a change was undone."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None)
@@ -147,7 +147,7 @@ class RepositoryContract:
 
     @promise
     async def test_the_tree_is_named_by_its_content(self) -> None:
-        """Two tasks that did the same have the same tree; others have not."""
+        """Two tasks with the same files have the same tree; others do not."""
         repository = await self.make(BASE)
         one = await self.played(repository, "1.1", {"new": "n\n"})
         two = await self.played(repository, "1.2", {"new": "n\n"})
@@ -156,7 +156,7 @@ class RepositoryContract:
 
     @promise
     async def test_a_snapshot_is_found_again_after_a_crash(self) -> None:
-        """What was pinned and not recorded is adopted, whatever the workspace holds by then."""
+        """A pinned snapshot that was not recorded is adopted, whatever the workspace holds."""
         repository = await self.make(BASE)
         made = await self.played(repository, "1.1", {"new": "n\n"})
         later = await self.reopen(repository)
@@ -165,8 +165,8 @@ class RepositoryContract:
         assert await self.saved(later, "1.1") == made
 
     @promise
-    async def test_work_that_was_not_saved_is_there_after_a_crash(self) -> None:
-        """What a Player left is kept as partial work, and the next start goes on from it."""
+    async def test_unsaved_work_survives_a_crash(self) -> None:
+        """A Player's files are kept as partial work, and the next start continues from them."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None)
@@ -181,8 +181,8 @@ class RepositoryContract:
         assert self.parents(later, made.commit) == (partial.commit,)
 
     @promise
-    async def test_a_start_that_was_never_prepared_is_just_its_start(self) -> None:
-        """A Player that never began has left nothing, whatever an earlier one did."""
+    async def test_a_start_that_was_never_prepared_has_no_changes(self) -> None:
+        """A Player that never began changed nothing, whatever an earlier one did."""
         repository = await self.make(BASE)
         start = self.base(repository)
         assert (await self.saved(repository, "1.1", kind="partial")).commit == start
@@ -193,8 +193,8 @@ class RepositoryContract:
         assert (second.commit, second.tree, second.changed) == (made.commit, made.tree, False)
 
     @promise
-    async def test_a_workspace_that_a_person_took_away_has_nothing_new(self) -> None:
-        """It is its start, and the next start makes it again."""
+    async def test_a_workspace_that_a_person_deleted_has_no_changes(self) -> None:
+        """Its snapshot is its start, and the next start makes it again."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None)
@@ -207,15 +207,15 @@ class RepositoryContract:
 
     @promise
     async def test_what_must_not_be_committed_is_refused(self) -> None:
-        """With a reason; once it is gone, what else was done can be committed."""
+        """With a reason; once it is removed, the other changes can be committed."""
         repository = await self.make(BASE)
         workspace = await repository.prepare("1.1", 1, self.base(repository), None)
         self.edit(repository, workspace, {"new": "n\n"})
-        mend = self.spoil(repository, workspace)
+        remove_forbidden = self.add_forbidden(repository, workspace)
         refused = await repository.snapshot(author("1.1"), "snapshot", (self.base(repository),))
         assert isinstance(refused, Refused)
         assert refused.reason
-        mend()
+        remove_forbidden()
         await repository.prepare("1.1", 2, self.base(repository), None)
         made = await self.saved(repository, "1.1", n=2)
         assert self.files(repository, made.commit) == {**BASE, "new": "n\n"}
@@ -238,7 +238,7 @@ class RepositoryContract:
 
     @promise
     async def test_a_merge_is_found_again_after_a_crash(self) -> None:
-        """The candidate that was pinned is the one that is given."""
+        """The pinned candidate is returned."""
         repository = await self.make(BASE)
         base = self.base(repository)
         one = await self.played(repository, "1.1", {"one": "1\n"})
@@ -247,18 +247,18 @@ class RepositoryContract:
         assert await self.merged(later, "1.1", 1, one.commit, base) == built
 
     @promise
-    async def test_a_conflict_is_told_with_its_files(self) -> None:
-        """Nothing is merged, and it is known where a Player has to look."""
+    async def test_a_conflict_names_its_files(self) -> None:
+        """Nothing is merged, and the Player learns where to look."""
         repository = await self.make(BASE)
         tip, mine = await self.conflicting(repository)
-        told = await repository.merge(author("1.2"), 2, mine, tip)
-        assert isinstance(told, Conflict)
-        assert told.files == ("README",)
-        assert "README" in told.detail
+        conflict = await repository.merge(author("1.2"), 2, mine, tip)
+        assert isinstance(conflict, Conflict)
+        assert conflict.files == ("README",)
+        assert "README" in conflict.detail
 
     @promise
-    async def test_a_conflict_can_be_settled(self) -> None:
-        """Both sides are put before the Player, and what it makes of them merges cleanly."""
+    async def test_a_conflict_can_be_resolved(self) -> None:
+        """The workspace has both sides, and the Player's result merges cleanly."""
         repository = await self.make(BASE)
         tip, mine = await self.conflicting(repository)
         workspace = await repository.prepare("1.2", 2, mine, tip)
@@ -275,7 +275,7 @@ class RepositoryContract:
 
     @promise
     async def test_a_round_that_ends_with_the_tips_own_content_still_has_both_parents(self) -> None:
-        """Or it would conflict again."""
+        """Otherwise it would conflict again."""
         repository = await self.make(BASE)
         tip, mine = await self.conflicting(repository)
         workspace = await repository.prepare("1.2", 2, mine, tip)
@@ -286,7 +286,7 @@ class RepositoryContract:
         assert isinstance(await repository.merge(author("1.2"), 2, made.commit, tip), Merged)
 
     @promise
-    async def test_a_round_that_was_cut_short_goes_on_from_what_was_settled(self) -> None:
+    async def test_an_interrupted_round_continues_from_what_was_resolved(self) -> None:
         """Its partial work has both parents, and the next start needs no second merge."""
         repository = await self.make(BASE)
         tip, mine = await self.conflicting(repository)
@@ -301,16 +301,16 @@ class RepositoryContract:
         assert isinstance(merged, Merged)
 
     @promise
-    async def test_a_round_that_was_refused_keeps_what_was_settled(self) -> None:
-        """The same merge is not put before the next Player again: only what was refused is left."""
+    async def test_a_refused_round_keeps_what_was_resolved(self) -> None:
+        """The next Player gets the resolved files and not the same conflict again."""
         repository = await self.make(BASE)
         tip, mine = await self.conflicting(repository)
         workspace = await repository.prepare("1.2", 2, mine, tip)
         self.edit(repository, workspace, SETTLED)
-        mend = self.spoil(repository, workspace)
+        remove_forbidden = self.add_forbidden(repository, workspace)
         refused = await repository.snapshot(author("1.2", n=2), "snapshot", (mine, tip))
         assert isinstance(refused, Refused)
-        mend()
+        remove_forbidden()
         for repository in (repository, await self.reopen(repository)):  # noqa: B020  the next process's
             await repository.prepare("1.2", 3, mine, tip)
             assert (self.look(repository, workspace) or {})["README"] == SETTLED["README"]
@@ -318,8 +318,8 @@ class RepositoryContract:
         assert self.parents(repository, made.commit) == (mine, tip)
 
     @promise
-    async def test_the_tip_moves_only_from_where_it_was_left(self) -> None:
-        """A move that was made is found made; one from elsewhere is refused and changes nothing."""
+    async def test_the_tip_moves_only_from_its_expected_commit(self) -> None:
+        """A repeated move succeeds; a move from another commit is refused and changes nothing."""
         repository = await self.make(BASE)
         base = self.base(repository)
         one = await self.played(repository, "1.1", {"one": "1\n"})
@@ -334,13 +334,13 @@ class RepositoryContract:
         except RepositoryError as refused:
             assert first.commit[:10] in str(refused)  # noqa: PT017  no test framework here
         else:
-            raise AssertionError("a move from elsewhere was made")
+            raise AssertionError("a move from another commit was made")
         good = await self.merged(later, "1.2", 3, two.commit, first.commit)
         assert not await later.move_tip(first.commit, good.commit)
 
     @promise
     async def test_a_released_workspace_is_gone(self) -> None:
-        """And can be released again; a task that starts anew begins at its start."""
+        """It can be released again; the next workspace of the task begins at its start."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None)
@@ -353,7 +353,7 @@ class RepositoryContract:
 
     @promise
     async def test_many_tasks_at_once_do_not_disturb_each_other(self) -> None:
-        """Eight side by side: each has its own workspace, snapshot and merge."""
+        """Eight in parallel: each has its own workspace, snapshot and merge."""
         repository = await self.make(BASE)
         base = self.base(repository)
         made: dict[str, tuple[Snapshot, Merged]] = {}
@@ -403,7 +403,7 @@ class RepositoryContract:
         return built
 
     async def conflicting(self, repository: Repository) -> tuple[str, str]:
-        """A tip, and the snapshot of a task that says otherwise."""
+        """A tip, and the snapshot of a task that conflicts with it."""
         theirs = await self.played(repository, "1.1", {"README": "theirs\n", "their file": "t\n"})
         mine = await self.played(repository, "1.2", {"README": "mine\n", "my file": "m\n"})
         base = self.base(repository)
@@ -413,5 +413,5 @@ class RepositoryContract:
 
 
 def author(task: str, *, n: int = 1) -> Authorship:
-    """What the commits of a contract say about themselves."""
+    """The authorship of the commits in these tests."""
     return Authorship(task=task, title=f"Do {task}", n=n, turn=n)

@@ -1,7 +1,7 @@
-"""What every kind of workspace promises, beside what its repository does. Subclass it instead.
+"""What every kind of workspace promises, in addition to its repository. Subclass this instead.
 
-Kinds differ by nature in one thing: in a repository of its own a Player can commit, in a linked
-worktree of the user's, whose git directory is read-only, it cannot. Nothing follows from either.
+The kinds differ in one thing: a Player can commit in a clone, but not in a linked worktree of the
+user's repository, whose git directory is read-only. The result is the same.
 """
 
 from pathlib import PurePath
@@ -19,12 +19,12 @@ class WorkspaceContract(LandingContract):
     """Whether a Player can commit in a workspace of this kind."""
 
     def commit(self, repository: Repository, workspace: PurePath) -> bool:
-        """Commit in a workspace as a Player would, inside its walls; whether that was possible."""
+        """Commit in a workspace as a Player would, in its sandbox; whether that was possible."""
         raise NotImplementedError
 
     @promise
-    async def test_a_player_can_commit_where_its_kind_lets_it(self) -> None:
-        """Whatever it does so, the snapshot is Windlass's own, onto the start, with all files."""
+    async def test_a_player_can_commit_if_its_kind_allows_it(self) -> None:
+        """The snapshot is still Windlass's own commit onto the start, with all files."""
         repository = await self.make(BASE)
         start = self.base(repository)
         workspace = await repository.prepare("1.1", 1, start, None)
@@ -37,7 +37,7 @@ class WorkspaceContract(LandingContract):
 
     @promise
     async def test_the_next_workspace_knows_nothing_of_the_last(self) -> None:
-        """Whether it is made afresh or of one that was let go."""
+        """Whether it is new or made from a released one."""
         repository = await self.make(BASE)
         start = self.base(repository)
         for task in ("1.1", "1.2", "1.3"):
@@ -50,8 +50,8 @@ class WorkspaceContract(LandingContract):
             await repository.release(task)
 
     @promise
-    async def test_a_workspace_that_was_taken_away_or_emptied_is_made_anew(self) -> None:
-        """Nothing is committed of it, neither as work nor as what was left, and it is told."""
+    async def test_a_workspace_that_was_deleted_or_emptied_is_made_again(self) -> None:
+        """Nothing of it is committed, not even as partial work, and `stands` is false."""
         repository = await self.make({"README": "hello\n"})
         start = self.base(repository)
         for n, empty in enumerate((False, True, False), start=1):
@@ -68,7 +68,7 @@ class WorkspaceContract(LandingContract):
 
     @promise
     async def test_a_throwaway_is_exactly_its_commit(self) -> None:
-        """Whatever the last one was used for, and what was changed in it is told."""
+        """Whatever the last one was used for; `touched` lists the files that were changed in it."""
         repository = await self.make(BASE)
         other = await self.played(repository, "1.1", {"new": "n\n", "README": None})
         for commit in (self.base(repository), other.commit, self.base(repository)):

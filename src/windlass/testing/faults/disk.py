@@ -1,18 +1,17 @@
-"""What a power loss would have left of a folder, worked out from the log of what was done to it.
+"""What a power loss leaves of a folder, computed from the log of the calls that changed it.
 
-The strict reading of POSIX is what counts here, which is harder than any file system in use:
+The rules are a strict reading of POSIX, harder than any file system in use:
 
-1. A file holds what it held at its last fsync, and nothing of what was written after it.
-2. A name (made, changed or gone) is there for good once its folder was synced, and not before: no
-   rename is carried by the sync of some other file, as a journaling file system would do.
+1. A file keeps the content of its last fsync, and nothing that was written later.
+2. A name that was added, changed or removed is safe once its folder was synced, and not before:
+   the sync of another file does not make a rename durable, as a journaling file system would.
 3. git's `fsyncMethod=batch` first writes its objects out (sync_file_range) and then syncs one more
-   file for all of them, which flushes the disk's own memory. What it says of that is believed: the
-   objects' content counts as synced from there on. Their names do not.
-4. After syncfs all is there that was there.
+   file for all of them, which flushes the disk's cache. We believe git: from then on the content of
+   the objects counts as synced. Their names do not.
+4. syncfs makes everything safe.
 
-Of what was not synced any part may have survived all the same. So points are tried with none of it
-(`lost`), with all names but no content, as in files found empty (`named`), and with a part of the
-names by lot (`chance`).
+Any part of what was not synced may still survive. So points are tried with none of it (`lost`),
+with all names but empty files (`named`), and with a random part of the names (`chance`).
 """
 
 import random
@@ -31,7 +30,7 @@ _BATCH = "bulk_fsync_"
 
 
 class Line(Struct, frozen=True):
-    """One thing that was done."""
+    """One logged call."""
 
     n: int
     what: str
@@ -40,21 +39,20 @@ class Line(Struct, frozen=True):
 
 
 class Node:
-    """A file, a link or a folder, whatever its name is now."""
+    """A file, a link or a folder, independent of its name."""
 
     def __init__(self, *, folder: bool = False, link: str = "") -> None:
         self.folder = folder
         self.link = link
         self.content: Path | None = None
-        """Where the content of the last sync is kept."""
+        """The copy made at the last sync."""
         self.names: dict[str, Node] = {}
-        """What the folder holds."""
+        """The entries of a folder."""
         self.kept: dict[str, Node] = {}
-        """What it held at its last sync."""
+        """Its entries at its last sync."""
 
 
 def read(log: Path) -> list[Line]:
-    """The log, in order."""
     fields = (line.split("\t") for line in log.read_text(encoding="utf-8").splitlines())
     return [Line(int(n), what, path, other) for n, what, path, other in fields]
 
@@ -63,38 +61,38 @@ class Disk:
     """The folder `root` as it is, and as it would be after a power loss at this moment."""
 
     def __init__(self, root: Path, before: Path, log: Path) -> None:
-        """Take the folder as it was before, all of it safe, and the log whose copies lie beside."""
+        """`before` is the folder at the start, all of it synced; the copies are beside the log."""
         self._root = root
         self._log = log
         self._top = _read_tree(before)
         self._written_out: list[tuple[Node, Path]] = []
-        self.told = 0
-        """How far the journal was told when the power went."""
+        self.reported = 0
+        """How many facts of the journal the run had reported."""
 
     def do(self, line: Line) -> None:
-        """Go on by one line."""
+        """Apply one line of the log."""
         match line.what:
             case "sync" | "range":
-                self._synced(line)
+                self._sync(line)
             case "all":
                 self._top = _read_tree(self._copy(line))
             case "note":
-                self.told = int(line.path.split()[-1])
+                self.reported = int(line.path.split()[-1])
             case "write" | "mode":
-                pass  # of which nothing is safe yet
+                pass  # not safe before the next sync
             case _:
-                self._renamed(line)
+                self._change_names(line)
 
     def write(self, target: Path, survival: Survival, seed: int) -> None:
-        """Make what is left after a power loss now."""
+        """Write the folder as a power loss now would leave it."""
         _write_tree(self._top, target, survival, random.Random(seed))  # noqa: S311
 
-    def _renamed(self, line: Line) -> None:
+    def _change_names(self, line: Line) -> None:
         match line.what:
             case "gone":
-                self._forget(line.path)
+                self._remove(line.path)
             case "rename":
-                self._name(line.other, self._forget(line.path) or Node())
+                self._name(line.other, self._remove(line.path) or Node())
             case "link":
                 self._name(line.other, self._find(line.path) or Node())
             case "symlink":
@@ -102,12 +100,12 @@ class Disk:
             case "mkdir" | "create":
                 self._name(line.path, Node(folder=line.what == "mkdir"))
             case _:
-                raise ValueError(f"a log that is not understood: {line}")
+                raise ValueError(f"unknown line in the log: {line}")
 
-    def _synced(self, line: Line) -> None:
+    def _sync(self, line: Line) -> None:
         node = self._find(line.path)
         if node is None:
-            return  # nobody can open it any more
+            return  # it was removed, so no program can open it
         if node.folder:
             node.kept = dict(node.names)
         elif line.what == "range":
@@ -134,11 +132,11 @@ class Disk:
     def _name(self, path: str, node: Node) -> None:
         *folders, name = self._parts(path)
         holder = self._top
-        for part in folders:  # what a program made unseen is there, and not safe
+        for part in folders:  # a folder that was made unseen exists, and is not safe
             holder = holder.names.setdefault(part, Node(folder=True))
         holder.names[name] = node
 
-    def _forget(self, path: str) -> Node | None:
+    def _remove(self, path: str) -> Node | None:
         if not path:
             return None
         *folders, name = self._parts(path)
@@ -147,7 +145,7 @@ class Disk:
 
 
 def _read_tree(folder: Path) -> Node:
-    """A folder of which all is safe."""
+    """A folder with everything in it synced."""
     node = Node(folder=True)
     for path in folder.iterdir():
         if path.is_symlink():

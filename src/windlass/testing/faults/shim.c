@@ -1,13 +1,13 @@
-/* Preloaded into Windlass and the git it starts: every call that changes a file below one folder is
- * counted, and at the n-th the whole process group dies, or the call fails, as a control file says.
+/* Preloaded into Windlass and the git it starts. It counts every call that changes a file below one
+ * folder; at the n-th the whole process group dies or the call fails, as a control file says.
  *
- * Law: one count for all processes (the control file is mapped by each), one point before every
- * call, and one more in the middle of every write. A call elsewhere is nobody's business. In a child
- * of vfork nothing is allocated.
+ * Law: one count for all processes (each maps the control file), one point before every call, and
+ * one more in the middle of every write. Calls elsewhere are ignored. A child of vfork allocates
+ * nothing.
  *
- * Asked to, it also keeps a log of what was done, in order, with the content of each file at each
- * sync: from that, what a power loss would have left can be worked out (disk.py). What glibc's own
- * stdio writes is not seen until its file is closed.
+ * In mode LOG it also logs the calls in order, with the content of each file at each sync. disk.py
+ * computes from the log what a power loss would leave. Writes of glibc's own stdio are not seen
+ * until the file is closed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,9 +38,9 @@ struct control { /* shim.py knows this layout */
     int32_t error;
     int32_t group;
     _Atomic uint32_t busy;
-    _Atomic uint64_t fired; /* how many calls were failed, or 1 once somebody was killed */
-    char what[64];          /* the call that it was */
-    char where[PATH_MAX];   /* and the path */
+    _Atomic uint64_t fired; /* how many calls failed, or 1 after a kill */
+    char what[64];          /* the first call that was hit */
+    char where[PATH_MAX];   /* its path */
     char root[PATH_MAX];
     char log[PATH_MAX];
 };
@@ -65,7 +65,7 @@ static ssize_t real_out(int fd, const void *data, size_t size) {
     return real_write(fd, data, size);
 }
 
-/* Let this process take part; the fork server's children call it, git finds it in its environment. */
+/* Attach this process. Children of the fork server call this; git is attached by its environment. */
 int windlass_shim_attach(const char *path) {
     int fd = real_open(path, O_RDWR | O_CLOEXEC, 0);
     if (fd < 0) return -1;
@@ -79,7 +79,7 @@ int windlass_shim_attach(const char *path) {
     if (dladdr((void *)&windlass_shim_attach, &info) && info.dli_fname)
         snprintf(library_path, sizeof library_path, "%s", info.dli_fname);
     log_fd = -1;
-    dlsym(RTLD_NEXT, "execve"); /* so that a child of vfork need not look for anything */
+    dlsym(RTLD_NEXT, "execve"); /* resolved here, so that a child of vfork need not */
     if (control->mode == LOG)
         log_fd = real_open(control->log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     return 0;
@@ -105,7 +105,7 @@ static int path_of(int fd, char *out) {
     return size > 0;
 }
 
-/* The path as it is from the root of the machine, links in the folders above it followed. */
+/* The absolute path, with links in the folders above it resolved. */
 static int absolute(int dir, const char *path, char *out) {
     char joined[PATH_MAX], folder[PATH_MAX];
     if (path == NULL) return 0;
@@ -139,13 +139,13 @@ static int inside_fd(int fd, char *out) {
     return inside;
 }
 
-/* ---- what happens there ---- */
+/* ---- faults and the log ---- */
 
 static void enter(void) {
     if (control->mode != LOG) return;
-    uint32_t nobody = 0;
-    while (!atomic_compare_exchange_weak(&control->busy, &nobody, 1)) {
-        nobody = 0;
+    uint32_t unlocked = 0;
+    while (!atomic_compare_exchange_weak(&control->busy, &unlocked, 1)) {
+        unlocked = 0;
         sched_yield();
     }
 }
@@ -154,14 +154,14 @@ static void leave(void) {
     if (control->mode == LOG) atomic_store(&control->busy, 0);
 }
 
-/* Whether this is the call that was meant. */
+/* Count the call; whether a fault hits it. */
 static int is_hit(void) {
     uint64_t n = atomic_fetch_add(&control->count, 1) + 1;
     if (control->mode == COUNT || control->mode == LOG || control->at == 0) return 0;
     return n == control->at || (control->mode == FAIL_ON && n > control->at);
 }
 
-/* Do what was ordered: die, or give the number to fail with. */
+/* Kill, or return the error number to fail with. */
 static int act(const char *what, const char *where) {
     if (atomic_fetch_add(&control->fired, 1) == 0) {
         snprintf(control->what, sizeof control->what, "%s", what);
@@ -174,7 +174,7 @@ static int act(const char *what, const char *where) {
     return control->error;
 }
 
-/* Count the call: 0 lets it go, otherwise it is to fail with that number. */
+/* Count the call; returns 0, or the error number that it must fail with. */
 static int point(const char *what, const char *where) { return is_hit() ? act(what, where) : 0; }
 
 static uint64_t say(const char *what, const char *a, const char *b) {
@@ -188,7 +188,7 @@ static uint64_t say(const char *what, const char *a, const char *b) {
     return n;
 }
 
-/* Keep the file as it is now, beside the log, under the number of the line that says so. */
+/* Log the call, and copy the file beside the log, under the number of the line. */
 static void keep(const char *what, const char *path) {
     if (control->mode != LOG) return;
     int kept = errno;
@@ -204,7 +204,7 @@ static void keep(const char *what, const char *path) {
     errno = kept;
 }
 
-/* For the rehearsed program itself: a line in the log, in its place among the calls. */
+/* Called by the rehearsed program itself: adds a line to the log, in order with the calls. */
 void windlass_shim_note(const char *text) {
     if (control == NULL || control->mode != LOG) return;
     enter();
@@ -318,7 +318,7 @@ int fclose(FILE *file) {
 
 /* ---- writing ---- */
 
-/* Before a write, and in the middle of it: `size` becomes what is to be written of it. */
+/* The points before a write and in the middle of it; `size` is halved if the second is hit. */
 static int written(const char *what, const char *where, size_t *size, int *half) {
     int wrong = point(what, where);
     if (wrong == 0 && (*half = is_hit())) *size = *size > 1 ? *size / 2 : *size;
@@ -392,8 +392,8 @@ int syncfs(int fd) {
     enter();
     int done = real_syncfs(fd);
     if (done == 0) {
-        /* All of it: kept by a program that can, while nobody of the run changes anything; what an
-         * agent in its box takes away meanwhile makes it begin again. */
+        /* Copy the whole folder with cp while the log is locked. A sandboxed agent is not locked
+         * out: if it removes files meanwhile, the copy starts over. */
         int kept = errno;
         char order[4 * PATH_MAX];
         uint64_t n = say("all", where, NULL);
@@ -483,29 +483,29 @@ TWO_NAMES(linkat, a, from, b, to, "link", (a, from, b, to, flags), int a, const 
 
 /* ---- children ---- */
 
-static int takes_part(const char *path) {
+static int is_attached(const char *path) {
     const char *name = strrchr(path, '/');
     name = name ? name + 1 : path;
     return strncmp(name, "git", 3) == 0 || strcmp(name, "cp") == 0 || strcmp(name, "rm") == 0;
 }
 
-/* Windlass hides its own environment from its children; those that write for it get this again. */
+/* Windlass hides its environment from its children; those that write for it get these variables. */
 int execve(const char *path, char *const argv[], char *const envp[]) {
     REAL(int, execve, const char *, char *const[], char *const[]);
     if (control == NULL || envp == NULL) return real_execve(path, argv, envp);
     size_t count = 0;
     while (envp[count] != NULL) count++;
     char **changed = __builtin_alloca((count + 3) * sizeof(char *));
-    char preload[PATH_MAX + 16], told[PATH_MAX + 16];
+    char preload[PATH_MAX + 16], shim[PATH_MAX + 16];
     size_t used = 0;
     for (size_t i = 0; i < count; i++)
         if (strncmp(envp[i], "LD_PRELOAD=", 11) != 0 && strncmp(envp[i], "WINDLASS_SHIM=", 14) != 0)
             changed[used++] = envp[i];
-    if (takes_part(path)) {
+    if (is_attached(path)) {
         snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library_path);
-        snprintf(told, sizeof told, "WINDLASS_SHIM=%s", control_path);
+        snprintf(shim, sizeof shim, "WINDLASS_SHIM=%s", control_path);
         changed[used++] = preload;
-        changed[used++] = told;
+        changed[used++] = shim;
     }
     changed[used] = NULL;
     return real_execve(path, argv, changed);

@@ -1,7 +1,7 @@
-"""The preloaded library and the file it is steered by.
+"""The preloaded library and the file that controls it.
 
-Law: the library is built from its source where it is used, with the C compiler of that machine;
-where there is none, `build` says so and the sweep makes do with the points Python itself can see.
+Law: the library is compiled on the machine that uses it. Without a C compiler `build` returns None,
+and a sweep uses only the points that Python itself can see.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from pathlib import Path
 from msgspec import Struct
 
 ENVIRONMENT = "WINDLASS_SHIM"
-"""Names the control file to a process that is started with the library."""
+"""The variable with the control file, for a process that is started with the library."""
 
 _PATH_MAX = 4096
 _HEAD = struct.Struct("=QQIiiIQ64s")
@@ -29,34 +29,35 @@ _SIZE = _HEAD.size + 3 * _PATH_MAX
 
 
 class Mode(IntEnum):
-    """What is to happen at the call that was named."""
+    """What happens at the chosen call."""
 
     COUNT = 0
     KILL = 1
     FAIL = 2
-    """That call fails, and no other."""
+    """Only that call fails."""
     FAIL_ON = 3
-    """That call fails, and all after it."""
+    """That call and all later ones fail."""
     LOG = 4
-    """Nothing, but all is written down."""
+    """No fault; every call is logged."""
     KILL_ONE = 5
-    """The process that makes that call dies, and no other: a git, while Windlass goes on."""
+    """Only the process that makes the call is killed, such as a git while Windlass continues."""
 
 
 class Hit(Struct, frozen=True):
-    """What came of an order."""
+    """The result of an order."""
 
     count: int
-    """Calls in all."""
+    """The number of calls."""
     fired: int
-    """How many of them were hit."""
+    """The number of calls that were hit."""
     what: str
-    """The first of those, and its path."""
+    """The first call that was hit."""
     where: str
+    """Its path."""
 
 
 class Control:
-    """One control file: written before a process is started, read after it has ended."""
+    """One control file, written before a process starts and read after it ends."""
 
     def __init__(self, path: Path, root: Path) -> None:
         self.path = path
@@ -65,13 +66,13 @@ class Control:
         self.order(Mode.COUNT)
 
     def order(self, mode: Mode, at: int = 0, *, error: int = 0) -> None:
-        """Begin to count anew, with this to happen at that call."""
+        """Reset the count, and choose what happens at which call."""
         head = _HEAD.pack(0, at, mode, error, 0, 0, 0, b"")
         texts = (b"", bytes(self._root), bytes(self.log))
         self.path.write_bytes(head + b"".join(text.ljust(_PATH_MAX, b"\0") for text in texts))
 
     def hit(self) -> Hit:
-        """What happened."""
+        """The result of the last order."""
         data = self.path.read_bytes()
         count, _, _, _, _, _, fired, what = _HEAD.unpack_from(data)
         where = data[_HEAD.size : _HEAD.size + _PATH_MAX]
@@ -83,7 +84,7 @@ def _text(field: bytes) -> str:
 
 
 def build(folder: Path) -> Path | None:
-    """The library, made in that folder unless it is there already; None without a compiler."""
+    """Compile the library in that folder, unless it is there; None without a compiler."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None or sys.platform != "linux":
         return None
@@ -93,16 +94,16 @@ def build(folder: Path) -> Path | None:
         building = made.with_suffix(f".{os.getpid()}")
         command = [compiler, "-O1", "-shared", "-fPIC", "-x", "c", "-", "-o", str(building), "-ldl"]
         done = subprocess.run(command, input=source, capture_output=True, check=False)
-        if done.returncode != 0:  # a compiler without its headers is as good as none
+        if done.returncode != 0:  # such as a compiler without headers
             return None
         building.rename(made)
     return made
 
 
-def take_part(control: Path) -> Callable[[str], None]:
-    """Let this process be hit from here on; gives what writes a note into the log.
+def attach(control: Path) -> Callable[[str], None]:
+    """Let faults hit this process from now on; returns a function that adds a note to the log.
 
-    It becomes the leader of its own group, which is what dies.
+    The process becomes the leader of its own group, and a kill hits the whole group.
     """
     os.setpgid(0, 0)
     with control.open("r+b") as file, mmap.mmap(file.fileno(), _SIZE) as shared:
@@ -114,7 +115,7 @@ def take_part(control: Path) -> Callable[[str], None]:
         if library.windlass_shim_attach(bytes(control)) != 0:
             raise OSError(f"the control file {control} cannot be mapped")
         return lambda text: library.windlass_shim_note(text.encode())
-    return _listen(control)
+    return _add_audit_hook(control)
 
 
 _EVENTS = frozenset(
@@ -132,20 +133,20 @@ _EVENTS = frozenset(
         "windlass.recorded",
     }
 )
-"""The named points where there is no compiler: what Python tells of itself before it does it."""
+"""The points without a compiler: audit events, which Python raises before it acts."""
 
 _WRITELESS = frozenset({"subprocess.Popen", "windlass.recorded"})
-"""Those that write nothing themselves, and so cannot fail for want of a disk."""
+"""Events that write nothing themselves, so a broken disk cannot make them fail."""
 
 
-def _listen(control: Path) -> Callable[[str], None]:
-    """Count what Python says it is about to do, and die or fail at the point that was named."""
+def _add_audit_hook(control: Path) -> Callable[[str], None]:
+    """Count audit events, and die or fail at the chosen one."""
     file = control.open("r+b")
     shared = mmap.mmap(file.fileno(), _SIZE)
     root = _text(shared[_HEAD.size + _PATH_MAX : _HEAD.size + 2 * _PATH_MAX])
 
-    def hear(event: str, args: tuple[object, ...]) -> None:
-        if event not in _EVENTS or not _concerns(event, args, root):
+    def hook(event: str, args: tuple[object, ...]) -> None:
+        if event not in _EVENTS or not _counts(event, args, root):
             return
         fields = list(_HEAD.unpack_from(shared))
         fields[0] += 1
@@ -161,16 +162,16 @@ def _listen(control: Path) -> Callable[[str], None]:
         if hit and mode in {Mode.FAIL, Mode.FAIL_ON}:
             raise OSError(fields[3], os.strerror(fields[3]), str(args[0]))
 
-    sys.addaudithook(hear)
+    sys.addaudithook(hook)
     return lambda _text: sys.audit("windlass.recorded")
 
 
-def _concerns(event: str, args: tuple[object, ...], root: str) -> bool:
-    """Whether it changes something below the folder that is watched."""
+def _counts(event: str, args: tuple[object, ...], root: str) -> bool:
+    """Whether the event starts a program, records facts, or changes a file below the root."""
     if event in _WRITELESS:
         return True
     if event == "open" and not (isinstance(args[2], int) and args[2] & (os.O_CREAT | os.O_TRUNC)):
         return False
     names = [os.fsdecode(arg) for arg in args if isinstance(arg, str | bytes)]
-    # A name without a folder is relative to a descriptor, and only Windlass's own files are.
+    # A relative name belongs to a directory descriptor, and Windlass uses those only for own files.
     return any(name.startswith(root) or not Path(name).is_absolute() for name in names if name)

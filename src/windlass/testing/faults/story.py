@@ -1,11 +1,11 @@
-"""The run that is rehearsed under every fault: small, and with all in it that can go wrong.
+"""The run that is rehearsed under every fault: a small plan that exercises every step.
 
-Two tasks are played at once and change one file, so that the second has a conflict to settle; a
-check sends one turn back, the Coach another; a third task needs both; setup prepares each checkout;
-the plan has a state file of its own.
+Two tasks run at once and change the same file, so the second has a conflict to resolve. A check
+sends one turn back, the Coach another. A third task depends on both. Setup prepares each checkout,
+and the plan has a state file of its own.
 
-Law: what an agent does follows from the files it finds, never from how often it was called, and
-each file is replaced whole. So however a run is broken, the same tree comes out in the end.
+Law: what an agent does depends only on the files it finds, never on earlier calls, and each file is
+replaced as a whole. So the final tree is the same, wherever a run is interrupted.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ TASKS = ("a", "b", "c")
 AGENTS = 2
 
 STATE_FILE = "state/plan_state.json"
-"""What the plan's own dialect writes into the user's checkout."""
+"""The file that the plan's dialect writes into the user's checkout."""
 
 FILES = {
     "README.md": "A folder of words.\n",
@@ -68,7 +68,7 @@ RESULT = {
     "c.txt": "c, reviewed\n",
     "shared.txt": "words\na\nb\nc\n",
 }
-"""What the tip holds in the end, beside what it began with."""
+"""The files that the run adds or changes in the tip."""
 
 SCRIPT = """
 set -e
@@ -81,17 +81,17 @@ case $1 in
 esac
 { echo words; { grep -x '[abc]' shared.txt || true; echo "$1"; } | sort -u; } | put shared.txt
 """
-"""What a Player does, as a program of the shell; its one word is the task."""
+"""What a Player does, as a shell script; its argument is the task."""
 
 COST = Usage(cost_usd=0.01, input_tokens=100, output_tokens=20)
-"""What each call of an agent costs."""
+"""The cost of each agent call."""
 
 WORST = Amount(usd=0.03, tokens=200)
-"""What is reserved for it."""
+"""The amount that is reserved for each agent call."""
 
 
 def reviewed(brief: Brief, checkout: Path) -> Review:
-    """What a Coach says: the first that task c brings is not yet good enough."""
+    """The Coach's review: it sends back the first turn of task c, and approves the rest."""
     made = checkout / f"{brief.task}.txt"
     if not made.exists() or made.read_text(encoding="utf-8") == "c\n":
         return Review(

@@ -1,6 +1,6 @@
-"""A model that says what it is told: scripts, and a loopback server that plays them.
+"""A scripted model: scripts, and a loopback server that plays them.
 
-Importing this package brings in no web framework; `windlass.testing.model.server` does.
+Importing this package imports no web framework; `windlass.testing.model.server` does.
 """
 
 from windlass.testing.model.anthropic_wire import variables

@@ -1,4 +1,4 @@
-"""The scripted model as a process of its own, so that it outlives whoever it serves."""
+"""The scripted model as its own process, so that it outlives its clients."""
 
 import argparse
 import signal
@@ -13,7 +13,7 @@ from windlass.testing.model.server import ModelServer
 
 
 def main() -> None:
-    """Serve until a signal comes, or until the standard input closes."""
+    """Serve until a signal arrives or standard input closes."""
     parser = argparse.ArgumentParser(
         prog="python -m windlass.testing.model", description="Serve a scripted model on 127.0.0.1"
     )
@@ -21,22 +21,22 @@ def main() -> None:
     parser.add_argument("--book", type=Path, help="Read the scripts from this file, JSON or TOML")
     parser.add_argument("--log", type=Path, help="Append every request to this file")
     parser.add_argument("--until-eof", action="store_true", help="Exit when standard input closes")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     try:
-        book = read(asked.book) if asked.book else Book()
-    except (OSError, ValueError) as error:  # a text that is neither, or no book
-        parser.error(f"{asked.book}: {error}")
-    anyio.run(serve, book, asked.port, asked.log, asked.until_eof)
+        book = read(args.book) if args.book else Book()
+    except (OSError, ValueError) as error:  # not JSON or TOML, or not a book
+        parser.error(f"{args.book}: {error}")
+    anyio.run(serve, book, args.port, args.log, args.until_eof)
 
 
 def read(path: Path) -> Book:
-    """The book in a file; TOML is kinder to whoever writes one by hand."""
+    """Read the book from a JSON or TOML file; TOML is easier to write by hand."""
     decode = msgspec.toml.decode if path.suffix == ".toml" else msgspec.json.decode
     return decode(path.read_bytes(), type=Book)
 
 
 async def serve(book: Book, port: int, log: Path | None, until_eof: bool) -> None:  # noqa: FBT001
-    """Serve the book and say where."""
+    """Serve the book and print the URL."""
     async with ModelServer.serving(book, port=port, log=log) as server:
         sys.stdout.write(f"listening on {server.url}\n")
         sys.stdout.flush()

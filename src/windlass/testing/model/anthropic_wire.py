@@ -1,8 +1,8 @@
-"""Anthropic's Messages API as bytes: what a request says, how an answer is written. Pure.
+"""Anthropic's Messages API: parses requests and formats answers. Pure.
 
-Only what the agents' programs rely on is here: `event:` lines, a `message_start` with an id,
-blocks in start, delta, stop, and a `message_delta` with the stop reason. The same message can be
-written as a stream or as one JSON document, for programs fall back from the first to the second.
+It has only what the agents' programs rely on: `event:` lines, a `message_start` with an id, blocks
+as start, delta and stop, and a `message_delta` with the stop reason. A message can be formatted as
+a stream or as one JSON document, because programs fall back from the first to the second.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from windlass.testing.model.script import Answer, Block, Call, Say, Step, Think, Tokens
 
 PARTS = 3
-"""Into how many deltas a tool's input is cut, so that readers must join them."""
+"""The number of deltas of a tool's input, so that readers must join them."""
 
 
 class _Message(Struct):
@@ -30,52 +30,52 @@ class _Body(Struct):
     tools: list[dict[str, Any]] = []
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """What matters of a request."""
+class ParsedRequest(Struct, frozen=True, kw_only=True):
+    """The parts of a request that matter here."""
 
     model: str
     stream: bool
     side: bool
-    """Without tools: titles, quotas and the like, which are no part of the work."""
+    """A request without tools, such as for titles and quotas, which is not part of the work."""
     prompt: str
-    """Everything the user said before the first answer."""
+    """The user's messages before the first answer."""
     answers: int
-    """How many answers the conversation already holds."""
+    """The number of answers already in the conversation."""
     tools: tuple[str, ...] = ()
-    """Names of the tools that the model may use."""
+    """The names of the tools that the model may use."""
     max_tokens: int | None = None
-    """How much may be written."""
+    """The limit on the length of the answer."""
 
 
 def variables(url: str) -> dict[str, str]:
-    """What leads a program that speaks this wire to the scripted model at this address."""
+    """The environment that directs a program of this protocol to the scripted model at `url`."""
     return {
         "ANTHROPIC_API_KEY": "dummy-key-for-the-scripted-model",
         "ANTHROPIC_BASE_URL": url,
     }
 
 
-def read(body: bytes) -> Asked:
-    """Understand a request; one that is none raises `msgspec.MsgspecError`."""
-    asked = msgspec.json.decode(body, type=_Body)
-    return Asked(
-        model=asked.model,
-        stream=asked.stream,
-        side=not asked.tools,
-        prompt="\n".join(_opening(asked.messages)),
-        answers=sum(message.role == "assistant" for message in asked.messages),
-        tools=tuple(str(tool.get("name", "")) for tool in asked.tools),
-        max_tokens=asked.max_tokens,
+def read(body: bytes) -> ParsedRequest:
+    """Parse a request; raises `msgspec.MsgspecError` if it is invalid."""
+    decoded = msgspec.json.decode(body, type=_Body)
+    return ParsedRequest(
+        model=decoded.model,
+        stream=decoded.stream,
+        side=not decoded.tools,
+        prompt="\n".join(_opening(decoded.messages)),
+        answers=sum(message.role == "assistant" for message in decoded.messages),
+        tools=tuple(str(tool.get("name", "")) for tool in decoded.tools),
+        max_tokens=decoded.max_tokens,
     )
 
 
-def cut(step: Step, asked: Asked) -> Step:
-    """The step, ended where it would write more than it may: as a provider ends it."""
-    if not isinstance(step, Answer) or asked.max_tokens is None:
+def truncated(step: Step, request: ParsedRequest) -> Step:
+    """The step, cut off at `max_tokens` as a provider does."""
+    if not isinstance(step, Answer) or request.max_tokens is None:
         return step
-    if step.usage.output_tokens <= asked.max_tokens:
+    if step.usage.output_tokens <= request.max_tokens:
         return step
-    usage = structs.replace(step.usage, output_tokens=asked.max_tokens)
+    usage = structs.replace(step.usage, output_tokens=request.max_tokens)
     begun = (Say("I will now"),)
     return structs.replace(step, blocks=begun, usage=usage, stop_reason="max_tokens")
 
@@ -91,7 +91,7 @@ def _opening(messages: list[_Message]) -> Iterator[str]:
 
 
 def message(answer: Answer, *, ident: int, model: str) -> dict[str, Any]:
-    """The whole answer as one document; the ids in it follow from `ident`."""
+    """The whole answer as one document; its ids are derived from `ident`."""
     blocks = [_block(block, f"{ident}_{at}") for at, block in enumerate(answer.blocks)]
     calls = any(isinstance(block, Call) for block in answer.blocks)
     return {
@@ -125,7 +125,7 @@ def event(name: str, **data: Any) -> bytes:
 
 
 def stream(whole: dict[str, Any]) -> Iterator[bytes]:
-    """The same document as a stream of events."""
+    """The document as a stream of events."""
     usage = cast("dict[str, Any]", whole["usage"])
     first = {name: usage[name] for name in Tokens.__struct_fields__}
     more = {name: value for name, value in usage.items() if name not in first}
@@ -137,7 +137,7 @@ def stream(whole: dict[str, Any]) -> Iterator[bytes]:
     }
     yield event("message_start", message=begun)
     for index, block in enumerate(cast("list[dict[str, Any]]", whole["content"])):
-        start, deltas = _cut(block)
+        start, deltas = _deltas(block)
         yield event("content_block_start", index=index, content_block=start)
         for delta in deltas:
             yield event("content_block_delta", index=index, delta=delta)
@@ -150,8 +150,8 @@ def stream(whole: dict[str, Any]) -> Iterator[bytes]:
     yield event("message_stop")
 
 
-def _cut(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A block's opening, and what must be added to it."""
+def _deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The start of a block, and the deltas that complete it."""
     if block["type"] == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
     if block["type"] == "thinking":
@@ -166,13 +166,13 @@ def _cut(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     ]
 
 
-def problem(error: str, said: str) -> bytes:
+def error_body(error: str, message: str) -> bytes:
     """The body of an HTTP error."""
-    return msgspec.json.encode({"type": "error", "error": {"type": error, "message": said}})
+    return msgspec.json.encode({"type": "error", "error": {"type": error, "message": message}})
 
 
-def limit(end: int) -> dict[str, str]:
-    """The headers of an account whose usage limit is reached until then, in seconds since 1970."""
+def limit_headers(end: int) -> dict[str, str]:
+    """The headers for a reached usage limit that resets at `end`, in seconds since 1970."""
     window = {"status": "rejected", "reset": str(end)}
     account = {**window, "representative-claim": "five_hour"}
     return {
@@ -183,7 +183,7 @@ def limit(end: int) -> dict[str, str]:
 
 
 def halves(whole: dict[str, Any], *, streamed: bool) -> tuple[bytes, bytes]:
-    """An answer's bytes, cut after the first delta of a stream or in the middle of a document."""
+    """An answer in two parts, split after the first delta of a stream or in the middle of JSON."""
     if not streamed:
         written = msgspec.json.encode(whole)
         return written[: len(written) // 2], written[len(written) // 2 :]

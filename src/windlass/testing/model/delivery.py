@@ -1,4 +1,4 @@
-"""How one step reaches the client, faults included: the only place that writes to a connection."""
+"""Sends one step to the client, faults included. No other module writes to a connection."""
 
 import asyncio
 import math
@@ -33,26 +33,26 @@ _Broken: TypeAlias = Drop | DropMid | Hang
 
 
 class Delivery(Response):
-    """A response that may break off, stall or fail, as its step says."""
+    """A response that may break off, hang or fail, as its step says."""
 
     def __init__(
         self,
         step: Step,
         *,
-        asked: wire.Asked,
+        request: wire.ParsedRequest,
         seen: Seen,
         ledger: Ledger,
         connection: asyncio.Transport,
     ) -> None:
         super().__init__()
         self._step = step
-        self._asked = asked
+        self._request = request
         self._seen = seen
         self._ledger = ledger
         self._connection = connection
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Deliver the step, unless the client leaves first."""
+        """Send the step, unless the client disconnects first."""
         del scope
         try:
             async with anyio.create_task_group() as tasks:
@@ -75,14 +75,14 @@ class Delivery(Response):
                 await self._answer(send, answer)
             case Status() | Limit() as refusal:
                 await self._refuse(send, refusal)
-            case SseError(error=error) if not self._asked.stream:
+            case SseError(error=error) if not self._request.stream:
                 await self._start(send, JSON, 529 if error == "overloaded_error" else 500)
-                await self._finish(send, wire.problem(error, "scripted"))
+                await self._finish(send, wire.error_body(error, "scripted"))
             case SseError(error=error):
                 opening = next(wire.stream(self._whole(Answer((Say(""),)))))
-                said = wire.event("error", error={"type": error, "message": "scripted"})
+                failure = wire.event("error", error={"type": error, "message": "scripted"})
                 await self._start(send, EVENTS)
-                await self._finish(send, opening + said)
+                await self._finish(send, opening + failure)
             case Drop() | DropMid() | Hang() as broken:
                 await self._break(send, broken)
             case Flaky():
@@ -96,15 +96,15 @@ class Delivery(Response):
             case Status() as status:
                 pass
             case Limit(seconds=seconds):
-                end = math.ceil(time.time() + seconds)  # noqa: TID251  what a provider would tell
-                status = Status(429, "rate_limit_error", wire.limit(end))
+                end = math.ceil(time.time() + seconds)  # noqa: TID251  as a provider does
+                status = Status(429, "rate_limit_error", wire.limit_headers(end))
         await self._start(send, JSON, status.code, status.headers)
-        await self._finish(send, wire.problem(status.error, status.message))
+        await self._finish(send, wire.error_body(status.error, status.message))
 
     async def _answer(self, send: Send, answer: Answer) -> None:
         await anyio.sleep(answer.delay)
         whole = self._whole(answer)
-        if not self._asked.stream:
+        if not self._request.stream:
             await self._start(send, JSON)
             await self._finish(send, msgspec.json.encode(whole))
             return
@@ -121,27 +121,27 @@ class Delivery(Response):
             case Drop() | Hang():
                 pass
         if not isinstance(broken, Hang):
-            # What was written must be on its way, or the connection breaks before any byte.
+            # Without this pause the connection could break before the first byte is sent.
             await anyio.sleep(0.05)
             self._connection.abort()
-        # Dropped or hanging, the client's leaving is what ends it.
+        # Dropped or hanging, it ends when the client disconnects.
         await anyio.sleep_forever()
 
     async def _half(self, send: Send, text: str) -> None:
-        first, _ = wire.halves(self._whole(Answer((Say(text),))), streamed=self._asked.stream)
-        await self._start(send, EVENTS if self._asked.stream else JSON)
+        first, _ = wire.halves(self._whole(Answer((Say(text),))), streamed=self._request.stream)
+        await self._start(send, EVENTS if self._request.stream else JSON)
         await self._send(send, first)
 
     def _whole(self, answer: Answer) -> dict[str, Any]:
         self._seen.usage = answer.usage
-        return wire.message(answer, ident=self._seen.seq, model=self._asked.model)
+        return wire.message(answer, ident=self._seen.seq, model=self._request.model)
 
     async def _start(
         self, send: Send, kind: str, status: int = 200, headers: dict[str, str] | None = None
     ) -> None:
         self._seen.status = status
-        told = {"content-type": kind, "request-id": f"req_{self._seen.seq}", **(headers or {})}
-        raw = [(name.lower().encode(), value.encode()) for name, value in told.items()]
+        fields = {"content-type": kind, "request-id": f"req_{self._seen.seq}", **(headers or {})}
+        raw = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
         await send({"type": "http.response.start", "status": status, "headers": raw})
 
     async def _send(self, send: Send, body: bytes) -> None:

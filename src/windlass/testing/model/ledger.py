@@ -1,9 +1,9 @@
-"""What the scripted model was asked and what it would have charged: one entry per request.
+"""The requests to the scripted model and their costs: one entry per request.
 
-Rule 1: no header and no prompt enters it, so no key can. Rule 2: an answer that was begun is
-charged in full, whoever heard it; a fault before the first byte costs nothing. Rule 3: an entry is
-written to the file when the request arrives and again when it is over; the last line of a `seq`
-counts, and a killed server leaves the first.
+Rule 1: headers and prompts are never recorded, so no key is. Rule 2: an answer that was begun is
+charged in full, even if the client left; a fault before the first byte costs nothing. Rule 3: an
+entry is written to the file when the request arrives and again when it is over. The last line of a
+`seq` counts; a killed server leaves the first.
 """
 
 import time
@@ -29,22 +29,22 @@ class Seen(Struct, kw_only=True):
     step: int | None = None
     side: bool = False
     status: int | None = None
-    """What was answered, once it was; None where the connection was dropped or hangs."""
+    """The HTTP status; None before an answer, or if the connection was dropped or hangs."""
     completed: bool = False
-    """Whether the last byte was passed on."""
+    """Whether the last byte was sent."""
     usage: Tokens | None = None
-    """What was charged."""
+    """The tokens that were charged."""
     tools: tuple[str, ...] = ()
-    """Names of the tools that the model was offered."""
+    """The names of the tools that the model may use."""
     max_tokens: int | None = None
-    """How much it might write."""
+    """The limit on the length of the answer."""
 
 
 class Billed(Struct, frozen=True, kw_only=True):
     """Totals."""
 
     requests: int = 0
-    """Conversations' requests that were charged; side calls are not among them."""
+    """Charged requests, without side calls."""
     side: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -53,20 +53,20 @@ class Billed(Struct, frozen=True, kw_only=True):
 
 
 class Ledger:
-    """Every request since the server began, in the order of arrival."""
+    """Every request since the server started, in the order of arrival."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.entries: list[Seen] = []
         self._file = file
 
     def open(self, method: str, path: str) -> Seen:
-        """Begin the entry of a request that just arrived."""
+        """Add an entry for a request that just arrived."""
         seen = Seen(seq=len(self.entries) + 1, at=time.monotonic(), method=method, path=path)
         self.entries.append(seen)
         return seen
 
     def write(self, seen: Seen) -> None:
-        """Put the entry, as it stands, into the file."""
+        """Append the entry to the file."""
         if self._file is not None:
             with self._file.open("ab") as out:
                 out.write(msgspec.json.encode(seen) + b"\n")
@@ -76,7 +76,7 @@ class Ledger:
         return b"".join(msgspec.json.encode(seen) + b"\n" for seen in self.entries)
 
     def billed(self) -> Billed:
-        """What all of it came to; side calls cost, but are counted apart."""
+        """The totals; side calls add to the tokens, but are counted apart."""
         charged = [seen for seen in self.entries if seen.usage is not None]
         costs = [msgspec.structs.asdict(seen.usage) for seen in charged if seen.usage]
         return Billed(

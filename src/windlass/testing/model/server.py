@@ -1,14 +1,13 @@
 """The scripted model on a loopback port, inside this process.
 
-Rule 1: it never listens anywhere but on 127.0.0.1. Rule 2: leaving `serving()` breaks every
-connection first, so that a client that hangs cannot keep it. Rule 3: it takes no signals; those
-are its owner's.
+Rule 1: it listens only on 127.0.0.1. Rule 2: leaving `serving()` first breaks every connection, so
+a hanging client cannot keep it alive. Rule 3: it handles no signals; its owner does.
 
-    POST /v1/messages            answered by the script whose key fits the prompt
-    POST /s/NAME/v1/messages     answered by the script of that name
-    POST …/count_tokens          a fixed number
-    PUT  /_book                  another book
-    GET  /_log, /_billed         what was asked, and what it came to
+    POST /v1/messages            answer by the script whose key fits the prompt
+    POST /s/NAME/v1/messages     answer by the script of that name
+    POST …/count_tokens          answer with a fixed number
+    PUT  /_book                  replace the book
+    GET  /_log, /_billed         return the requests, and the totals
 """
 
 import asyncio
@@ -32,18 +31,20 @@ from windlass.testing.model.ledger import Billed, Ledger, Seen
 from windlass.testing.model.script import Answer, Book, Flaky, Say, Step, Tokens
 
 HOST = "127.0.0.1"
-ASIDE = Answer((Say('{"title": "scripted"}'),), usage=Tokens(input_tokens=10, output_tokens=5))
-"""What a side call is answered."""
+SIDE_ANSWER = Answer(
+    (Say('{"title": "scripted"}'),), usage=Tokens(input_tokens=10, output_tokens=5)
+)
+"""The answer to a side call."""
 
 
 class ModelServer:
-    """A book, the ledger of what was asked of it, and the address where it is served."""
+    """A book, the ledger of its requests, and the URL where it is served."""
 
     def __init__(self, book: Book, *, port: int = 0, log: Path | None = None) -> None:
         self.book = book
         self.ledger = Ledger(log)
         self._connections: dict[tuple[str, int], asyncio.Transport] = {}
-        self._met: dict[tuple[str, int], int] = {}
+        self._tries: dict[tuple[str, int], int] = {}
         self._socket = socket.create_server((HOST, port))
         self.url = f"http://{HOST}:{self._socket.getsockname()[1]}"
 
@@ -55,7 +56,7 @@ class ModelServer:
         """Serve until the block is left."""
         server = cls(book or Book(), port=port, log=log)
         web = server._web()
-        # The socket listens already, so whoever connects before the server runs just waits.
+        # The socket listens already, so a client that connects before the server runs just waits.
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(web.serve, [server._socket])
             try:
@@ -64,11 +65,11 @@ class ModelServer:
                 web.should_exit = True
                 for connection in list(server._connections.values()):
                     connection.abort()
-        # Only here, for a server cancelled while it starts leaves the socket to us.
+        # Closed here, because a server that is cancelled while it starts leaves the socket open.
         server._socket.close()
 
     def address(self, name: str) -> str:
-        """The base URL under which the script of that name answers."""
+        """The base URL of the script with that name."""
         return f"{self.url}/s/{name}"
 
     @property
@@ -77,14 +78,14 @@ class ModelServer:
         return self.ledger.entries
 
     def billed(self) -> Billed:
-        """What all of it came to."""
+        """The totals of all requests."""
         return self.ledger.billed()
 
     def _web(self) -> "_Web":
         connections = self._connections
 
         class Protocol(H11Protocol):
-            """Knows its transport by its client's address: HTTP has no word for breaking off."""
+            """Stores the transport of each client: HTTP itself cannot break a connection."""
 
             def connection_made(self, transport: asyncio.Transport) -> None:
                 super().connection_made(transport)
@@ -122,40 +123,44 @@ class ModelServer:
     async def _messages(self, request: Request) -> Response:
         seen = self.ledger.open(request.method, request.url.path)
         try:
-            asked = wire.read(await request.body())
+            parsed = wire.read(await request.body())
         except msgspec.MsgspecError as error:
-            return self._settled(seen, 400, wire.problem("invalid_request_error", str(error)))
-        seen.model, seen.side, seen.tools = asked.model, asked.side, asked.tools
-        step = ASIDE if asked.side else self._choose(request, asked, seen)
-        seen.max_tokens = asked.max_tokens
+            return self._respond(seen, 400, wire.error_body("invalid_request_error", str(error)))
+        seen.model, seen.side, seen.tools = parsed.model, parsed.side, parsed.tools
+        step = SIDE_ANSWER if parsed.side else self._choose(request, parsed, seen)
+        seen.max_tokens = parsed.max_tokens
         self.ledger.write(seen)
         client = request.client or ("", 0)
         connection = self._connections[client[0], client[1]]
         return Delivery(
-            wire.cut(step, asked), asked=asked, seen=seen, ledger=self.ledger, connection=connection
+            wire.truncated(step, parsed),
+            request=parsed,
+            seen=seen,
+            ledger=self.ledger,
+            connection=connection,
         )
 
-    def _choose(self, request: Request, asked: wire.Asked, seen: Seen) -> Step:
+    def _choose(self, request: Request, parsed: wire.ParsedRequest, seen: Seen) -> Step:
         name = request.path_params.get("name")
         book = self.book
-        seen.key, script = book.matching(asked.prompt) if name is None else book.named(name)
-        seen.step = asked.answers
-        step = script.step(asked.answers)
+        seen.key, script = book.matching(parsed.prompt) if name is None else book.named(name)
+        seen.step = parsed.answers
+        step = script.step(parsed.answers)
         if not isinstance(step, Flaky):
             return step
-        met = self._met.get((seen.key, asked.answers), 0)
-        self._met[seen.key, asked.answers] = met + 1
-        return step.faults[met] if met < len(step.faults) else step.then
+        tries = self._tries.get((seen.key, parsed.answers), 0)
+        self._tries[seen.key, parsed.answers] = tries + 1
+        return step.faults[tries] if tries < len(step.faults) else step.then
 
     async def _count(self, request: Request) -> Response:
         seen = self.ledger.open(request.method, request.url.path)
-        return self._settled(seen, 200, b'{"input_tokens":100}')
+        return self._respond(seen, 200, b'{"input_tokens":100}')
 
     async def _unknown(self, request: Request) -> Response:
         seen = self.ledger.open(request.method, request.url.path)
-        return self._settled(seen, 404, wire.problem("not_found_error", "no such path"))
+        return self._respond(seen, 404, wire.error_body("not_found_error", "no such path"))
 
-    def _settled(self, seen: Seen, status: int, body: bytes) -> Response:
+    def _respond(self, seen: Seen, status: int, body: bytes) -> Response:
         seen.status, seen.completed = status, True
         self.ledger.write(seen)
         return Response(body, status_code=status, media_type=JSON)
@@ -164,8 +169,8 @@ class ModelServer:
         try:
             self.book = msgspec.json.decode(await request.body(), type=Book)
         except msgspec.MsgspecError as error:
-            return Response(wire.problem("bad_book", str(error)), 400, media_type=JSON)
-        self._met.clear()
+            return Response(wire.error_body("bad_book", str(error)), 400, media_type=JSON)
+        self._tries.clear()
         return Response(status_code=204)
 
     async def _get_log(self, _request: Request) -> Response:
@@ -181,5 +186,5 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 class _Web(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        # The process may be an orchestrator with a shutdown of its own.
+        # The process may be an orchestrator with its own shutdown.
         yield

@@ -1,6 +1,6 @@
-"""The report of a run: gathered from its facts as one value, then written as HTML or as Markdown.
+"""The report of a run: gathered from its facts as one value, then written as HTML or Markdown.
 
-Pure: what git and the clock say comes in as values. `windlass.views.report.page` writes the HTML;
+Pure: data from git and the clock are arguments. `windlass.views.report.page` writes the HTML;
 it is not imported here, because only it needs jinja2.
 """
 

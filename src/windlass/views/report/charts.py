@@ -1,7 +1,7 @@
-"""Where everything stands in the charts of a report: times on a line, tasks in a graph, cost bars.
+"""The layout of a report's charts: the timeline, the graph of tasks, and the cost bars.
 
-Law: only numbers and words are made here; the templates draw them. Times are placed in percent, so
-that a track is as wide as there is room.
+Law: only numbers and words come from here; the templates draw them. Times are in percent, so that a
+track can have any width.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from windlass.views.graph import rows_of
 from windlass.views.report.model import Bar, Gap, Report
 
 _GAP = 0.04
-"""The most of the whole that one gap may take."""
+"""The largest part of the whole that one gap may take."""
 _STEPS = (
     *(1, 2, 5, 10, 15, 30),
     *(60, 120, 300, 600, 900, 1800),
@@ -25,13 +25,13 @@ _STEPS = (
 )
 _TICKS = 6
 _LETTER, _SPACE = 2.0, 3.0
-"""Percent that a letter of a tick's words takes on a phone, and what stays free behind them."""
+"""Percent that a letter of a tick's text takes on a phone, and the space after it."""
 _DAY, _MINUTE = 86400, 60
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PlacedGap(Struct, frozen=True):
-    """A gap on the line: where it begins, how wide it is, and the seconds it stands for."""
+    """A gap on the line: its start, its width, and its seconds."""
 
     place: float
     room: float
@@ -39,11 +39,11 @@ class PlacedGap(Struct, frozen=True):
 
 
 class Scale:
-    """Moments as places from 0 to 100; time in which no process ran the plan takes little room."""
+    """Maps times to 0 to 100; a time in which no process ran the plan takes little space."""
 
     def __init__(self, start: datetime, end: datetime, gaps: Sequence[Gap]) -> None:
         self._spans: list[tuple[datetime, datetime, float, float, bool]] = []
-        """From, until, the place it begins at, and how much room it takes; whether it is a gap."""
+        """Start, end, position, width, and whether it is a gap."""
         away = sum((gap.end - gap.start).total_seconds() for gap in gaps)
         work = max((end - start).total_seconds() - away, 1e-3)
         place, at = 0.0, start
@@ -61,7 +61,7 @@ class Scale:
         return place + max(room, 0.0)
 
     def at(self, moment: datetime) -> float:
-        """The place of a moment, in percent."""
+        """The position of a time, in percent."""
         for start, end, place, room, _ in self._spans:
             if moment <= end:
                 whole = (end - start).total_seconds()
@@ -70,14 +70,13 @@ class Scale:
         return 100.0
 
     def gaps(self) -> Iterator[PlacedGap]:
-        """Every gap."""
         for start, end, place, room, gap in self._spans:
             if gap:
                 lasted = (end - start).total_seconds()
                 yield PlacedGap(100 * place / self._length, 100 * room / self._length, lasted)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """Round moments, each with its words."""
+        """Round times, each with its label."""
         step = next((each for each in _STEPS if self._length / each <= _TICKS), _STEPS[-1])
         first, last = self._spans[0][0], self._spans[-1][1]
         form = "%H:%M" if step >= _MINUTE else "%H:%M:%S"
@@ -103,11 +102,11 @@ def _round_moments(start: datetime, end: datetime, step: int) -> Iterator[dateti
 
 _HEIGHT, _SMALL = 20, 12
 _MANY = 60
-"""Lanes from which on they are drawn smaller."""
+"""With more lanes than this, they are drawn smaller."""
 _LEAST = 0.3
-"""Percent that even the shortest bar takes, to be seen and to be hit."""
+"""Percent that even the shortest bar takes, so that it can be seen and clicked."""
 _THICK = {"queue": 0.12, "wait": 0.4, "person": 0.4}
-"""How much of a lane's height waiting takes; work takes most of it."""
+"""The height of a waiting bar as a part of the lane; a bar of work takes most of it."""
 _LEGEND = (
     ("player", "Player"),
     ("checks", "checks"),
@@ -115,8 +114,8 @@ _LEGEND = (
     ("merge", "merging"),
     ("wait", "waits for the provider"),
     ("person", "waits for a person"),
-    ("queue", "waits its turn"),
-    ("lost", "came to nothing"),
+    ("queue", "waits in the queue"),
+    ("lost", "failed"),
 )
 
 
@@ -130,7 +129,7 @@ class Box(Struct, frozen=True):
 
 
 class Lanes:
-    """A lane for every task that was begun, in the order in which they were."""
+    """A lane for every task that was started, in that order."""
 
     def __init__(self, report: Report) -> None:
         self.lanes = sorted((t for t in report.tasks if t.bars), key=lambda t: t.bars[0].start)
@@ -145,7 +144,7 @@ class Lanes:
         self.legend = [(kind, word) for kind, word in _LEGEND if kind in used]
 
     def bar(self, bar: Bar) -> Box:
-        """Where a bar stands on its track."""
+        """The place of a bar on its track."""
         left = self.scale.at(bar.start)
         wide = max(self.scale.at(bar.end) - left, _LEAST)
         tall = self.height * _THICK.get(bar.kind, 0.8)
@@ -155,13 +154,13 @@ class Lanes:
 WIDE, TALL = 168, 38
 _ACROSS, _DOWN, _BETWEEN = 14, 30, 10
 _SLOTS = 6
-"""Tasks beside each other, at most."""
+"""The most tasks beside each other."""
 _REDUCED = 2_000
-"""Tasks up to which arrows that others imply are looked for."""
+"""With more tasks than this, implied arrows are not removed."""
 
 
 class Place(Struct, frozen=True):
-    """Where a task stands, or a point where lines meet."""
+    """The place of a task, or of a point where lines meet."""
 
     x: float
     y: float
@@ -169,31 +168,31 @@ class Place(Struct, frozen=True):
 
     @property
     def top(self) -> tuple[float, float]:
-        """Where lines come in."""
+        """The end of incoming lines."""
         return (self.x, self.y) if self.meeting else (self.x + WIDE / 2, self.y)
 
     @property
     def foot(self) -> tuple[float, float]:
-        """Where they go out."""
+        """The start of outgoing lines."""
         return (self.x, self.y) if self.meeting else (self.x + WIDE / 2, self.y + TALL)
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """Every task at its place, and the lines between them."""
+    """The places of all tasks, and the lines between them."""
 
     places: dict[str, Place]
     lines: tuple[tuple[str, str], ...]
     stages: tuple[tuple[str, float], ...]
-    """The name of each stage that begins behind a barrier, and where."""
+    """The name of each stage that begins after a barrier, and its place."""
     width: float
     height: float
 
 
 def layout(plan: Plan) -> Layout:
-    """Put each task below all it waits for.
+    """Put each task below all those that it waits for.
 
-    What several tasks wait for in common meets in a point first, and an arrow that others imply is
-    left out: fewer lines say the same. A layer too wide for the page goes on in the next row.
+    If several tasks wait for the same tasks, the lines first meet in a point, and an arrow that
+    others imply is left out. A layer that is too wide for the page continues in the next row.
     """
     rows = rows_of(plan)
     waits = _without_implied({row.key: row.waits for row in rows if row.key})
@@ -228,7 +227,7 @@ def _layer(
     slots: int,
     y: float,
 ) -> float:
-    """Put a layer below what it waits for; where it ends."""
+    """Put a layer below the tasks that it waits for; returns its end."""
     wanted = {id_: _wanted(waits[id_], places) for id_ in ids}
     order = sorted(ids, key=lambda id_: wanted[id_])  # the plan's order among equals
     for begin in range(0, len(order), slots):
@@ -241,14 +240,14 @@ def _layer(
 
 
 def _wanted(deps: Sequence[str], places: dict[str, Place]) -> float:
-    """The slot below the middle of what is waited for."""
+    """The slot below the middle of its dependencies."""
     found = [places[dep].top[0] for dep in deps if dep in places]
     middle = sum(found) / len(found) if found else WIDE / 2
     return (middle - WIDE / 2) / (WIDE + _ACROSS)
 
 
 def _slots(wanted: Sequence[float], slots: int) -> list[int]:
-    """A slot each, as near as can be to the one it wants, in this order."""
+    """A slot for each, as near as possible to the wanted one, in this order."""
     taken: list[int] = []
     for place, want in enumerate(wanted):
         after = taken[-1] + 1 if taken else 0
@@ -258,7 +257,7 @@ def _slots(wanted: Sequence[float], slots: int) -> list[int]:
 
 
 def _meet(meetings: set[str], waits: dict[str, tuple[str, ...]], places: dict[str, Place]) -> None:
-    """Put each point where lines meet below the last of them, once all of them have a place."""
+    """Put each point where lines meet below the last of its tasks, once all have a place."""
     for key in sorted(meetings - places.keys()):
         deps = waits[key]
         if all(dep in places for dep in deps):
@@ -268,13 +267,13 @@ def _meet(meetings: set[str], waits: dict[str, tuple[str, ...]], places: dict[st
 
 
 def _without_implied(waits: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The same order with as few lines as say it."""
+    """The same order without the lines that others imply."""
     if len(waits) > _REDUCED:
         return waits
     bit = {key: 1 << place for place, key in enumerate(waits)}
     reach: dict[str, int] = {}
     kept: dict[str, tuple[str, ...]] = {}
-    for key, deps in waits.items():  # each after all it waits for
+    for key, deps in waits.items():  # each after its dependencies
         behind = 0
         for dep in deps:
             behind |= reach[dep]
@@ -286,7 +285,7 @@ def _without_implied(waits: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, 
 
 
 class Graph:
-    """The order of tasks as a picture: what waits for what, and the chain that took longest."""
+    """The order of tasks as a picture, with the chain that took longest."""
 
     wide, tall = WIDE, TALL
 
@@ -301,12 +300,12 @@ class Graph:
         self.nodes = [
             (task, places[task.id].x, places[task.id].y, task.id in critical)
             for task in report.tasks
-            if task.id in places  # one that is no longer in the plan has none
+            if task.id in places  # a withdrawn task has none
         ]
 
 
 def _through(drawn: Layout, chain: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The lines of the chain, those included that go through a point where lines meet."""
+    """The lines of the chain, also those through a point where lines meet."""
     points = {key for key, place in drawn.places.items() if place.meeting}
     into = {key: {a for a, b in drawn.lines if b == key} for key in points}
     out = {key: {b for a, b in drawn.lines if a == key} for key in points}
@@ -328,7 +327,7 @@ _DEAREST = 15
 
 
 class CostTable(Struct, frozen=True, kw_only=True):
-    """What was paid, the dearest first; the rest in one sum."""
+    """Costs, the highest first; the rest as one sum."""
 
     by: str
     rows: Sequence[tuple[str, Cost]]
@@ -338,7 +337,7 @@ class CostTable(Struct, frozen=True, kw_only=True):
 
 
 def cost_tables(costs: Mapping[str, Mapping[str, Cost]]) -> list[CostTable]:
-    """A table each for tasks, roles and models, where anything was paid."""
+    """A table each for tasks, roles and models, without empty ones."""
     return [_cost_table(by, sums) for by, sums in costs.items() if sums]
 
 

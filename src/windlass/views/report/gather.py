@@ -1,7 +1,7 @@
-"""From the facts of a run to its report: everything is looked up here, nothing is drawn.
+"""From the facts of a run to its report: the data is gathered here, and drawn elsewhere.
 
-Law: a rule that another view has is asked there: statuses, costs, what stands in the way, what to
-do next. What git alone knows comes in as values.
+Law: rules of other views are used from there: statuses, costs, problems, next steps. Data that only
+git has comes in as arguments.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ _NO_CHANGES: Changes = {}
 
 
 def compared(state: RunState) -> Iterator[tuple[str, str]]:
-    """The pairs of commits whose differences a report tells."""
+    """The pairs of commits whose differences a report shows."""
     for task in state.all_tasks:
         yield from (pair for attempt in task.attempts if (pair := _pair(attempt)) is not None)
         if (pair := _whole_pair(task)) is not None:
@@ -55,10 +55,9 @@ def report_of(
     ground: Ground | None = None,
     changes: Changes = _NO_CHANGES,
 ) -> Report | None:
-    """The last run that the journal tells of; None where it tells of none.
+    """The journal's last run; None where it has none.
 
-    `plan` is how to name it on the command line; `live` says whether a process runs it, and `now`
-    is told then.
+    `plan` is its name on the command line; `live` says whether a process runs it now.
     """
     own = _last_run(entries)
     timeline = Timeline((entry.event for entry in own), now=now if live else None)
@@ -73,6 +72,7 @@ def report_of(
     status = run_status(state)
     tasks = tuple(_tasks(state, timeline, changes, by_task, words))
     steps = [] if live else next_steps(state, plan=plan, ground=ground)
+    whole_cost = run_cost(state)
     return Report(
         plan=state.plan,
         run=state.run,
@@ -87,7 +87,7 @@ def report_of(
         metrics=progress(state, own[-1].seq).metrics,
         statuses=Counter(words.values()),
         max_cost=state.settings.max_cost,
-        cost=replace(whole(paid), known=run_cost(state).known),
+        cost=replace(whole(paid), known=whole_cost.known, recovered=whole_cost.recovered),
         costs={"task": by_task, "role": totals(paid, "role"), "model": totals(paid, "model")},
         waited=_together(bars, "wait"),
         asked=_together(bars, "person"),
@@ -146,7 +146,7 @@ _STUCK = HELPLESS | {Phase.ABANDONED}
 
 
 def _cost(task: TaskState, costs: dict[str, Cost]) -> Cost:
-    """By its bills, of which one is missing where an agent was killed before it could say."""
+    """From its bills; one is missing if an agent was killed before it reported its usage."""
     paid = costs.get(task.id, Cost())
     return replace(paid, known=paid.known and task.spent.known)
 
@@ -165,7 +165,7 @@ def _notes(state: RunState, task: TaskState, *, gone: bool) -> tuple[str, ...]:
 
 
 def _criteria(spec: Task) -> tuple[str, ...]:
-    """What the evidence is for; where a plan asks for nothing in particular, the task itself."""
+    """The task's criteria; without any, the task itself."""
     return spec.acceptance_criteria or (spec.title,)
 
 
@@ -214,13 +214,13 @@ def _fate(task: TaskState, attempt: Attempt, cause: str, *, is_last: bool, appro
 
 
 def _pair(attempt: Attempt) -> tuple[str, str] | None:
-    """What a round is compared with: where it began, or the tip it was to settle with."""
+    """The commits to compare for a round: its start, or the tip it conflicted with, and its end."""
     old = attempt.onto or attempt.start
     return (old, attempt.commit) if attempt.commit not in {None, old} else None  # pyright: ignore[reportReturnType]
 
 
 def _whole_pair(task: TaskState) -> tuple[str, str] | None:
-    """What a task comes to: its merge beside what that was made onto, else all of it so far."""
+    """The commits to compare for a task: those of its merge, else all its work so far."""
     merge = task.merge_commit
     if merge is not None:
         onto = task.candidate_onto if merge == task.candidate_commit else None
@@ -249,7 +249,7 @@ def _seconds(state: RunState, task: TaskState, bars: Sequence[Bar]) -> float:
 
 
 def _together(bars: Iterable[Bar], kind: str) -> float:
-    """Seconds in which at least one bar of that kind went on."""
+    """Seconds in which there was at least one bar of that kind."""
     spans = sorted((bar.start, bar.end) for bar in bars if bar.kind == kind)
     covered, until = 0.0, None
     for start, end in spans:
@@ -261,7 +261,7 @@ def _together(bars: Iterable[Bar], kind: str) -> float:
 
 
 def _critical(state: RunState, tasks: Sequence[TaskReport]) -> tuple[str, ...]:
-    """The chain of tasks that took longest one after the other; by their number before any has."""
+    """The chain of tasks with the longest total time; before any has run, the longest chain."""
     took = {task.id: task.seconds for task in tasks if task.seconds}
     if state.plan.stages or not took:
         return critical_path(state.plan)

@@ -1,7 +1,7 @@
-"""The report as Markdown, fit to be the text of a pull request.
+"""The report as Markdown, suitable as the text of a pull request.
 
-Law: nothing that an agent, a plan or a check says can be markup, mention a person, or close an
-issue. A text that is too long ends with a count of what is left out, never in the middle.
+Law: text from an agent, a plan or a check cannot be markup, mention a person, or close an issue. A
+text that is too long ends with a count of the tasks left out, never in the middle.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from windlass.views.words import duration, markdown_text, money, more_and_less, 
 _SOME = 300
 _MORE = 1_000
 _ENDS = 400
-"""Letters kept free for saying what is left out."""
+"""Characters for the line that says how much is left out."""
 
 
 def markdown(report: Report, *, most: int | None = None) -> str:
-    """All of it; with `most`, as many tasks as fit into so many letters."""
+    """The whole report; with `most`, as many tasks as fit into that many characters."""
     text = "\n".join(_overview(report))
     end = "\n".join(_cost(report))
     room = None if most is None else most - len(end) - _ENDS
@@ -36,7 +36,7 @@ def markdown(report: Report, *, most: int | None = None) -> str:
 
 
 def _short(report: Report, most: int) -> str:
-    """No more than how it stands, and even that only as far as there is room."""
+    """Only the overview, cut to the length."""
     lines = list(_overview(report))
     end = "\n`windlass report` shows the rest.\n"
     text = ""
@@ -59,7 +59,7 @@ def _overview(report: Report) -> Iterator[str]:
     yield f"- Run {markdown_text(report.run, 40)} of {markdown_text(report.plan.path, _SOME)}"
     spent = f"{amounts(cost)} of {money(report.max_cost)}"
     yield f"- Cost {spent}, elapsed {duration(report.elapsed)}"
-    yield from (f"- {told}" for told in doubts(cost))
+    yield from (f"- {doubt}" for doubt in doubts(cost))
     checks = " ".join(f"{metrics.checks[o]} {o}" for o in Outcome if metrics.checks[o]) or "none"
     yield f"- {plural(metrics.turns, 'turn')}, {metrics.returned} returned; checks: {checks}"
     yield f"- {markdown_text(report.branch.text, _SOME)}"
@@ -111,21 +111,21 @@ def _task(task: TaskReport) -> Iterator[str]:
             yield f"  - {'' if each.met else 'not met: '}{markdown_text(each.evidence, _MORE)}"
     if task.rounds:
         yield ""
-        yield "What came of each turn:"
+        yield "Turns:"
         yield ""
     yield from (line for each in task.rounds for line in _round(each))
 
 
 def _round(each: Round) -> Iterator[str]:
     own = [checked.results for checked in each.checks if not checked.merged]
-    told = [f"Turn {each.attempt.turn}: {each.fate}"]
-    told += [f"checks {tally(own[-1])}"] if own else []
+    parts = [f"Turn {each.attempt.turn}: {each.fate}"]
+    parts += [f"checks {tally(own[-1])}"] if own else []
     if each.changes:
         signed = more_and_less(*lines_of(each.changes))
-        told.append(" ".join((plural(len(each.changes), "file"), *signed)))
+        parts.append(" ".join((plural(len(each.changes), "file"), *signed)))
     if each.attempt.commit is not None:
-        told.append(each.attempt.commit[:10])
-    yield f"- {', '.join(told)}"
+        parts.append(each.attempt.commit[:10])
+    yield f"- {', '.join(parts)}"
     for results in own[-1:]:
         yield from (f"  - {_check(result)}" for result in results)
     reviews = [c.review for c in each.attempt.coachings if c.review is not None]
@@ -133,8 +133,8 @@ def _round(each: Round) -> Iterator[str]:
         yield f"  - Coach, {review.decision}: {markdown_text(review.summary, _MORE)}"
         for issue in review.issues:
             where = f"{markdown_text(issue.file, _SOME)}: " if issue.file else ""
-            said = markdown_text(issue.description, _MORE)
-            yield f"  - {issue.severity.replace('_', ' ')}: {where}{said}"
+            description = markdown_text(issue.description, _MORE)
+            yield f"  - {issue.severity.replace('_', ' ')}: {where}{description}"
 
 
 def _check(result: CheckResult) -> str:
@@ -156,5 +156,5 @@ def _cost(report: Report) -> Iterator[str]:
 
 
 def _in_code(text: str) -> str:
-    """A command of ours, in which a plan's name may stand."""
+    """A command of Windlass for a code span; a plan's name in it may have backticks."""
     return text.replace("`", "'").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""What a report says, whatever it looks like: values only."""
+"""The data of a report, without its presentation."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -20,76 +20,75 @@ Kind = Literal["player", "checks", "coach", "merge", "queue", "wait", "person"]
 
 
 class Bar(Struct, frozen=True, kw_only=True):
-    """A time in which one thing went on."""
+    """A period of one activity."""
 
     kind: Kind
     start: datetime
     end: datetime
     what: str
     bad: bool = False
-    """Whether it came to nothing: the agent failed, or a check did."""
+    """Whether the agent or a check failed."""
     anchor: str = ""
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
         return (self.end - self.start).total_seconds()
 
 
 class Gap(Struct, frozen=True):
-    """A time in which no process ran the plan."""
+    """A period in which no process ran the plan."""
 
     start: datetime
     end: datetime
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """What checks said once."""
+    """The results of one run of the checks."""
 
     results: tuple[CheckResult, ...]
     merged: bool = False
-    """Whether it was said of the merge, not of the task's own commit."""
+    """Whether they ran on the merge, and not on the task's own commit."""
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """One start of a Player and all that came of it."""
+    """One start of a Player, and its results."""
 
     anchor: str
     attempt: Attempt
     checks: tuple[Checked, ...] = ()
     usage: Usage = Usage()
     changes: tuple[Change, ...] | None = None
-    """What it changed, where git still knows."""
+    """The files it changed, if git still has its commits."""
     cause: str = ""
     """Why it was sent back, if it was."""
     fate: str
-    """What came of it, in a few words."""
+    """Its outcome, in a few words."""
     calm: bool
-    """Whether it went as it should, so far."""
+    """Whether it succeeded so far."""
 
     @property
     def title(self) -> str:
-        """`Turn 2`, and what is special about it."""
+        """`Turn 2`, or `Turn 2, again`."""
         title = "First look" if self.attempt.is_tip else f"Turn {self.attempt.turn}"
         if self.anchor.rpartition("-")[2] == str(self.attempt.turn):
             return title
-        return f"{title}, {'once more' if self.attempt.onto is None else 'settling a conflict'}"
+        return f"{title}, {'again' if self.attempt.onto is None else 'settling a conflict'}"
 
     @property
     def own_checks(self) -> tuple[CheckResult, ...]:
-        """What the checks said last of the task's own commit."""
+        """The last results of the checks on the task's own commit."""
         own = [checked.results for checked in self.checks if not checked.merged]
         return own[-1] if own else ()
 
     @property
     def files(self) -> tuple[Change, ...]:
-        """What it changed; where git knows no more, the names that the journal has."""
+        """The files it changed; without git's data, the names in the journal."""
         names = (Change(path=path, added=None, deleted=None) for path in self.attempt.files)
         return self.changes or tuple(names)
 
     @property
     def most(self) -> int:
-        """The most lines that changed in one of them."""
+        """The number of changed lines in the file with the most."""
         return max((sum(lines_of([file])) for file in self.files), default=0) or 1
 
 
@@ -101,45 +100,45 @@ class TaskReport(Struct, frozen=True, kw_only=True):
     status: str
     stage: str = ""
     needs: str = ""
-    """The abandoned task that it can never begin without."""
+    """The abandoned task that it depends on, if any."""
     criteria: tuple[str, ...]
     rounds: tuple[Round, ...] = ()
     turns: int = 0
     allowed: int
     bars: tuple[Bar, ...] = ()
     seconds: float = 0.0
-    """From its first Player to its merge, its end, or now; without the times no process ran it."""
+    """From its first Player to its merge, its end, or now, without the gaps."""
     cost: Cost
     merged: str | None = None
     changes: tuple[Change, ...] | None = None
-    """What all of it comes to."""
+    """The files that the whole task changed."""
     asks: str = ""
-    """What it waits for, or why it was given up."""
+    """What it waits for, or why it was abandoned."""
     notes: tuple[str, ...] = ()
 
     @property
     def last_coaching(self) -> Coaching | None:
-        """The last one with a verdict."""
+        """The last review with a verdict."""
         coachings = (c for r in reversed(self.rounds) for c in reversed(r.attempt.coachings))
         return next((c for c in coachings if c.review is not None), None)
 
     @property
     def evidence(self) -> tuple[CriterionEvidence, ...]:
-        """What the last Coach that answered has seen."""
+        """The evidence of the last Coach that answered."""
         last = self.last_coaching
         return last.review.evidence if last is not None and last.review is not None else ()
 
     def seconds_of(self, each: Round) -> float:
-        """How long a Player or a person worked in a round.
+        """How long a Player or a person worked in a round, from its bars.
 
-        By its bars: an agent that died with its process did not work until the next one began.
+        An agent that died with its process did not work until the next one started.
         """
         own = (bar for bar in self.bars if bar.anchor == each.anchor)
         return sum(bar.seconds for bar in own if bar.kind in {"player", "person"})
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """A run, all of it."""
+    """A run."""
 
     plan: Plan
     run: str
@@ -149,10 +148,10 @@ class Report(Struct, frozen=True, kw_only=True):
     seq: int
     """The journal position it was made from."""
     at: datetime
-    """The moment it speaks of."""
+    """The time that the report is for."""
     started_at: datetime
     elapsed: float
-    """Seconds in which a process ran it."""
+    """Seconds in which a process ran the plan."""
     live: bool
     metrics: Metrics
     statuses: Mapping[str, int]
@@ -160,7 +159,7 @@ class Report(Struct, frozen=True, kw_only=True):
     max_cost: float
     cost: Cost
     costs: Mapping[str, Mapping[str, Cost]]
-    """By task, role and model; the dearest first."""
+    """By task, role and model; the highest first."""
     waited: float
     """Seconds in which tasks waited for a limit or for the provider, the same time counted once."""
     asked: float
@@ -171,21 +170,21 @@ class Report(Struct, frozen=True, kw_only=True):
     next: tuple[str, ...]
     notes: tuple[str, ...] = ()
     whole: tuple[Bar, ...]
-    """When the base or the tip was looked at."""
+    """When the base or the tip was verified."""
     looks: tuple[tuple[str, tuple[CheckResult, ...], tuple[str, ...]], ...] = ()
-    """What was seen then: of what, what the checks said, and what else was amiss."""
+    """What was verified, the results of the checks, and other problems."""
     critical: tuple[str, ...]
     tasks: tuple[TaskReport, ...]
 
     @property
     def critical_seconds(self) -> float:
-        """How long the tasks of the critical path took, one after the other."""
+        """The total time of the tasks of the critical path."""
         chain = set(self.critical)
         return sum(task.seconds for task in self.tasks if task.id in chain)
 
     @property
     def unattended(self) -> float:
-        """Seconds in which no process ran it."""
+        """Seconds in which no process ran the plan."""
         return sum((gap.end - gap.start).total_seconds() for gap in self.gaps)
 
 

@@ -1,7 +1,7 @@
-"""The report as one HTML file: it fetches nothing and runs only its own few lines of script.
+"""The report as one HTML file: it loads nothing and runs only its own few lines of script.
 
-Law: what a template prints is text, unless it was made here or by a template. Text is escaped, and
-first made harmless: what moves a cursor or turns letters around is shown as what it is.
+Law: a template prints text, unless the markup was made here or by a template. Text is escaped.
+Before that, control characters and those that change the direction of text are made visible.
 """
 
 import base64
@@ -26,7 +26,7 @@ from windlass.views.report.model import Report, Round, TaskReport, lines_of
 from windlass.views.words import duration, harmless, money, one_line, plural, tokens
 
 TITLE, TEXT, LONG = 200, 4_000, 12_000
-"""How many letters are shown of a title, of an agent's text, of what a program printed."""
+"""How many characters are shown of a title, of an agent's text, of a program's output."""
 
 TONES = {
     "completed": "good",
@@ -47,7 +47,7 @@ TONES = {
 }
 """The colour of every status word."""
 _NEEDS = {"ABANDONED": "bad", "STAGE": "you", "NEEDS YOU": "you", "STALE": "warn"}
-"""What waits for a person, with its colour."""
+"""The words of problems that wait for a person, with their colours."""
 _NAMES = {
     "TONES": TONES,
     "SIGNS": {"good": "✓", "work": "●", "none": "○", "warn": "↩", "you": "?", "bad": "✗"},
@@ -60,12 +60,11 @@ _NAMES = {
     "LONG": LONG,
 }
 _NOTHING = 0.05
-"""Seconds that are not worth a word."""
+"""A shorter time is not mentioned."""
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 
 
 def page(report: Report) -> str:
-    """The whole file."""
     order = list(TONES)
     return (
         environment()
@@ -87,7 +86,7 @@ def page(report: Report) -> str:
 
 @cache
 def environment() -> Environment:
-    """What the templates may use; every page of Windlass is made with it."""
+    """The templates' environment, for every page of Windlass."""
     made = Environment(
         autoescape=True,
         finalize=_finalized,
@@ -118,7 +117,7 @@ def environment() -> Environment:
 
 
 def _finalized(value: object) -> object:
-    """What is printed for a value, before it is escaped."""
+    """The text of a value, before it is escaped."""
     if isinstance(value, Markup):
         return value
     if isinstance(value, float):
@@ -127,7 +126,7 @@ def _finalized(value: object) -> object:
 
 
 def _source(name: str) -> Markup:
-    """A file of our own that is put into the page as it is."""
+    """A file of the package that is put into the page unchanged."""
     loaded = environment()
     assert loaded.loader is not None  # noqa: S101  it is given above
     return Markup(loaded.loader.get_source(loaded, name)[0].strip())  # noqa: S704
@@ -152,7 +151,7 @@ def _line(text: str, most: int = TITLE) -> Markup:
 
 
 def _prose(text: str, most: int = TEXT) -> Markup:
-    """What an agent or a person wrote, with its line breaks."""
+    """A text of an agent or a person, with its line breaks."""
     shown = _with_code(harmless(text.strip("\n"), most))
     return Markup('<div class="said" dir="auto">{}</div>').format(shown)
 
@@ -163,14 +162,14 @@ def _code(text: str) -> Markup:
 
 
 def _with_code(text: str) -> Markup:
-    """What stands between backticks as code; nothing else that Markdown knows means anything."""
+    """The text with code between backticks; no other Markdown is rendered."""
     code = Markup("<code>{}</code>")
     parts = _CODE.split(text)
     return Markup().join(code.format(p) if n % 2 else escape(p) for n, p in enumerate(parts))
 
 
 def _tiles(report: Report) -> Iterator[tuple[str, str, str]]:
-    """The figures at the top: a name, a value, and what else is to be said of it."""
+    """The figures at the top: a name, a value, and details."""
     metrics, cost = report.metrics, report.cost
     part = min(cost.cost_usd / report.max_cost, 1.0)
     share = f"of {money(report.max_cost)} · {round(100 * part)}%"
@@ -206,7 +205,7 @@ class _Need(Struct, frozen=True):
     task: str
     """What it links to, if anything."""
     details: list[tuple[str, str]]
-    """Words, and the command behind them, if there is one."""
+    """Each with its text, and its command if there is one."""
 
 
 def _need(line: Line) -> _Need:
@@ -222,7 +221,7 @@ def _need(line: Line) -> _Need:
 
 
 def prompt(task: TaskReport, each: Round) -> str:
-    """What failed in a turn: enough for any agent, or person, to fix it."""
+    """A prompt about a failed turn, with all that an agent or a person needs to fix it."""
     commit = each.attempt.commit
     where = f" The work so far is commit {commit}." if commit else ""
     return "\n".join(

@@ -1,7 +1,7 @@
-"""The timeline of a run: who worked when, what waited, and what the state does not keep of it.
+"""The timeline of a run: who worked when, what waited, and data that the state does not keep.
 
-Law: one pass over the facts. A bar begins with a phase and ends with it; when a process dies it is
-not known how long its agents went on, so their bars end with the last fact that was recorded.
+Law: one pass over the facts. A bar begins and ends with a phase. If a process died, it is not known
+how long its agents worked, so their bars end with the last recorded fact.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,9 +18,9 @@ from windlass.views.bills import Ledger
 from windlass.views.report.model import Bar, Checked, Gap, Kind
 
 _SHORT = 0.2
-"""Seconds of waiting for an agent or a merge that are not worth a bar."""
+"""A shorter wait for an agent or a merge gets no bar."""
 _PAUSE = timedelta(seconds=1)
-"""The time between two processes that is not worth a gap."""
+"""A shorter time between two processes gets no gap."""
 
 _KINDS: Mapping[Phase, tuple[Kind | None, str]] = {
     **dict.fromkeys(Phase, (None, "")),
@@ -39,7 +39,7 @@ _AT_WORK = frozenset({"player", "checks", "coach", "merge"})
 
 
 class Timeline:
-    """What one pass over the facts of a run leaves behind."""
+    """The result of one pass over the facts of a run."""
 
     def __init__(self, events: Iterable[e.Event], *, now: datetime | None) -> None:
         self.bars: dict[str, list[Bar]] = {}
@@ -74,13 +74,13 @@ class Timeline:
         if isinstance(event, e.RunStarted):
             self.version = event.version
             return
-        assert before is not None  # noqa: S101  nothing comes before a run's beginning
+        assert before is not None  # noqa: S101  RunStarted comes first
         self._book(event, before)
         if isinstance(event, e.TaskEvent):
             self._note(event, before)
             self._look(event.task, event, state)
             if limits(before).keys() != limits(state).keys():
-                for task in under_way(state):  # one limit holds for all that use the model
+                for task in under_way(state):  # one limit holds for all tasks with the model
                     self._look(task.id, event, state)
         elif isinstance(event, e.BatchEvent):
             for task in event.tasks:
@@ -99,7 +99,7 @@ class Timeline:
                 self._begin_look(event.at, "the base is checked")
             case e.VerificationStarted():
                 stage = f"stage {event.stage}" if event.stage else "the tip"
-                self._begin_look(event.at, f"{stage} is looked at")
+                self._begin_look(event.at, f"{stage} is verified")
             case e.BaselineFinished() | e.VerificationFinished():
                 self._end_look(event)
             case _:
@@ -107,7 +107,7 @@ class Timeline:
         self._look_around(event, state)
 
     def _look_around(self, event: e.CourseEvent, state: RunState) -> None:
-        for gone in self._open.keys() - state.tasks.keys():  # with an edit of the plan
+        for gone in self._open.keys() - state.tasks.keys():  # removed by an edit of the plan
             self._close(gone, event.at)
         for task in under_way(state):
             self._look(task.id, event, state)
@@ -130,7 +130,7 @@ class Timeline:
             self.looks.append((f"{what} {event.commit[:10]}", event.results, problems))
 
     def _note(self, event: e.TaskEvent, before: RunState) -> None:
-        """What the state will have forgotten, or overwritten, at the end."""
+        """Keep what the final state will not have."""
         task = before.tasks[event.task]
         place = (event.task, task.last.n if task.attempts else 0)
         match event:
@@ -150,7 +150,7 @@ class Timeline:
                 pass
 
     def _book(self, event: e.Event, before: RunState) -> None:
-        """A request belongs to the round it was sent in, whenever its answer comes."""
+        """Add a request to the round in which it was sent, whenever its answer comes."""
         if isinstance(event, e.SpendReserved):
             self._asked[event.id] = _round(event.task, before)
         for bill in self._ledger.see(event):
@@ -158,7 +158,7 @@ class Timeline:
             self.usage[place] = self.usage.get(place, e.Usage()) + bill.usage
 
     def _look(self, id_: str, event: e.Event, state: RunState) -> None:
-        """Begin another bar where the task has begun something else."""
+        """Start another bar if the task's activity has changed."""
         task = state.tasks[id_]
         kind, what = _doing(state, task)
         anchor = f"{id_}/{task.last.n}" if task.attempts else ""
@@ -187,7 +187,7 @@ class Timeline:
 
 
 def _doing(state: RunState, task: TaskState) -> tuple[Kind | None, str]:
-    """The kind of bar it has now, and what it says."""
+    """The kind of its current bar, and its text."""
     if (idles := idle(state, task)) is not None:
         return "wait" if idles.why == "limit" else "queue", f"waits {idles.text}"
     kind, what = _KINDS[task.phase]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from windlass.adapters.agents.vendor import Program, Vendor
+from windlass.adapters.meter.holds import Holds
 from windlass.adapters.sandbox.box import Sandbox
 from windlass.core.settings import AgentSettings
 from windlass.ports import Agent
@@ -45,10 +46,11 @@ def _make(
     credentials: Mapping[str, str],
     *,
     redact: Callable[[str], str],
+    holds: Holds,
 ) -> Agent:
     from windlass.adapters.agents.claude.agent import ClaudeAgent  # noqa: PLC0415
 
-    return ClaudeAgent(settings, sandbox, credentials, redact=redact)
+    return ClaudeAgent(settings, sandbox, credentials, redact=redact, holds=holds)
 
 
 def load():  # noqa: ANN201 (the inferred module type lets its use be checked)

@@ -23,6 +23,7 @@ from windlass.adapters.agents.claude import (
     load,
 )
 from windlass.adapters.agents.program import hosts_of, run_program
+from windlass.adapters.meter.holds import Holds
 from windlass.adapters.sandbox.box import Box, Sandbox, may_run_commands
 from windlass.core.events.model import Failure
 from windlass.core.events.review import schema
@@ -88,9 +89,11 @@ class ClaudeAgent:
         program: Path | None = None,
         retries: int = RETRIES,
         redact: Callable[[str], str] = str,
+        holds: Holds | None = None,
     ) -> None:
         """Take the variables that the program logs in with; it sees no others of the user's."""
         self._redact = redact
+        self._holds = holds or Holds()
         self._settings = settings
         self._sandbox = sandbox
         self._credentials = dict(credentials)
@@ -169,6 +172,11 @@ class ClaudeAgent:
     async def _converse(self, process: Process, *, brief: Brief, watch: Watch) -> Report:
         stream = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
         reader = stream.Reader(
-            brief, watch, self._settings, retries=self._retries, redact=self._redact
+            brief,
+            watch,
+            self._settings,
+            retries=self._retries,
+            redact=self._redact,
+            holds=self._holds,
         )
         return await stream.converse(process, brief.prompt, reader, Redactor(self._credentials))

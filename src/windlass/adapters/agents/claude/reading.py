@@ -4,7 +4,8 @@ Rule 1: failures are classified by structured fields alone (`terminal_reason`, `
 the error's word, the rate limit event), never by prose: an API failure calls itself "success".
 Rule 2: idle is an open model request without bytes. The program announces a request with a status
 and its stream ends it; a subagent's requests are not announced, so while one runs, as while any
-tool does, only the total deadline counts.
+tool does, only the total deadline counts. So it is while the meter holds a request (`Holds`): the
+model is asked when it is released, and idle time counts from there.
 Rule 3: cost and tokens are the last result's totals, which cover all models and subagents; its
 `usage` covers neither.
 Rule 4: an answer counts only if the program then ends by itself with success: a command it ran
@@ -15,8 +16,6 @@ Rule 6: invalid values are rejected and kept texts are bounded: every message ma
 """
 
 import json
-import re
-import unicodedata
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -37,8 +36,10 @@ from claude_agent_sdk import (
 )
 from msgspec import Meta, Struct, structs
 
+from windlass.adapters.meter.holds import Holds
 from windlass.adapters.meter.rate_limits import read_moment
 from windlass.core.events.model import Failure, Usage
+from windlass.core.plan.names import escaped_text, without_controls
 from windlass.core.settings import AgentSettings
 from windlass.ports import Activity, Brief, Report, Watch
 
@@ -61,13 +62,6 @@ T = TypeVar("T")
 _Dollars = Annotated[float, Meta(ge=0, le=1e6)]
 _Tokens = Annotated[int, Meta(ge=0, le=10**12)]
 _Status = Annotated[int, Meta(ge=0, le=999)]
-
-_ESCAPE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # titles, links, and what they hide
-    r"|\x1b[ -/]*[0-~]",
-    re.DOTALL,
-)
 
 _FILES = {
     "Read": ("Reading", "file_path"),
@@ -141,8 +135,10 @@ class Reader:
         *,
         retries: int,
         redact: Callable[[str], str] = str,
+        holds: Holds | None = None,
     ) -> None:
         self._redact = redact
+        self.holds = holds or Holds()
         self.result: Result | None = None
         """The last one: its totals include the earlier ones."""
         self._answered: Result | None = None
@@ -169,7 +165,18 @@ class Reader:
     @property
     def deadline(self) -> float:
         """When to give up, as of now."""
-        return min(self._end, self._quiet)
+        return min(self._end, self._idle_end)
+
+    @property
+    def _idle_end(self) -> float:
+        """When the model has been silent for too long; after the result, when to stop waiting."""
+        held = self.holds.any and self.result is None
+        return float("inf") if held else self._quiet
+
+    def hold_changed(self, now: float) -> None:
+        """Take in that the meter holds a request, or released the last one."""
+        if not self.holds.any and self.result is None and self._quiet < float("inf"):
+            self._quiet = now + self._settings.idle_timeout
 
     def read(self, message: Message, now: float) -> None:
         """Take in one message and show its activity; an invalid one raises an SDK error."""
@@ -254,7 +261,7 @@ class Reader:
     @property
     def lateness(self) -> str:
         """Why the deadline is where it is."""
-        if self._quiet < self._end:
+        if self._idle_end < self._end:
             return f"the model sent nothing for {self._settings.idle_timeout:g} seconds"
         return f"the agent was not done after {self._settings.timeout:g} seconds"
 
@@ -377,7 +384,7 @@ def whole(tool: str, given: Mapping[str, Any]) -> str:
 
 def bounded(text: str) -> str:
     """The beginning and end of the text, with control characters escaped."""
-    return "".join(map(_visible, cut(text, WHOLE)))
+    return escaped_text(cut(text, WHOLE))
 
 
 def cut(text: str, longest: int) -> str:
@@ -389,23 +396,11 @@ def cut(text: str, longest: int) -> str:
     return f"{text[:half]} […{left_out} characters…] {text[-half:]}"
 
 
-def _visible(char: str) -> str:
-    if char in "\n\t" or _is_shown(char):
-        return char
-    return char.encode("unicode_escape").decode()
-
-
 def one_line(text: str, longest: int = LINE) -> str:
     """Text as a single line without control characters."""
-    plain = _ESCAPE.sub("", text[: longest * 20])
-    kept = "".join(" " if char.isspace() else char for char in plain if _is_shown(char))
-    line = " ".join(kept.split())
+    spaced = " ".join(text[: longest * 20].split())  # some line ends are controls too
+    line = " ".join(without_controls(spaced).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
-def _is_shown(char: str) -> bool:
-    # Controls, and invisible characters that reorder or hide the text next to them.
-    return char.isspace() or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
 
 
 def _number(value: object) -> float:

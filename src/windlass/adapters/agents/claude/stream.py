@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import anyio
@@ -99,7 +100,8 @@ class _Conversation:
             with anyio.CancelScope(deadline=reader.deadline) as scope:
                 if not await self._started(prompt):
                     return None
-                await self._listen(scope)
+                with reader.holds.watched(partial(self._hold_changed, scope)):
+                    await self._listen(scope)
             if scope.cancelled_caught:
                 if reader.result is None:
                     lateness = reader.lateness
@@ -113,6 +115,10 @@ class _Conversation:
             cause = error.__cause__ or error
             self.exit = f"its output cannot be parsed, {type(cause).__name__}"
         return reader.report(self.exit)
+
+    def _hold_changed(self, scope: anyio.CancelScope) -> None:
+        self._reader.hold_changed(anyio.current_time())
+        scope.deadline = self._reader.deadline
 
     async def _started(self, prompt: str) -> bool:
         try:

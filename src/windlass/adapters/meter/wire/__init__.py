@@ -59,7 +59,7 @@ class Reading(Protocol):
         ...
 
     def usage(self) -> Usage:
-        """The usage: the answer's own numbers at its end, an estimate before."""
+        """The usage: the answer's own numbers at its end, what was seen of it before."""
         ...
 
 

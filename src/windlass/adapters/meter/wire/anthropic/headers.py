@@ -21,13 +21,13 @@ OAUTH_BETA = "oauth-2025-04-20"
 """Required with a login's token; an agent that believes it has a key leaves it out."""
 
 BETAS: Final[Mapping[str, str]] = {
-    "advanced-tool-use-2025-11-20": "tools that are named and shown later; they are in the request",
-    "claude-code-20250219": "says which program asks",
+    "advanced-tool-use-2025-11-20": "tools that are shown later; they are in the request",
+    "claude-code-20250219": "names the calling program",
     "context-1m-2025-08-07": "a longer input, which has its price",
-    "context-management-2025-06-27": "edits leave something out; compaction is refused by its name",
+    "context-management-2025-06-27": "edits leave something out; compaction is refused by name",
     "effort-2025-11-24": "how much is written, which is counted",
     "extended-cache-ttl-2025-04-11": "the cache for an hour, which has its price",
-    "fine-grained-tool-streaming-2025-05-14": "how an answer is cut",
+    "fine-grained-tool-streaming-2025-05-14": "how an answer is split",
     "interleaved-thinking-2025-05-14": "thinking, which is counted as output",
     "mid-conversation-tool-changes-2026-07-01": "tools that come and go; they are in the request",
     "per-turn-control-2026-07-01": "effort by message, which is counted",
@@ -71,11 +71,11 @@ def asked_headers(given: Sequence[tuple[str, str]], secrets: Mapping[str, str]) 
     if any(not value.isascii() for value in named.values()):
         raise UnpricedError("a header has a value that is not plain ASCII; take it out")
     if {name for name, _ in given} >= _LENGTHS:
-        raise UnpricedError("a body has one length; send no `content-length` with pieces")
+        raise UnpricedError("a body has one length; send no `content-length` with chunks")
     written: list[str] = []
     for name, value in given:
         if name == "content-encoding" and value.strip().lower() != "identity":
-            raise UnpricedError("a packed body is not read; send it without `content-encoding`")
+            raise UnpricedError("a compressed body is refused; send it without `content-encoding`")
         if name == "anthropic-version" and value.strip() != VERSION:
             raise UnpricedError(f"only `anthropic-version: {VERSION}` has known prices; send that")
         if name == "anthropic-beta":
@@ -94,7 +94,7 @@ def asked_headers(given: Sequence[tuple[str, str]], secrets: Mapping[str, str]) 
 def _priced(betas: Iterable[str]) -> Iterable[str]:
     for beta in dict.fromkeys(filter(None, betas)):
         if not _BETA.fullmatch(beta):
-            raise UnpricedError("`anthropic-beta` names something that is no feature; take it out")
+            raise UnpricedError("`anthropic-beta` contains an invalid name; take it out")
         if beta in BETAS:
             yield beta
 

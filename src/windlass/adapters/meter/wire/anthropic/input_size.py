@@ -39,13 +39,11 @@ class Reach(Struct, frozen=True, kw_only=True):
     """The most tokens that are read for it."""
     for_an_hour: bool
     """Whether any of them is to stay in the cache for an hour, which costs more."""
-    streams: bool
-    """Whether the answer is streamed."""
     rounds: int = 1
     """How often all of it can be read and answered."""
 
 
-WORST = Reach(tokens=CONTEXT, for_an_hour=True, streams=False, rounds=1 + MOST_SEARCHES)
+WORST = Reach(tokens=CONTEXT, for_an_hour=True, rounds=1 + MOST_SEARCHES)
 
 
 class _Kept(Struct):
@@ -85,7 +83,6 @@ class _Request(Struct):
     mcp_servers: Raw = Raw()
     container: Raw = Raw()
     cache_control: _Kept | None = None
-    stream: bool | None = None
 
 
 _REQUEST = msgspec.json.Decoder(_Request)
@@ -128,7 +125,6 @@ def _reach(content: bytes, asked: _Request) -> Reach:
     return Reach(
         tokens=min(read, CONTEXT) if whole else CONTEXT,
         for_an_hour=_for_an_hour([asked, *tools, *blocks]),
-        streams=asked.stream is True,
     )
 
 

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, structs
 from windlass.adapters.meter.wire import UnpricedError
 
 MOST_SEARCHES = 8
-"""Web searches that one request may make; each reads all of it again."""
+"""Web searches that one request may make; each reads the whole request again."""
 SEARCH_TOOL = "web_search_20250305"
 MOST_MESSAGES = 100_000
 """The provider takes no more in one request."""
@@ -30,18 +30,18 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _UNPRICED: Final[dict[str, str]] = {
     "speed": "fast mode costs up to six times as much",
     "service_tier": "a tier other than the standard one has a price of its own",
-    "inference_geo": "a region of one's own choice costs more",
-    "context_management": "compaction reads the conversation once more, beside the answer",
-    "compaction": "compaction reads the conversation once more, beside the answer",
+    "inference_geo": "a chosen region costs more",
+    "context_management": "compaction reads the conversation again, in addition to the answer",
+    "compaction": "compaction reads the conversation again, in addition to the answer",
     "fallbacks": "another model may answer, at its own price",
-    "tools": "tools that the provider runs may read a request again, or ask another model",
-    "mcp_servers": "servers that the provider asks can add any amount to a request",
+    "tools": "tools that the provider runs may read a request again, or call another model",
+    "mcp_servers": "servers that the provider calls can add any amount to a request",
     "container": "a container is paid for by the hour",
-    "thread": "what was said before is read again, and is not in the request",
+    "thread": "earlier messages are read again, and are not in the request",
     "betas": "features belong in the header `anthropic-beta`",
     "anthropic_beta": "features belong in the header `anthropic-beta`",
 }
-"""Why the best known fields without a price have none."""
+"""Why common fields without a price have none."""
 
 
 class Strict(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -62,21 +62,21 @@ class Block(Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="ty
 
 
 class Text(Block, frozen=True, tag="text"):
-    """Words."""
+    """Plain text."""
 
     text: str
     citations: Raw | UnsetType = UNSET
 
 
 class Base64(Struct, frozen=True, tag_field="type", tag="base64"):
-    """What is all there."""
+    """Content that is in the request."""
 
     media_type: str
     data: str
 
 
 class Url(Struct, frozen=True, tag_field="type", tag="url"):
-    """What the provider fetches."""
+    """Content that the provider fetches."""
 
     url: str
 
@@ -267,13 +267,13 @@ class Edit(Strict, frozen=True):
 
 
 class Edits(Strict, frozen=True):
-    """Several of them."""
+    """A list of edits."""
 
     edits: list[Edit] = []
 
 
 class Metadata(Strict, frozen=True):
-    """On whose behalf."""
+    """The user that the request is for."""
 
     user_id: str | None = None
 

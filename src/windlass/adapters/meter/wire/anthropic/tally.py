@@ -1,10 +1,12 @@
 """What one request costs: at most before it is sent, so far while it runs, and in the end. Pure.
 
-Rule 1: never too low. Input is overestimated from its length, or counts as all that a model can
-read, as often as it can be read (`input_size.py`). An answer that breaks off counts every byte that
-was seen, or in full if none could be seen before its end. Rule 2: an estimate is marked as one
-(`known`) and never exceeds the reservation, unless more was reported already. Rule 3: an answer
-with impossible numbers is the provider's mistake, and costs what was reserved.
+Rule 1: the most is never too low. Input is overestimated from its length, or counts as all that a
+model can read, as often as it can be read (`input_size.py`). Rule 2: an answer that is not complete
+counts what it reported and every byte that was seen, and nothing else; what a lost answer may have
+cost beyond that is the rule of `core/state/requests.py`. Rule 3: an estimate is marked as one
+(`known`) and never exceeds the reservation, unless more was reported already. Rule 4: an answer in
+one piece without a usage costs what was reserved; so does one with impossible numbers, which is the
+provider's mistake.
 """
 
 import contextlib
@@ -71,11 +73,11 @@ class Tally:
         self._most = self._writing(allowed)
         self._hour = self._most.cache_write_tokens if can.for_an_hour else 0
         self._searches = can.rounds - 1
-        self._streams = can.streams
         self._reported: ReportedUsage | None = None
         self._bytes = 0
         self._line = b""
         self._ended = False
+        self._unpriced = False
         self.nonsense = ""
         """Why the provider's own numbers are impossible, if so."""
         self.whole = False
@@ -138,14 +140,16 @@ class Tally:
             message = msgspec.json.decode(body, type=_Message)
         except (msgspec.MsgspecError, RecursionError):
             self._suspect(body)
-            return  # estimated, like one that broke off
+            self._unpriced = True
+            return
         self._answered_by(message.model)
         self._stopped(message.stop_reason)
         self.whole = self._count(message.usage) and not self.nonsense
+        self._unpriced = not self.whole
 
     def usage(self) -> Usage:
-        """The usage: the answer's own numbers at its end, an estimate before."""
-        if self.nonsense:
+        """The usage: the answer's own numbers at its end, what was seen of it before."""
+        if self.nonsense or self._unpriced:
             return structs.replace(self._most, cost_usd=self.bound, known=False)
         reported = self._reported or ReportedUsage()
         spent = reported.usd(self._payee)
@@ -154,18 +158,14 @@ class Tally:
         if self.whole:
             guessed = min(reported.most_usd(self._payee), self.bound)
             return structs.replace(reported.tokens, cost_usd=max(spent, guessed), known=False)
-        return self._estimate(reported)
+        return self._seen(reported)
 
-    def _estimate(self, reported: ReportedUsage) -> Usage:
-        begun, hour = reported.tokens, reported.hour
-        if not begun.tokens:
-            # An answer in one piece may be complete before any of it is seen.
-            unseen = 0 if self._streams else self._most.output_tokens
-            begun, hour = structs.replace(self._most, output_tokens=unseen), self._hour
+    def _seen(self, reported: ReportedUsage) -> Usage:
+        begun = reported.tokens
         passed = min(self._bytes // ANSWER_BYTES, self._most.output_tokens)
         so_far = structs.replace(begun, output_tokens=max(begun.output_tokens, passed))
-        tokens = cost(self._payee, so_far, hour_tokens=hour) * reported.factor
-        guessed = min(tokens + self._searches * SEARCH, self.bound)
+        tokens = cost(self._payee, so_far, hour_tokens=reported.hour) * reported.factor
+        guessed = min(tokens + reported.searches * SEARCH, self.bound)
         spent = max(
             guessed, min(reported.most_usd(self._payee), self.bound), reported.usd(self._payee)
         )

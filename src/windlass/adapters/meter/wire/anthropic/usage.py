@@ -1,4 +1,4 @@
-"""What an answer reports as its usage, in money and tokens. Pure.
+"""The usage that an answer reports, in money and tokens. Pure.
 
 Rule 1: every number has a price. One with an unknown name counts as tokens of the most expensive
 kind; it, and an unknown word, make the usage uncertain (`known`). Rule 2: an invalid count

@@ -1,4 +1,4 @@
-"""Runs that are told fact by fact, for what is shown of them."""
+"""A run that a test records fact by fact, to test how it is shown."""
 
 from datetime import datetime, timedelta
 
@@ -18,8 +18,8 @@ MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 
 
-class Told:
-    """A run that is told fact by fact."""
+class RecordedRun:
+    """The state and the views of a run, after each recorded fact."""
 
     def __init__(self, *tasks: Task, stages: tuple[str, ...] = (), **settings: object) -> None:
         plan = replace(plan_of(*tasks), stages=tuple(Stage(name=name) for name in stages))
@@ -27,7 +27,7 @@ class Told:
         self.state: RunState | None = None
         self.views: TaskViews = {}
         self.history: list[tuple[e.Event, RunState]] = []
-        self.tell(
+        self.record(
             e.RunStarted(
                 at=self.at,
                 run="7f3a21bc",
@@ -45,7 +45,7 @@ class Told:
         assert self.state is not None
         return self.state
 
-    def tell(self, *events: e.Event, after: timedelta = timedelta()) -> "Told":
+    def record(self, *events: e.Event, after: timedelta = timedelta()) -> "RecordedRun":
         self.at += after
         for event in events:
             stamped = replace(event, at=self.at)
@@ -58,29 +58,31 @@ class Told:
     def events(self) -> list[e.Event]:
         return [event for event, _ in self.history]
 
-    def resume(self, after: timedelta = timedelta()) -> "Told":
+    def resume(self, after: timedelta = timedelta()) -> "RecordedRun":
         settings, sandbox = self.now.settings, self.now.sandbox
-        return self.tell(e.RunResumed(at=NOON, settings=settings, sandbox=sandbox), after=after)
+        return self.record(e.RunResumed(at=NOON, settings=settings, sandbox=sandbox), after=after)
 
-    def hear(self, task: str, text: str, kind: str = "tool", **whose: object) -> "Told":
+    def add_activity(
+        self, task: str, text: str, kind: str = "tool", **whose: object
+    ) -> "RecordedRun":
         activity = Activity(task=task, kind=kind, text=text, **whose)  # pyright: ignore[reportArgumentType]
         self.views = after_activity(self.views, activity)
         return self
 
-    def opened(self) -> "Told":
-        return self.tell(
+    def opened(self) -> "RecordedRun":
+        return self.record(
             e.BaselineStarted(at=NOON, commit="b", checks=()),
             e.BaselineFinished(at=NOON, commit="b", results=()),
         )
 
-    def play(self, task: str, n: int = 1, turn: int | None = None) -> "Told":
-        return self.tell(e.PlayerStarted(at=NOON, task=task, n=n, turn=turn or n, start="b" * 40))
+    def play(self, task: str, n: int = 1, turn: int | None = None) -> "RecordedRun":
+        return self.record(e.PlayerStarted(at=NOON, task=task, n=n, turn=turn or n, start="b" * 40))
 
     def left(
         self, task: str, n: int = 1, failure: e.Failure = e.Failure.INTERRUPTED, why: str = ""
-    ) -> "Told":
+    ) -> "RecordedRun":
         usage = e.Usage(known=False)
-        return self.tell(
+        return self.record(
             e.PlayerFailed(at=NOON, task=task, n=n, failure=failure, message=why, usage=usage),
             e.SnapshotStarted(at=NOON, task=task, n=n, kind="partial"),
             e.SnapshotTaken(
@@ -88,18 +90,18 @@ class Told:
             ),
         )
 
-    def limited(self, task: str, until: datetime, n: int = 1) -> "Told":
+    def limited(self, task: str, until: datetime, n: int = 1) -> "RecordedRun":
         limit = e.Failure.USAGE_LIMIT
         self.left(task, n, limit)
-        return self.tell(e.WaitStarted(at=NOON, task=task, until=until, failure=limit))
+        return self.record(e.WaitStarted(at=NOON, task=task, until=until, failure=limit))
 
-    def back(self, task: str, feedback: str = "The tests are red.") -> "Told":
-        return self.tell(e.TurnReturned(at=NOON, task=task, cause="checks", feedback=feedback))
+    def back(self, task: str, feedback: str = "The tests are red.") -> "RecordedRun":
+        return self.record(e.TurnReturned(at=NOON, task=task, cause="checks", feedback=feedback))
 
-    def finish(self, task: str, n: int = 1, usd: float = 0.0) -> "Told":
+    def finish(self, task: str, n: int = 1, usd: float = 0.0) -> "RecordedRun":
         usage = e.Usage(cost_usd=usd, input_tokens=1200)
         commit = f"{task}{n}"
-        return self.tell(
+        return self.record(
             e.PlayerFinished(at=NOON, task=task, n=n, summary="s", usage=usage),
             e.SnapshotStarted(at=NOON, task=task, n=n, kind="snapshot"),
             e.SnapshotTaken(
@@ -107,23 +109,23 @@ class Told:
             ),
         )
 
-    def check(self, task: str, *checks: str, n: int = 1) -> "Told":
+    def check(self, task: str, *checks: str, n: int = 1) -> "RecordedRun":
         commit = f"{task}{n}"
-        return self.tell(
+        return self.record(
             e.ChecksStarted(at=NOON, task=task, commit=commit, tree=commit, checks=checks)
         )
 
-    def checked(self, task: str, n: int = 1) -> "Told":
+    def checked(self, task: str, n: int = 1) -> "RecordedRun":
         commit = f"{task}{n}"
         result = e.CheckResult(command="pytest -q", outcome=e.Outcome.PASS)
-        return self.check(task, "pytest -q", n=n).tell(
+        return self.check(task, "pytest -q", n=n).record(
             e.ChecksFinished(at=NOON, task=task, commit=commit, tree=commit, results=(result,))
         )
 
-    def coach(self, task: str, n: int = 1) -> "Told":
-        return self.tell(e.CoachStarted(at=NOON, task=task, n=n, k=1, commit=f"{task}{n}"))
+    def coach(self, task: str, n: int = 1) -> "RecordedRun":
+        return self.record(e.CoachStarted(at=NOON, task=task, n=n, k=1, commit=f"{task}{n}"))
 
-    def answer(self, task: str, *issues: Issue, n: int = 1) -> "Told":
+    def answer(self, task: str, *issues: Issue, n: int = 1) -> "RecordedRun":
         review = Review(
             decision="feedback" if issues else "approve",
             summary="",
@@ -132,26 +134,26 @@ class Told:
             issues=issues,
         )
         usage, commit = e.Usage(), f"{task}{n}"
-        return self.tell(
+        return self.record(
             e.CoachAnswered(at=NOON, task=task, n=n, k=1, commit=commit, review=review, usage=usage)
         )
 
-    def approve(self, task: str) -> "Told":
+    def approve(self, task: str) -> "RecordedRun":
         return self.play(task).approved(task)
 
-    def approved(self, task: str, n: int = 1) -> "Told":
+    def approved(self, task: str, n: int = 1) -> "RecordedRun":
         self.finish(task, n).checked(task, n).coach(task, n).answer(task, n=n)
-        return self.tell(e.TaskApproved(at=NOON, task=task, commit=f"{task}{n}", checked=True))
+        return self.record(e.TaskApproved(at=NOON, task=task, commit=f"{task}{n}", checked=True))
 
-    def merge(self, task: str, number: int, n: int = 1) -> "Told":
+    def merge(self, task: str, number: int, n: int = 1) -> "RecordedRun":
         commit = f"{task}{n}"
-        return self.tell(
+        return self.record(
             e.MergeStarted(at=NOON, task=task, candidate=number, commit=commit, onto=self.now.tip)
         )
 
-    def merged(self, task: str, number: int, n: int = 1) -> "Told":
+    def merged(self, task: str, number: int, n: int = 1) -> "RecordedRun":
         made = f"m{number}"
-        return self.merge(task, number, n).tell(
+        return self.merge(task, number, n).record(
             e.MergeBuilt(at=NOON, task=task, candidate=number, commit=made, tree=made),
             e.TipMoveStarted(at=NOON, tasks=(task,), commit=made, tip=self.now.tip),
             e.TaskMerged(at=NOON, task=task, candidate=number, commit=made, tip=made),

@@ -1,10 +1,10 @@
-"""`windlass run` with a scripted agent, in a process of its own: real git, journal, checks, exits.
+"""`windlass run` with a scripted agent, in its own process: real git, journal, checks, exit codes.
 
-    python hauled.py PLAN [OPTIONS of windlass run]
+    python scripted_run.py PLAN [OPTIONS of windlass run]
 
-Every Player writes a file of its task. Where the variable HOLD names a folder, a Player first waits
-for a file there that is called as its task; where FAIL names tasks, theirs fail and say
-what SAYS says. At its end it prints the modules it has loaded.
+Every Player writes a file named after its task. If the variable HOLD names a folder, a Player first
+waits for a file there with the name of its task. If FAIL names tasks, their Players fail with the
+message in SAYS. At its end the process prints the modules that it has loaded.
 """
 
 import os
@@ -33,7 +33,7 @@ USED = Usage(cost_usd=0.25, input_tokens=1000, output_tokens=200, cache_read_tok
 
 
 def plan(*titles: str) -> str:
-    """A plan with a task for each title, one after the other."""
+    """A plan with one task per title, in sequence."""
     tasks = (
         f"## Task 1.{n}: {title}\n\n**Acceptance Criteria:**\n- [ ] there is 1.{n}.txt\n"
         for n, title in enumerate(titles, start=1)
@@ -42,8 +42,8 @@ def plan(*titles: str) -> str:
 
 
 @contextmanager
-def hauling(stage: Stage, *args: str, **more: str) -> Iterator[subprocess.Popen[str]]:
-    """Such a process, the leader of a group of its own; it does not outlive the block."""
+def scripted_run(stage: Stage, *args: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """Start the process as the leader of its own group; it is killed when the block ends."""
     with subprocess.Popen(
         [sys.executable, __file__, *args],
         cwd=stage.repo,
@@ -65,7 +65,7 @@ class _Player:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._hold = environment.get("HOLD")
         self._fail = environment.get("FAIL", "").split()
-        self._says = environment.get("SAYS", "no")
+        self._message = environment.get("SAYS", "no")
         self._scripted = ScriptedAgent({}, default=self._play)
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
@@ -77,21 +77,21 @@ class _Player:
 
     def _play(self, brief: Brief, _workspace: Path) -> Play:
         if brief.task in self._fail:
-            return Play(failure=Failure.STALLED, message=self._says)
+            return Play(failure=Failure.STALLED, message=self._message)
         return Play(edits={f"{brief.task}.txt": f"{brief.traceparent or 'by ' + brief.task}\n"})
 
 
-def _haul(args: list[str]) -> int:
+def _run(args: list[str]) -> int:
     environment = dict(os.environ)
-    given = command.make_context("run", args).params
+    options = command.make_context("run", args).params
     project = Project(Path.cwd(), environment)
-    typed = given.pop("plan")
-    choice = choice_of(resumes=given.pop("resumes"), restarts=given.pop("restarts"))
-    request = request_of(typed, given, choice, agent=_Player(environment))
-    return run_plan(project, read_plan(project, typed), request, given)
+    typed = options.pop("plan")
+    choice = choice_of(resumes=options.pop("resumes"), restarts=options.pop("restarts"))
+    request = request_of(typed, options, choice, agent=_Player(environment))
+    return run_plan(project, read_plan(project, typed), request, options)
 
 
 if __name__ == "__main__":
-    code = code_of(lambda: _haul(sys.argv[1:]))
+    code = code_of(lambda: _run(sys.argv[1:]))
     sys.stdout.write(" ".join(sorted(sys.modules)))
     sys.exit(code)

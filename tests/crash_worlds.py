@@ -1,4 +1,4 @@
-"""Worlds for crashes: random plans and Players, and what must not depend on where one came."""
+"""Random plans and Players for crash tests, and the outcome that no crash may change."""
 
 from hypothesis import strategies as st
 
@@ -12,7 +12,7 @@ from worlds import World, plan_of
 
 @st.composite
 def worlds(draw: st.DrawFn):
-    """Up to six tasks, some red at first, some sharing a file, some failing to connect."""
+    """Up to six tasks: some fail their checks at first, some share a file, some fail to connect."""
     count = draw(st.integers(1, 6))
     tasks: list[Task] = []
     plays: dict[str, Play] = {}
@@ -70,7 +70,7 @@ def no_red_and_no_markers(_command: str, files: Files) -> bool:
 
 
 def outcome(world: World) -> object:
-    """What must not depend on how often the process died."""
+    """What must be the same however often the process died."""
     state = world.state
     return (
         state.ended,

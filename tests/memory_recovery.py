@@ -1,4 +1,4 @@
-"""A journal that is lost in memory, and restored from what the memory repository holds."""
+"""Recovery in memory: a lost journal is restored from the memory repository."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ RUN = "r1"
 
 
 def remains_of(repository: MemoryRepository) -> Remains:
-    """What real git would show of these commits and pins."""
+    """What Windlass would read from git for these commits and pins."""
     commits = {
         name: Made(
             commit=name,
@@ -26,6 +26,7 @@ def remains_of(repository: MemoryRepository) -> Remains:
             at=NOON + timedelta(seconds=second),
             run="" if commit.message == "base" else RUN,
             task=commit.message.removeprefix("merge ").split()[0],
+            turn=_turn(commit.message),
         )
         for second, (name, commit) in enumerate(repository.commits.items())
     }
@@ -61,16 +62,22 @@ def _with(repository: MemoryRepository, kept: Kept, what: str, at: str) -> Kept:
     if what.startswith("turn-"):
         return msgspec.structs.replace(kept, turn=int(what.removeprefix("turn-")))
     if what in {"snapshot", "partial"}:
-        turn = int(repository.commits[at].message.split()[1])
+        turn = _turn(repository.commits[at].message)
         return msgspec.structs.replace(kept, kind=what, commit=at, turn=turn)
     field = "start" if what == "tip" else what
     return msgspec.structs.replace(kept, **{field: at})
 
 
-def recover(world: World, *, lost: int = 0) -> int:
-    """The journal is gone, and restored from its mirror; how many facts git had beyond it.
+def _turn(message: str) -> int | None:
+    """The turn that a snapshot was made in; no other commit names one."""
+    _, _, turn = message.partition(" ")
+    return int(turn) if turn.isdigit() else None
 
-    `lost` records are missing at the mirror's end; all of them in a run of an older version.
+
+def recover(world: World, *, lost: int = 0) -> int:
+    """Lose the journal and restore it from its mirror; returns the number of facts added from git.
+
+    `lost` records are missing at the end of the mirror: all of them in a run of an older version.
     """
     mirror = world.repository.mirror
     payloads = mirror.stored[: max(0, len(mirror.stored) - lost)]
