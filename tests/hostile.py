@@ -84,7 +84,7 @@ FILES = {
     "fifo-unignored": Script(
         "echo '!node_modules' > .gitignore; mkdir node_modules; mkfifo node_modules/.gitignore",
         "refused",
-        "node_modules/.gitignore is no file",
+        "node_modules/.gitignore is not a file",
     ),
     "fifo-nested": Script(
         "mkdir -p sub/.git/objects sub/.git/refs; mkfifo sub/.git/HEAD", "refused", "sub/.git makes"

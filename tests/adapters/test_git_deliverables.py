@@ -83,7 +83,7 @@ def test_a_path_that_leads_outside_keeps_no_answer_from_those_after_it(
 def test_work_that_was_given_up_and_changed_since_is_told(user: User, how: str) -> None:  # S6
     said = verified(user, lost=how)
     assert len(said) == 1
-    assert said[0].startswith("2: its workspace holds")
+    assert said[0].startswith("2: its workspace has ")
 
 
 @pytest.mark.parametrize("how", ["nothing", "by-product"])

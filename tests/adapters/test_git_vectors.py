@@ -24,6 +24,7 @@ from windlass.adapters.git.cleaning import Cleaning
 from windlass.adapters.git.landing import Branches, Move
 from windlass.adapters.git.landing_record import Intent, LandingFolder, LandingTarget
 from windlass.adapters.git.layout import Refs
+from windlass.adapters.git.mirror import copy_at_rest
 from windlass.adapters.git.pull_requests import Publisher
 from windlass.adapters.git.remains import remains_of
 from windlass.adapters.sandbox.guard import Guard
@@ -32,6 +33,7 @@ from windlass.app.wiring import Project
 from windlass.app.wiring.recovering import plans_in_git, why_lost
 from windlass.core.exchange import Expected
 from windlass.core.settings import SandboxSettings, Settings, WorkspaceSettings
+from windlass.errors import JournalDamaged
 from windlass.ports import Authorship, Brief, Snapshot
 from windlass.testing.agents import Play, ScriptedAgent, approval
 
@@ -185,6 +187,10 @@ class Story:
         request = RecoverRequest(plan="plan", dry_run=True)
         assert any("mirror is damaged" in note for note in recover(project, request).notes)
         aside.rename(lost)
+        # As a command that records something does, where the journal is behind its mirror.
+        refs, folders = Refs("plan", run), project.folders("plan")
+        with pytest.raises(JournalDamaged, match="is behind"):
+            copy_at_rest(project.origin, folders, refs, [], lambda: project.environment)
 
     def _publish(self, project: Project, tip: str, names: tuple[str, ...]) -> None:
         """As `windlass pr` does."""

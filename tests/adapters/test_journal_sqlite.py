@@ -340,7 +340,7 @@ def damaged(path: Path) -> JournalDamaged:
     ):
         journal.append(asked("a"), expected=journal.last)
     assert str(reading.value) == str(writing.value)
-    assert "`windlass recover` rebuild it from what git holds" in reading.value.hint
+    assert "`windlass recover` to rebuild it from git" in reading.value.hint
     return reading.value
 
 

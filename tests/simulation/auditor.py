@@ -225,15 +225,18 @@ class Auditor:
             assert task.turn == before + lost, "only what is the code's fault costs a turn"
         self.returned[task.id] += lost
 
-    def estimate(self, streamed: float, unknown: float, most: float) -> None:
-        """The larger of what was streamed and the 95th percentile of the newest answers."""
+    def estimate(self, streamed: float, most: float) -> None:
+        """The larger of what was streamed and the 95th percentile of the newest answers.
+
+        Without any answer, the most; however the answer was lost.
+        """
         recent = sorted(self.known[-RECENT:])
-        likely = recent[-1 - len(recent) * 5 // 100] if recent else unknown
+        likely = recent[-1 - len(recent) * 5 // 100] if recent else most
         self.estimated += max(streamed, min(likely, most))
 
     def write_off(self) -> None:
         for id_, lost in self.held.items():
-            self.estimate(self.streamed.get(id_, 0.0), lost.usd, lost.usd)
+            self.estimate(self.streamed.get(id_, 0.0), lost.usd)
         self.held = {}
 
     def spending(self, event: e.SpendReserved | e.SpendStreamed | e.SpendSettled) -> None:
@@ -246,7 +249,7 @@ class Auditor:
             return
         asked = self.held.pop(event.id)
         if event.broke_off:
-            self.estimate(usd, 0.0, asked.usd)
+            self.estimate(usd, asked.usd)
             return
         self.paid += usd
         self.known += [usd] if usd else []

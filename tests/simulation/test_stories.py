@@ -342,6 +342,18 @@ def test_a_task_that_conflicts_again_and_again_is_put_to_a_person():
     )
 
 
+def test_work_that_settles_a_conflict_without_a_change_of_its_files_is_not_stuck():
+    """Its Player foresees what the others write, and conflicts with each of them in turn."""
+    tasks = [Task(id=name, title=name) for name in "dac"]
+    plays = {"d": writes("f", "d"), "a": writes("f", "a d"), "c": writes("f", "a c d")}
+    world = World(plan_of(*tasks), plays, settings=Settings(checks=("test",), agents=3))
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED, world.state.tasks["c"].question
+    first, second = (ev for ev in events_of(world, e.TurnReturned) if ev.task == "c")
+    assert first.feedback == second.feedback
+    assert world.repository.files(world.state.tip)["f"] == "a c d"
+
+
 def breaking(world: World, absence: e.Absence, *logs: str) -> None:
     """Make the checks of these logs absent."""
     run = world.checks.run

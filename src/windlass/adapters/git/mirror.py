@@ -155,8 +155,8 @@ def copy_at_rest(
 ) -> None:
     """Copy what a command has recorded in the journal of a run at rest: two short git processes.
 
-    The caller holds the plan's lock. `records` is the whole journal. Whoever signed the mirror so
-    far signs this part, too; `identity` is asked only by a run that has no mirror yet. Such a run
+    The caller holds the plan's lock. `records` is the whole journal. The new part has the author
+    of the part before it; `identity` is called only for a run that has no mirror yet. Such a run
     also gets its position among the runs of its plan, if no process has started it so far. Raises
     WindlassError or OSError if git cannot be read or written, or if the mirror holds more than the
     journal, or another one.

@@ -186,9 +186,12 @@ def _repairs(task: TaskState) -> int:
 
 
 def _is_stuck(task: TaskState) -> bool:
-    """The same feedback twice with no change in the tree, since a person last helped."""
+    """The same feedback twice with no change in the tree, since a person last helped.
+
+    Work that was merged with another tip has changed, even if its files are the same.
+    """
     returned = [a for a in task.attempts if a.feedback is not None and a.n > task.helped_after]
     if len(returned) < 2:  # noqa: PLR2004  a pair
         return False
     last, before = returned[-1], returned[-2]
-    return last.feedback == before.feedback and last.tree == before.tree
+    return (last.feedback, last.tree, last.onto) == (before.feedback, before.tree, before.onto)
