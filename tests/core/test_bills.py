@@ -10,7 +10,7 @@ from windlass.core.plan import Task
 from windlass.core.settings import Settings
 from windlass.core.state import fold, runs
 from windlass.core.state.budget import written_off
-from windlass.views.bills import NOT_RECORDED, bills, totals, whole
+from windlass.views.bills import NOT_RECORDED, bills, recovered_runs, totals, whole
 from windlass.views.cost import run_cost, task_cost
 from windlass.views.progress import past
 from worlds import NOON, World, plan_of, writes
@@ -132,3 +132,11 @@ def test_a_past_run():
 
 
 EVENTS = ran().events
+
+
+def test_the_runs_are_named_whose_cost_is_partly_unknown():
+    world = World(plan_of(Task(id="a", title="First")), {"a": writes("a", "1")})
+    world.go()
+    lost = e.RunRecovered(at=NOON, candidates=1)
+    assert recovered_runs(world.events) == set()
+    assert recovered_runs([*world.events, lost]) == {world.state.run}

@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from windlass.core.plan.names import escaped, some
+from windlass.core.plan.names import escaped, escaped_text, some
 from windlass.errors import RepositoryError, UnsafePath
 from windlass.views.words import harmless, one_line
 
@@ -39,6 +39,7 @@ def test_nothing_that_turns_letters_around_or_is_not_seen_reaches_a_screen():  #
         assert not set(shown) & set(FORMATS)
     assert not set(escaped(text)) & (set(FORMATS) - {"\u200c", "\u200d"})
     assert escaped("\u061cx") == "\\u061cx"
+    assert escaped_text("a\n\tb\x1b[1m\u061c") == "a\n\tb\\x1b[1m\\u061c"
 
 
 def test_an_unsafe_path_tells_its_cure_also_to_those_who_know_only_the_systems_errors():

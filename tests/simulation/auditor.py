@@ -66,6 +66,8 @@ class Auditor:
         self.turns: dict[str, int] = {}
         self.returned: Counter[str] = Counter()
         """Turns that each task lost by its code since it began, or began once more."""
+        self.before_reset: dict[str, int] = {}
+        """The same before its last reset, which may be undone."""
         self.approvals: dict[str, str] = {}
         """The commit of each task that was last approved."""
         self.approved_ever: set[str] = set()
@@ -275,7 +277,10 @@ class Auditor:
                 self.merges[event.task] += 1
             case e.TaskReopened() | e.TaskReset():
                 self.reopened[event.task] += 1
+                self.before_reset[event.task] = self.returned[event.task]
                 self.returned[event.task] = 0
+            case e.TaskResetUndone():
+                self.returned[event.task] = self.before_reset[event.task]
             case _:
                 pass
 
