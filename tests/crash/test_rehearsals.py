@@ -284,3 +284,17 @@ def test_the_judge_sees_what_is_left_running(judged: tuple[Place, Judge], monkey
             assert f"left running: [{left.pid}]" in judge.faults(breaks=0)
         finally:
             left.kill()
+
+
+def test_a_sweep_that_is_interrupted_ends_after_the_points_it_is_at():
+    made: list[int] = []
+
+    def points(share: Share) -> Iterator[Finding]:
+        for number in range(share.count):
+            made.append(number)
+            yield Finding(name=str(number), reached=True)
+
+    found = series.in_parallel([points, points], 1_000_000, 0)
+    next(found)
+    found.close()
+    assert len(made) < 1_000_000

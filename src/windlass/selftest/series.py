@@ -3,6 +3,7 @@
 import os
 import queue
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -150,21 +151,30 @@ class RunTesters:
 def in_parallel(
     testers: Sequence[Callable[[Share], Iterator[Finding]]], count: int, seed: int
 ) -> Iterator[Finding]:
-    """Give each tester its share of the points; yields all findings as they are made."""
+    """Give each tester its share of the points; yields all findings as they are made.
+
+    If the caller is interrupted, each tester ends after the point that it is at.
+    """
     found: queue.Queue[Finding | None] = queue.Queue()
+    interrupted = threading.Event()
 
     def work(part: int) -> None:
         try:
             for finding in testers[part](Share(count, seed, part, len(testers))):
                 found.put(finding)
+                if interrupted.is_set():
+                    return
         finally:
             found.put(None)
 
     with ThreadPoolExecutor(len(testers)) as pool:
         working = [pool.submit(work, part) for part in range(len(testers))]
-        for _ in working:
-            while (finding := found.get()) is not None:
-                yield finding
+        try:
+            for _ in working:
+                while (finding := found.get()) is not None:
+                    yield finding
+        finally:
+            interrupted.set()
         for each in working:
             each.result()
 
