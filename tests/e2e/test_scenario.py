@@ -44,7 +44,7 @@ def test_a_scenario_that_holds(stage):  # K11
     code, _, err = play.run("run", "plan.md", "--e2e")
     assert code == 0, err
     assert play.merges() == ["a"]
-    assert "all is merged: to be tried on" in err
+    assert "everything is merged: tried on" in err
     assert milestone(play)["e2e_status"] == "passed"
 
 

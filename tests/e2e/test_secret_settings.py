@@ -18,7 +18,7 @@ pytestmark = pytest.mark.e2e
 
 HOOK = "canary-hook-T00B00"
 TOKEN = "canary-command-0123"
-LOST = "was set when the run began and is not set now"
+LOST = "was set when the run started and is not set now"
 
 
 def test_a_webhook_and_a_command_are_used_and_never_recorded(stage, tmp_path: Path):  # S13 B13

@@ -4,7 +4,8 @@ Bubblewrap's --die-with-parent takes effect some milliseconds after its start. A
 killed in that time leaves a box behind: one that waits for ever, or one that runs its command. The
 guardian sees the kill, because its input ends, and ends every process with the run's mark.
 
-Law: it carries the mark itself, so the next process of the run ends it before it starts anything.
+Law: the mark is of one Windlass process, so a guardian never ends what the next process of the run
+starts. It carries the mark itself, so that process ends it with the other leftovers.
 """
 
 import subprocess
@@ -31,7 +32,7 @@ if not os.read(0, 1):
 
 @contextmanager
 def guarded(mark: str) -> Generator[None]:
-    """End all processes with this mark, should this process be killed inside the block."""
+    """End all processes with this process's own mark, should it be killed inside the block."""
     if sys.platform != "linux":  # processes elsewhere cannot be found by their mark
         yield
         return

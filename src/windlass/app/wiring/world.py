@@ -1,5 +1,6 @@
 """The world of one run: a real adapter for every port."""
 
+import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from threading import Thread
@@ -77,7 +78,10 @@ class World:
         inspect.refuse_clashing_branches(project.user_git, self.refs)
         self._store = Store(replace(project.origin, identity=identity), self._folders)
         self._mark = f"{project.mark}/{plan_id}"
-        self.sandbox = project.walls.sandbox(settings, f"{self._mark}/{run}")
+        # Of this process alone: the guardian of a killed one ends what that one started, and may
+        # still be at it.
+        self._own_mark = f"{self._mark}/{run}/{secrets.token_hex(4)}"
+        self.sandbox = project.walls.sandbox(settings, self._own_mark)
         self._setup_cache = SetupCache(
             self._store, self.refs, self.sandbox, settings.workspace, project.redactor
         )
@@ -125,7 +129,7 @@ class World:
 
         `beside` runs at the same time, and is cancelled at the end of the run.
         """
-        with guarded(f"{self._mark}/{self.refs.run}"):
+        with guarded(self._own_mark):
             return await self._run(first, observe, watch, beside)
 
     async def _run(
