@@ -36,8 +36,9 @@ class Session:
         self._lock = lock
         self._observers: list[Observer] = []
         self._read()
-        self.mirrored = self._seq
-        """The position up to which git needs no new copy of the journal."""
+        self.mirrored = 0
+        """The position up to which git surely has a copy; an earlier process may have been killed
+        before it made its own."""
 
     def _read(self) -> None:
         self.entries = list(self._journal.read())

@@ -3,7 +3,7 @@
 A journal without read permission is not lost, and is not reported as lost.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +15,8 @@ from windlass.adapters.clock import SystemClock
 from windlass.adapters.git import inspect
 from windlass.adapters.git.layout import Folders, Refs, orders
 from windlass.adapters.git.mirror import copy_at_rest
-from windlass.adapters.git.store import Origin
+from windlass.adapters.git.reconcile import remove_stale_locks
+from windlass.adapters.git.store import Origin, Store
 from windlass.adapters.journal.activity import activities_after
 from windlass.adapters.journal.inbox import send
 from windlass.adapters.journal.sqlite import SqliteJournal
@@ -25,7 +26,7 @@ from windlass.core.events import model as e
 from windlass.core.exchange import Message
 from windlass.core.secrets import Redactor
 from windlass.core.state import RunState
-from windlass.errors import RepositoryError, WindlassError
+from windlass.errors import GitFailed, RepositoryError, WindlassError
 from windlass.formats import continue_here_path, writes
 from windlass.ports import Activity, Journal
 from windlass.runner import Session
@@ -139,6 +140,7 @@ class Journals:
         """The session over the plan's journal; what it recorded is in git when it ends."""
         with SqliteJournal.open(self._folders(plan_id).journal, self._redactor) as journal:
             session = Session(journal, lock)
+            began = session.seq
             try:
                 yield session
             except BaseException:
@@ -148,23 +150,30 @@ class Journals:
             try:
                 self._mirror(plan_id, session)
             except (WindlassError, OSError) as error:
+                if session.seq == began:
+                    return
                 self._notice(
                     "this is recorded in the journal, but git did not take a copy of it, which"
                     f" `windlass recover` would need ({error}); the next run of {plan_id} copies it"
                 )
 
     def _mirror(self, plan_id: str, session: Session) -> None:
-        """Copy into git what the session has recorded, unless a run has done that already."""
-        if session.seq <= session.mirrored:
+        """Copy into git what it lacks of the journal, unless a run has done that already."""
+        if session.before is None or session.seq <= session.mirrored:
             return
-        copy_at_rest(
-            self._origin,
-            self._folders(plan_id),
-            Refs(plan_id, session.state.run),
-            session.records(0),
-            lambda: inspect.identity(self._git),
-        )
+        folders, refs = self._folders(plan_id), Refs(plan_id, session.state.run)
+        records = session.records(0)
+        copy = partial(copy_at_rest, self._origin, folders, refs, records, self._identity)
+        try:
+            copy()
+        except GitFailed:
+            # A git that was killed left a lock; no other process writes while we hold the plan's.
+            remove_stale_locks(Store(self._origin, folders), refs)
+            copy()
         session.mirrored = session.seq
+
+    def _identity(self) -> Mapping[str, str]:
+        return inspect.identity(self._git)
 
     def own_files(self, plan_id: str | None = None) -> tuple[str, ...]:
         """Paths in the user's checkout that Windlass writes, for this plan and all others."""
