@@ -1,24 +1,38 @@
-# One verb per job. Everything sets itself up in .venv from pinned, hashed requirements.
+# One verb per job. Everything sets itself up in .venv from pinned, hashed requirements: `make demo`
+# installs what Windlass needs to run, and every other verb adds what developing it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := src/windlass/core/*,src/windlass/formats/*,src/windlass/views/*,src/windlass/errors.py
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
+CORE := src/windlass/core/*,src/windlass/formats/*,src/windlass/views/*,src/windlass/errors.py,src/windlass/findings.py
+PIN := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 POINTS ?= 1100
 SEED ?= 0
 
-.PHONY: help setup demo test core check bench sweep docs site lock clean
+.PHONY: help install setup demo test core check bench sweep docs site lock dist clean
 help: ## Say what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
-setup: $(VENV)/installed ## Install what everything else needs
-$(VENV)/installed: requirements/dev.txt requirements/docs.txt pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt -r requirements/docs.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+install: $(VENV)/runs ## Install what Windlass needs to run
+$(VENV)/runs: requirements/run.txt requirements/build.txt pyproject.toml
+	@echo "Installing Windlass and its agent into $(VENV): about 430 MB, once."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Windlass needs Python 3.11 or newer; name one: make demo PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "Python cannot make a virtual environment; on Debian: apt install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip --quiet --quiet --disable-pip-version-check uninstall --yes setuptools
+	$(PIP) --require-hashes -r requirements/run.txt -r requirements/build.txt
+	$(PIP) --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: setup ## Run a small plan offline, with the real agent and a scripted model
+demo: install ## Run a small plan offline, with the real agent and a scripted model
 	@$(BIN)/windlass demo
+
+setup: $(VENV)/installed ## Install what developing it needs as well
+$(VENV)/installed: $(VENV)/runs requirements/dev.txt requirements/docs.txt
+	@echo "Installing what tests, checks and documentation need into $(VENV): about 450 MB more, once."
+	$(PIP) --quiet --require-hashes -r requirements/dev.txt -r requirements/docs.txt
+	@touch $@
 
 test: setup core ## Run all tests but the long sweeps
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not sweep" --ignore=tests/core --ignore=tests/simulation --ignore=tests/runner --durations=50
@@ -65,9 +79,15 @@ site: setup ## Build the documentation site into build/site; a warning is an err
 	@echo "build/site/index.html"
 
 lock: ## Pin the requirements anew (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group docs -c requirements/dev.txt -o requirements/docs.txt
+	$(PIN) pyproject.toml -o requirements/run.txt
+	$(PIN) --group build -c requirements/run.txt -o requirements/build.txt
+	$(PIN) --group docs -c requirements/run.txt -o requirements/docs.txt
+	$(PIN) pyproject.toml --group dev -c requirements/run.txt -c requirements/build.txt -c requirements/docs.txt -o requirements/dev.txt
+
+dist: setup ## Build the wheel and the source package into dist, and check them
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python -m twine check --strict dist/*
 
 clean: ## Remove what was made here
-	rm -rf $(VENV) build .coverage* .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .coverage* .pytest_cache .ruff_cache .hypothesis .import_linter_cache

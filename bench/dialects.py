@@ -87,8 +87,8 @@ def run(folder: Path | None) -> float:
         signals=no_signals,
     )
 
-    def render(state: RunState, seq: int) -> dict[Path, Shown]:
-        made = project(state, seq)
+    def render(state: RunState, _seq: int) -> dict[Path, Shown]:
+        made = project(state)
         return {(folder or Path()) / path: Shown(text) for path, text in made.items()}
 
     projections = Projections(

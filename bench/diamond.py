@@ -28,7 +28,7 @@ from windlass.adapters.agents.claude import find_program
 from windlass.adapters.agents.claude.agent import FLAGS, VARIABLES
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.core.events import model as e
-from windlass.core.events.review import Review, schema
+from windlass.core.events.review import PlayerAnswer, Review, schema
 from windlass.testing.model import Answer, Block, Book, Call, Say, Script
 from windlass.testing.stage import Stage, scripted_model
 
@@ -62,6 +62,9 @@ APPROVAL = Call(
 )
 
 
+DONE = Call("StructuredOutput", {"summary": "Done."})
+
+
 def book(delay: float) -> Book:
     """What the model says to each Player and Coach; each answer takes so long."""
 
@@ -70,7 +73,7 @@ def book(delay: float) -> Book:
 
     def plays(task: str) -> Script:
         write = Call("Bash", {"command": f"echo {task} > {task}.txt", "description": "Write"})
-        return says(write, Say("Done."))
+        return says(write, DONE, Say("Done."))
 
     players = {f"Role: Player|Task: {task}\n": plays(task) for task in DIAMOND}
     coaches = {f"Role: Coach|Task: {task}\n": says(APPROVAL, Say("Done.")) for task in DIAMOND}
@@ -91,9 +94,8 @@ FILES = {"README.md": "hello\n", "plan.md": plan(), "windlass.toml": 'checks = [
 
 def converse(stage: Stage, program: Path, folder: Path, role: str, task: str) -> None:
     """One conversation, as a shell would start it."""
-    flags = [*FLAGS, f"--model={MODEL}"]
-    if role == "Coach":
-        flags.append(f"--json-schema={json.dumps(schema(Review))}")
+    answer = schema(Review if role == "Coach" else PlayerAnswer)
+    flags = [*FLAGS, f"--model={MODEL}", f"--json-schema={json.dumps(answer)}"]
     prompt = {"role": "user", "content": f"Role: {role}\nTask: {task}\n"}
     environment = {
         **stage.environment,

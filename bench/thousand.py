@@ -85,7 +85,7 @@ async def run(folder: Path, tasks: int, stages: int) -> tuple[Account, float]:
 
     def render(state: RunState, seq: int) -> Mapping[Path, Shown]:
         own = msgspec.json.format(msgspec.json.encode(progress(state, seq)), indent=2).decode()
-        files = project_dialect(state, seq, {}, str)
+        files = project_dialect(state)
         shown = {folder / path: Shown(text) for path, text in files.items()}
         return {folder / "state.json": Shown(own), **shown}
 

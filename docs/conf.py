@@ -38,18 +38,25 @@ html_theme_options = {
 }
 
 GROUPS = (
-    ("Start here", ("tutorial", "troubleshooting")),
+    (
+        "Start here",
+        ("install", "tutorial", "how-to/write-a-plan", "comparison", "troubleshooting"),
+    ),
     ("Coming from", ("how-to/coming-from-*",)),
     (
         "Reference",
         (
-            *("cli", "configuration", "exit-codes", "events", "state-diagram", "schemas"),
+            *("cli", "choosing-a-command", "shell-completion", "configuration", "exit-codes"),
+            *("events", "state-diagram", "schemas"),
             *("prompts", "sandbox", "glossary", "changelog"),
         ),
     ),
     (
         "Why it holds",
-        ("gate", "after-a-crash", "promises-tested", "security", "architecture", "design/README"),
+        (
+            *("gate", "after-a-crash", "promises-tested", "security"),
+            *("architecture", "design/README", "contributing"),
+        ),
     ),
 )
 """What stands where in the margin; every other page is a guide."""
@@ -58,6 +65,7 @@ GUIDES = "How to"
 STANDS_IN = {
     "architecture": "ARCHITECTURE.md",
     "changelog": "CHANGELOG.md",
+    "contributing": "CONTRIBUTING.md",
     "security": "SECURITY.md",
 }
 """Pages of one line, in whose place the site shows a file that lies at the root."""

@@ -81,7 +81,8 @@ def exit_codes_page(made: str) -> str:
         "",
         "## Errors",
         "",
-        "Every error says what, where, and the cure, in one line on standard error. Bad usage of",
+        "Every error says what, where, and the cure, in one line on standard error; with `--json`",
+        "also as [a JSON document](schemas.md) on standard output. Bad usage of",
         "the command line also prints the command's usage.",
         "",
         "| error | code | what it is |",
@@ -100,7 +101,9 @@ def exit_codes_page(made: str) -> str:
 
 def _errors() -> Iterator[tuple[str, type[errors.WindlassError]]]:
     for name in _classes(errors):
-        yield name, getattr(errors, name)
+        kind = getattr(errors, name)
+        if issubclass(kind, errors.WindlassError):
+            yield name, kind
 
 
 def _described(module: ModuleType, name: str) -> Iterator[str]:

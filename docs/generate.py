@@ -3,7 +3,6 @@
 Law: nothing in these pages is written by hand, and tests/test_docs.py holds them to the code.
 """
 
-import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
@@ -15,10 +14,10 @@ import click
 import event_pages
 import msgspec
 import schema_pages
+from settings_meanings import MEANINGS
 
 from windlass.app.wiring.configuration import configure, variable
-from windlass.cli.main import COMMANDS, cli
-from windlass.core import settings as settings_module
+from windlass.cli.main import GROUPS, cli
 from windlass.core.events.model import Event
 from windlass.core.state.transitions import (
     HELPLESS,
@@ -40,10 +39,15 @@ P = TypeVar("P", bound=StrEnum)
 def cli_page() -> str:
     """Every command's help, as `--help` prints it."""
     parts = [MADE, "# The command line", _help(cli, "windlass")]
-    for name in COMMANDS:
-        command = cli.get_command(click.Context(cli), name)
-        assert command is not None, name  # noqa: S101
-        parts += [f"## windlass {name}", _help(command, f"windlass {name}")]
+    parts.append(
+        "[What stops, repeats and takes](choosing-a-command.md) compares similar commands."
+    )
+    for title, names in GROUPS.items():
+        parts.append(f"## {title}")
+        for name in names:
+            command = cli.get_command(click.Context(cli), name)
+            assert command is not None, name  # noqa: S101
+            parts += [f"### windlass {name}", _help(command, f"windlass {name}")]
     return "\n\n".join(parts) + "\n"
 
 
@@ -130,7 +134,6 @@ def _remark(phase: Phase) -> str:
 
 def configuration_page() -> str:
     """Every key of windlass.core.settings: what it may be, what it is unless set, what it means."""
-    meanings = dict(_meanings())
     lines = [
         MADE,
         "# Configuration",
@@ -161,35 +164,8 @@ def configuration_page() -> str:
             msgspec.json.encode(value.value).decode() if value.value is not None else "not set"
         )
         bounds = value.bounds.replace("|", "\\|")
-        lines.append(f"| `{value.key}` | `{default}` | {bounds} | {meanings[value.key]} |")
+        lines.append(f"| `{value.key}` | `{default}` | {bounds} | {MEANINGS[value.key]} |")
     return "\n".join([*lines, ""])
-
-
-def _meanings() -> Iterator[tuple[str, str]]:
-    """The docstring under each field, by the field's dotted key."""
-    path = Path(settings_module.__file__)
-    classes = {
-        node.name: node
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef)
-    }
-    yield from _fields(classes, "Settings", "")
-
-
-def _fields(
-    classes: Mapping[str, ast.ClassDef], name: str, prefix: str
-) -> Iterator[tuple[str, str]]:
-    body = classes[name].body
-    for field, below in zip(body, [*body[1:], None], strict=True):
-        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
-            continue
-        key = prefix + field.target.id
-        if isinstance(field.annotation, ast.Name) and field.annotation.id in classes:
-            yield from _fields(classes, field.annotation.id, f"{key}.")
-        elif isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            yield key, " ".join(str(below.value.value).split())
-        else:
-            raise LookupError(f"{key} in {name} has no docstring under it")
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -200,6 +176,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "state-diagram.md": states_page,
     "configuration.md": configuration_page,
     **{f"schemas/{name}.json": partial(schema_pages.page, name) for name in schema_pages.NAMES},
+    "../src/windlass/app/settings.schema.json": partial(schema_pages.page, schema_pages.SETTINGS),
 }
 
 

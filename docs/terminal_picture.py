@@ -3,9 +3,11 @@
 import html
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 
-_SGR = re.compile(r"\x1b\[([0-9;]*)m")
-_ADVANCE, _ROW, _EDGE = 8.0, 18, 14
+SGR = re.compile(r"\x1b\[([0-9;]*)m")
+ROW, EDGE = 18, 14
+_ADVANCE = 8.0
 _COLOURS = {
     "31": "#ff8a83",
     "32": "#62cb85",
@@ -23,40 +25,53 @@ fill:#dfe5ec;white-space:pre}.b{font-weight:700}.d{fill:#8b96a3}
 def picture(captured: str, columns: int, title: str) -> str:
     """The lines of a screen; nothing but what was on it."""
     lines = captured.rstrip("\n").split("\n")
-    while lines and not _SGR.sub("", lines[-1]).strip():
+    while lines and not SGR.sub("", lines[-1]).strip():
         lines.pop()
-    width, height = columns * _ADVANCE + 2 * _EDGE, len(lines) * _ROW + 2 * _EDGE
+    rows = list[str]()
+    for at, line in enumerate(whole(lines)):
+        pieces = drawn(line)
+        rows += [f'<text y="{EDGE + at * ROW + 13}">{pieces}</text>'] if pieces else []
+    return framed("\n".join(rows), columns, len(lines), title)
+
+
+def framed(content: str, columns: int, rows: int, title: str, style: str = "") -> str:
+    """A picture of a terminal of that size, with this content."""
+    width, height = columns * _ADVANCE + 2 * EDGE, rows * ROW + 2 * EDGE
     colours = "".join(f".c{code}{{fill:{value}}}" for code, value in _COLOURS.items())
-    rows, classes = list[str](), ""
-    for at, line in enumerate(lines):  # a colour goes on in the next line until another is told
-        row, classes = _line(line, at, classes)
-        rows.append(row)
-    drawn = "\n".join(filter(None, rows))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height}"'
         f' viewBox="0 0 {width:g} {height}" role="img" aria-label="{html.escape(title)}">'
-        f"<style>{_STYLE}{colours}</style>"
-        f'<rect width="100%" height="100%" rx="8" fill="#0f1317"/>\n{drawn}\n</svg>\n'
+        f"<style>{_STYLE}{colours}{style}</style>"
+        f'<rect width="100%" height="100%" rx="8" fill="#0f1317"/>\n{content}\n</svg>\n'
     )
 
 
-def _line(line: str, at: int, classes: str) -> tuple[str, str]:
-    y = _EDGE + at * _ROW + 13
-    pieces, column = list[str](), 0
-    parts = _SGR.split(line)
+def whole(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, each with the colours that it begins with: tmux names only changes."""
+    carried = ""
+    for line in lines:
+        yield carried + line if SGR.sub("", line).strip() else ""
+        for code in ";".join(SGR.findall(line)).split(";") if "\x1b" in line else ():
+            carried = "" if code in {"", "0"} else f"{carried}\x1b[{code}m"
+
+
+def drawn(line: str) -> str:
+    """The letters of a line that has all its colours; nothing for a blank one."""
+    pieces, column, classes = list[str](), 0, ""
+    parts = SGR.split(line)
     for number, part in enumerate(parts):
         if number % 2:
             classes = _classes(part, classes)
             continue
         for run in re.finditer(r"\S+(?: \S+)*", part):  # what is blank needs no letters
-            x = _EDGE + (column + _columns(part[: run.start()])) * _ADVANCE
+            x = EDGE + (column + _columns(part[: run.start()])) * _ADVANCE
             wide = _columns(run[0]) * _ADVANCE
             told = f' class="{classes}"' if classes else ""
             pieces.append(
                 f'<tspan x="{x:g}" textLength="{wide:g}"{told}>{html.escape(run[0])}</tspan>'
             )
         column += _columns(part)
-    return f'<text y="{y}">{"".join(pieces)}</text>' if pieces else "", classes
+    return "".join(pieces)
 
 
 def _classes(codes: str, before: str) -> str:

@@ -58,6 +58,11 @@ class Desk(Stage):
         self.under: tuple[str, ...] = ()
         """The program that starts the command, if any."""
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same output wherever the machine is."""
+        return {**super().environment, "TZ": "UTC"}
+
     def call(self, *args: str, without: Iterable[str] = (), **more: str) -> Answer:
         """Run a command; `without` removes variables from its environment, `more` adds some."""
         env = {k: v for k, v in {**self.environment, **more}.items() if k not in set(without)}

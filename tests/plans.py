@@ -22,11 +22,17 @@ def plan_text(tasks: dict[str, tuple[str, ...]]) -> str:
     return "# Milestone: Files\n\n" + "\n".join(sections)
 
 
-def files(tasks: dict[str, tuple[str, ...]], *, checks: str = "test ! -e broken") -> dict[str, str]:
+def files(
+    tasks: dict[str, tuple[str, ...]],
+    *,
+    checks: str = "test ! -e broken",
+    state_file: bool = False,
+) -> dict[str, str]:
+    wanted = "[state_files]\nmilestone = true\n" if state_file else ""
     return {
         "README.md": "hello\n",
         "plan.md": plan_text(tasks),
-        "windlass.toml": f'checks = ["{checks}"]\n',
+        "windlass.toml": f'checks = ["{checks}"]\n{wanted}',
     }
 
 

@@ -4,7 +4,8 @@
 
 Every Player writes a file named after its task. If the variable HOLD names a folder, a Player first
 waits for a file there with the name of its task. If FAIL names tasks, their Players fail with the
-message in SAYS. At its end the process prints the modules that it has loaded.
+message in SAYS. SUMMARY is what a Player says of its work. At its end the process prints the
+modules that it has loaded.
 """
 
 import os
@@ -66,6 +67,7 @@ class _Player:
         self._hold = environment.get("HOLD")
         self._fail = environment.get("FAIL", "").split()
         self._message = environment.get("SAYS", "no")
+        self._summary = environment.get("SUMMARY", "done")
         self._scripted = ScriptedAgent({}, default=self._play)
 
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
@@ -78,7 +80,8 @@ class _Player:
     def _play(self, brief: Brief, _workspace: Path) -> Play:
         if brief.task in self._fail:
             return Play(failure=Failure.STALLED, message=self._message)
-        return Play(edits={f"{brief.task}.txt": f"{brief.traceparent or 'by ' + brief.task}\n"})
+        text = f"{brief.traceparent or 'by ' + brief.task}\n"
+        return Play(edits={f"{brief.task}.txt": text}, summary=self._summary)
 
 
 def _run(args: list[str]) -> int:

@@ -7,13 +7,18 @@ from types import ModuleType
 
 import pytest
 
+from windlass.adapters.git.inspect import NO_FILTERS, NO_SUBMODULES
+
 DOCS = Path(__file__).parents[1] / "docs"
 SCHEMAS = (
+    "error",
     "events",
     "execute-state",
     "milestone-state",
+    "plan",
     "player-answer",
     "review",
+    "settings",
     "spec-state",
     "status",
 )
@@ -25,6 +30,7 @@ PAGES = (
     "schemas.md",
     "state-diagram.md",
     *(f"schemas/{name}.json" for name in SCHEMAS),
+    "../src/windlass/app/settings.schema.json",
 )
 
 
@@ -64,3 +70,11 @@ def test_every_transition_is_drawn(generator: ModuleType):
                     line for line in page.splitlines() if f" {phase} --> {target}:" in line
                 )
                 assert event.__name__ in arrow
+
+
+def test_the_limits_of_readme_are_the_words_of_the_refusals() -> None:
+    """Submodules and filters: README, `doctor` and the start of a run say the same."""
+    for page in ("README.md", "docs/troubleshooting.md"):
+        text = " ".join((DOCS.parent / page).read_text().split())
+        for words in (NO_SUBMODULES, NO_FILTERS):
+            assert f"{words}." in text, page

@@ -39,6 +39,7 @@ MAY_NAME = {
     "testing/model/server.py": "routes to it",
     "claude_code/": "the plugin for another tool, as data",
     "app/skills.py": "installs that plugin",
+    "app/settings.schema.json": "generated; it has the list of vendors, as docs/configuration.md",
     "core/other_tools.py": "the one table of names that other tools gave to files and variables",
 }
 

@@ -92,6 +92,7 @@ class World:
         self.inbox = inbox or MemoryInbox()
         self.activity: list[Activity] = []
         self.metered = False
+        self.attended = False
         self.file: Plan | str | None = None
         """The plan that a process reads when it reads the plan files again."""
         self._folded: tuple[object, RunState | None] = (None, None)
@@ -158,7 +159,11 @@ class World:
         settings = settings or self.settings
         if state is not None:
             return e.RunResumed(
-                at=self.clock.now(), settings=settings, sandbox="none", metered=self.metered
+                at=self.clock.now(),
+                settings=settings,
+                sandbox="none",
+                metered=self.metered,
+                attended=self.attended,
             )
         return e.RunStarted(
             at=self.clock.now(),
@@ -170,6 +175,7 @@ class World:
             sandbox="none",
             version="0",
             metered=self.metered,
+            attended=self.attended,
         )
 
 

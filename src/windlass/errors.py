@@ -8,6 +8,7 @@ WindlassError
 │       └── UnsafePath
 ├── Unanswered
 │   └── NoWalls
+├── Declined
 ├── Busy
 ├── Interrupted
 ├── JournalError
@@ -18,11 +19,17 @@ WindlassError
 │   └── JournalTooNew
 ├── SetupFailed
 ├── GitFailed
+│   └── SigningFailed
 ├── Trespass
 └── IllegalEvent
 
 The exit code of each is in `views/outcome.py`.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from windlass.findings import Finding
 
 _HEAD, _TAIL = 300, 150
 """Characters kept of a long message, so that the cure after it stays visible."""
@@ -31,9 +38,15 @@ _HEAD, _TAIL = 300, 150
 class WindlassError(Exception):
     """Windlass cannot continue; `hint` is the cure."""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str, *, where: str = "", about: str = "", hint: str = "") -> None:
+        """The place is a file with its line, a variable, a plan or a task.
+
+        `where` is put before the message, `about` is a place that the message names itself.
+        """
+        self.message = f"{where}: {message}" if where else message
+        super().__init__(self.message)
+        self.what = message
+        self.where = where or about
         self.hint = hint
 
     def __str__(self) -> str:
@@ -45,15 +58,40 @@ class BadInput(WindlassError):
 
 
 class PlanError(BadInput):
-    """A plan cannot be parsed; names the file and line."""
+    """A plan cannot be used; names the file and line of the first error, and has all findings."""
 
     def __init__(self, message: str, *, path: str = "", line: int = 0, hint: str = "") -> None:
-        where = f"{path}:{line}: " if path and line else f"{path}: " if path else ""
+        where = f"{path}:{line}" if path and line else path
         if len(message) > _HEAD + _TAIL:
             message = f"{message[:_HEAD]} … {message[-_TAIL:]}"
-        super().__init__(where + message, hint=hint)
+        super().__init__(message, where=where, hint=hint)
         self.path = path
         self.line = line
+        self._findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def of(cls, findings: "tuple[Finding, ...]") -> "PlanError":
+        """One error for all that is wrong in a plan; the first of the findings is an error."""
+        first = findings[0]
+        error = cls(first.text, path=first.path, line=first.line, hint=first.suggestion)
+        error._findings = findings
+        return error
+
+    @property
+    def findings(self) -> "tuple[Finding, ...]":
+        """All that is wrong or odd in the plan, the error itself first."""
+        # Not imported above: a command greets before it imports more than this module.
+        from windlass.findings import Finding  # noqa: PLC0415
+
+        return self._findings or (
+            Finding(
+                path=self.path,
+                line=self.line,
+                severity="error",
+                text=self.what,
+                suggestion=self.hint,
+            ),
+        )
 
 
 class ConfigError(BadInput):
@@ -67,8 +105,8 @@ class RepositoryError(BadInput):
 class UnsafePath(RepositoryError, OSError):
     """A link or a special file is where Windlass must read or write; also an OSError."""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, where: str = "", about: str = "", hint: str = "") -> None:
+        super().__init__(message, where=where, about=about, hint=hint)
         self.strerror = str(self)
 
 
@@ -78,6 +116,10 @@ class Unanswered(WindlassError):
 
 class NoWalls(Unanswered):
     """No sandbox with walls works here, and running without one was not allowed."""
+
+
+class Declined(WindlassError):
+    """A person was asked, and did not agree."""
 
 
 class Busy(WindlassError):
@@ -113,8 +155,8 @@ RECOVER = (
 class JournalDamaged(JournalError):
     """The journal contradicts itself or git from `position` on; a person must decide."""
 
-    def __init__(self, message: str, *, position: int, why: str = "") -> None:
-        super().__init__(message, hint=f"{why}; {RECOVER}" if why else RECOVER)
+    def __init__(self, message: str, *, position: int, about: str = "", why: str = "") -> None:
+        super().__init__(message, about=about, hint=f"{why}; {RECOVER}" if why else RECOVER)
         self.position = position
 
 
@@ -122,8 +164,29 @@ class JournalTooNew(JournalError):
     """The journal was written by a newer Windlass."""
 
 
+MEND_SETUP = "mend [workspace] setup in windlass.toml, or install what is missing"
+"""The cure for a setup that fails."""
+
+
 class SetupFailed(WindlassError):
     """The project's setup commands failed in a checkout."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        command: str,
+        exit_code: int | None,
+        output: str,
+        seconds: float = 0.0,
+        timed_out: bool = False,
+    ) -> None:
+        super().__init__(message, hint=MEND_SETUP)
+        self.command = command
+        self.exit_code = exit_code
+        self.output = output
+        self.seconds = seconds
+        self.timed_out = timed_out
 
 
 class GitFailed(WindlassError):
@@ -139,6 +202,15 @@ class GitFailed(WindlassError):
         self.argv = argv
         self.code = code
         self.stderr = stderr
+
+
+class SigningFailed(GitFailed):
+    """The user's own program did not sign a commit; nothing was written."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(("commit-tree", "-S"), 1, "")
+        self.message = message
+        self.hint = hint
 
 
 class Trespass(WindlassError):

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from windlass.core.events.landing import Relation
 from windlass.core.events.model import CheckResult, Entry, Event, Failure, Usage
-from windlass.core.events.values import Amount
+from windlass.core.events.values import Amount, SetupFailure
 from windlass.core.exchange import Authorship, ChangedPaths, Expected, Message
 from windlass.core.state.budget import No
 
@@ -40,16 +40,20 @@ class Journal(Protocol):
 
 
 class Activity(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of what an agent does: shown and kept in a file, never folded."""
+    """One line of what an agent or the setup does: shown and kept in a file, never folded."""
 
     task: str
-    kind: Literal["tool", "text", "retry", "start", "end"]
+    """Empty for the base and the tip."""
+    kind: Literal["tool", "text", "retry", "start", "end", "setup"]
     text: str
+    """What an agent does or says, or the setup command that runs."""
     whole: str = ""
     """What a tool was given, where `text` shortens it; for the file, not for the screen."""
     role: Literal["player", "coach", ""] = ""
     """Who it comes from, and which start of a Player; empty where that is unknown."""
     n: int = 0
+    took: float | None = None
+    """Seconds, when a setup command has ended."""
     at: datetime | None = field(default=None, name="ts")
     """When it happened, if it was read from the file; None means now."""
 
@@ -65,6 +69,8 @@ class Brief(Struct, frozen=True, kw_only=True):
     """The whole prompt. The fields below repeat parts of it as values, for an agent that reads no
     prose: a fake, or a program of yours."""
     model: str
+    model_source: str = ""
+    """What names the model: the task, a file or a variable; empty: an option, or the default."""
     turn: int = 1
     criteria: tuple[str, ...] = ()
     """The acceptance criteria, in their order; a review counts them from 1."""
@@ -88,6 +94,12 @@ class Report(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
     message: str = ""
     retry_at: datetime | None = None
+    setup: SetupFailure | None = None
+    """The setup command that failed before the agent could start."""
+    unreached: bool = False
+    """Whether it failed because its provider could not be reached; `message` says why."""
+    lasting: bool = False
+    """Whether it will fail again until a person changes something."""
 
 
 class Agent(Protocol):
@@ -175,6 +187,8 @@ class Seen(Struct, frozen=True, kw_only=True):
     relation: Relation
     rewound: bool = False
     """Whether it no longer contains the run's base."""
+    squashed: bool = False
+    """Whether it has some of the run's merges as squashed commits."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -197,8 +211,18 @@ class Patch(Struct, frozen=True, kw_only=True):
     """Whether the diff does not show the content: it is binary, or a submodule."""
 
 
+class PatchText(Struct, frozen=True, kw_only=True):
+    """All that differs between two commits, as git writes it."""
+
+    text: str
+    files_left: int = 0
+    """Files that are not in it, because they or the whole are too large."""
+
+
 Changes: TypeAlias = Mapping[tuple[str, str], tuple[Change, ...]]
 """What differs between pairs of commits, where git has both."""
+
+Patches: TypeAlias = Mapping[tuple[str, str], PatchText]
 
 
 class Throwaway(Protocol):
@@ -297,7 +321,18 @@ class Repository(Protocol):
         ...
 
     async def look(self, branch: str, tip: str) -> Seen:
-        """The position of one of the user's branches, and its relation to the tip."""
+        """The position of one of the user's branches, and its relation to the tip.
+
+        A branch that has every merge up to the tip as a squashed commit holds the tip. Raises
+        RepositoryError if its own commits brought what Windlass cannot work with.
+        """
+        ...
+
+    async def squash(self, tip: str, onto: str) -> Merged | Conflict:
+        """Write one commit onto `onto` for each merge that it lacks, in order; pin the last.
+
+        Its tree is that of a merge of the tip onto `onto`: the tip's own, if that has not moved.
+        """
         ...
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:

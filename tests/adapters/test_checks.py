@@ -131,7 +131,7 @@ class TestJudgement:
             (Outcome.ABSENT, Absence.TIMED_OUT, None),
             (Outcome.PASS, None, 0),
         ]
-        assert results[0].output == "begun\n"
+        assert results[0].output == "begun"
         assert 2 <= results[0].seconds < 30
 
     async def test_no_commands_need_no_checkout(self, bench: Bench):
@@ -177,8 +177,8 @@ class TestCheckout:
             "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo é >&2; exit 1"
         )
         results = await bench.check(command, "echo second")
-        assert len(results[0].output) == 4000
-        assert results[0].output.endswith("line 2999\né\n")
+        assert 3900 < len(results[0].output) <= 4000
+        assert results[0].output.endswith("line 2999\né")
         log = (bench.root / "logs/1.1-1.log").read_text()
         assert log.startswith(f"$ {command}\nline 0\n")
         assert log.endswith("line 2999\né\n$ echo second\nsecond\n")
@@ -243,7 +243,7 @@ class TestSetup:
         await bench.open(setup=("echo trying", "echo the cause >&2; exit 7", "touch never"))
         results = await bench.check("true", "true")
         assert judged(results) == [(Outcome.ABSENT, Absence.UNABLE_TO_START, None)] * 2
-        why = "setup command `echo the cause >&2; exit 7` failed with 7: the cause"
+        why = "setup command `echo the cause >&2; exit 7` failed with exit code 7: the cause"
         assert results[0].output.startswith(why)
         with pytest.raises(SetupFailed, match="mend \\[workspace\\] setup"):
             await bench.run.repository.prepare("1.1", 1, bench.run.base, None)

@@ -4,14 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from claude_agent_sdk import (
-    AssistantMessage,
-    ResultMessage,
-    StreamEvent,
-    SystemMessage,
-    TextBlock,
-    ToolUseBlock,
-)
 from msgspec import Struct
 
 from windlass.adapters.agents.claude import reading
@@ -23,13 +15,28 @@ from windlass.core.settings import AgentSettings
 from windlass.ports import Activity, Brief
 
 
-def one_told(tool: str, given: dict[str, Any], redact: Callable[[str], str] = str) -> Activity:
+def assistant(*content: Any, **fields: Any) -> reading.Message:
+    return {"type": "assistant", "message": {"content": content, "model": "m"}, **fields}
+
+
+def tool(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "tool_use", "id": "1", "name": name, "input": given}
+
+
+def system(subtype: str, **data: Any) -> reading.Message:
+    return {"type": "system", "subtype": subtype, **data}
+
+
+def event(kind: str) -> reading.Message:
+    return {"type": "stream_event", "event": {"type": kind}}
+
+
+def one_told(name: str, given: dict[str, Any], redact: Callable[[str], str] = str) -> Activity:
     """What is told of one call of a tool."""
     told: list[Activity] = []
     brief = Brief(task="1.1", n=1, role="player", prompt="", model="m")
     reader = reading.Reader(brief, told.append, AgentSettings(), retries=0, redact=redact)
-    call = ToolUseBlock(id="1", name=tool, input=given)
-    reader.read(AssistantMessage(content=[call], model="m"), 0.0)
+    reader.read(assistant(tool(name, given)), 0.0)
     [activity] = told
     return activity
 
@@ -49,12 +56,12 @@ class TestIdleness:
         reader = self.reader(holds)
         now = 1.0
         with holds.watched(lambda: reader.hold_changed(now)):
-            reader.read(SystemMessage("status", {"status": "requesting"}), now)
+            reader.read(system("status", status="requesting"), now)
             assert reader.deadline == 5.0
             with holds.hold():
                 assert reader.deadline == 100.0
                 assert reader.lateness == "the agent was not done after 100 seconds"
-                reader.read(SystemMessage("status", {"status": "requesting"}), now)
+                reader.read(system("status", status="requesting"), now)
                 assert reader.deadline == 100.0, "the message may come after the hold began"
                 with holds.hold():
                     now = 30.0
@@ -148,9 +155,9 @@ class TestReading:
             retries=0,
             redact=Redactor({"A_KEY": secret}).text,
         )
-        call = ToolUseBlock(id="1", name="Bash", input={"command": f"{'x' * 40}{secret}", "n": 1})
-        said = TextBlock(text=f"{'y' * 190}{secret}")
-        reader.read(AssistantMessage(content=[call, said], model="m"), 0)
+        call = tool("Bash", {"command": f"{'x' * 40}{secret}", "n": 1})
+        said = {"type": "text", "text": f"{'y' * 190}{secret}"}
+        reader.read(assistant(call, said), 0)
         assert len(seen) == 2
         assert not any("sk-secret" in line for line in seen)
 
@@ -200,7 +207,7 @@ class TestReading:
 
     def test_an_account_without_money_is_a_matter_of_budget(self):
         reader = self._reader()
-        reader.read(AssistantMessage(content=[], model="m", error="billing_error"), 0)
+        reader.read(assistant(error="billing_error"), 0)
         failed = self._result(is_error=True, terminal_reason="api_error", api_error_status=400)
         reader.read(failed, 0)
         assert reader.report("").failure is Failure.BUDGET
@@ -208,14 +215,14 @@ class TestReading:
     def test_a_retry_that_waits_long_is_not_idle(self):
         reader = self._reader()
         reader.begin(0)
-        reader.read(SystemMessage("status", {"status": "requesting"}), 1)
+        reader.read(system("status", status="requesting"), 1)
         assert reader.deadline == 11
         retry = {"attempt": 1, "retry_delay_ms": 30_000, "error_status": 529, "error": "overloaded"}
-        reader.read(SystemMessage("api_retry", retry), 2)
+        reader.read(system("api_retry", **retry), 2)
         assert reader.deadline == 42
-        reader.read(StreamEvent("u", "s", {"type": "message_start"}), 30)
+        reader.read(event("message_start"), 30)
         assert reader.deadline == 40
-        reader.read(StreamEvent("u", "s", {"type": "message_stop"}), 35)
+        reader.read(event("message_stop"), 35)
         assert reader.deadline == 100
 
     @staticmethod
@@ -225,14 +232,15 @@ class TestReading:
         return reading.Reader(brief, print, settings, retries=1)
 
     @staticmethod
-    def _result(cost: float = 0, tokens: int = 0, **fields: Any) -> ResultMessage:
+    def _result(cost: float = 0, tokens: int = 0, **fields: Any) -> reading.Message:
         usage = {
             "inputTokens": tokens,
             "outputTokens": 0,
             "cacheReadInputTokens": 0,
             "cacheCreationInputTokens": 0,
         }
-        made: dict[str, Any] = {
+        return {
+            "type": "result",
             "subtype": "success",
             "is_error": False,
             "num_turns": 1,
@@ -240,6 +248,6 @@ class TestReading:
             "duration_ms": 1,
             "duration_api_ms": 1,
             "total_cost_usd": cost,
-            "model_usage": {"m": usage},
+            "modelUsage": {"m": usage},
+            **fields,
         }
-        return ResultMessage(**{**made, **fields})

@@ -19,6 +19,7 @@ import pytest
 from windlass.adapters.agents import program
 from windlass.adapters.agents.claude import agent as claude
 from windlass.adapters.agents.claude import reading as claude_reading
+from windlass.adapters.agents.claude import stream
 from windlass.adapters.sandbox.plain import Plain
 from windlass.core.events.model import Failure, Usage
 from windlass.core.events.review import PlayerAnswer, Review
@@ -37,6 +38,7 @@ sys.stdout.flush()
 sys.stdin.read()
 time.sleep(STAYS)
 """
+ANSWERS = 'print(json.dumps({"type": "control_response", "response": said}), flush=True)'
 HALF = "\ud83d"
 GONE = "\ufffd"
 
@@ -95,9 +97,10 @@ class World:
         answer: type[msgspec.Struct] | None = None,
         watch: Callable[[Activity], None] | None = None,
         stays: float = 0,
+        greets: str = ANSWERS,
     ) -> Report:
         program = self._path / "claude"
-        program.write_text(PROGRAM.replace("STAYS", str(stays)))
+        program.write_text(PROGRAM.replace("STAYS", str(stays)).replace(ANSWERS, greets))
         program.chmod(0o700)
         said = (line if isinstance(line, str) else json.dumps(line) for line in lines)
         (self._path / "lines").write_text("".join(f"{line}\n" for line in said))
@@ -164,8 +167,6 @@ ODD: dict[str, Line] = {
     "input": tool("Bash", "boo"),
     "resetsAt": rejected({}),
     "limit": {"type": "rate_limit_event", "rate_limit_info": "boo"},
-    "task": {"type": "system", "subtype": "task_started", "task_id": [], "task_type": []},
-    "response": {"type": "control_response", "response": "boo"},
     "status": result(is_error=True, terminal_reason="api_error", api_error_status=[]),
     "reason": result(is_error=True, terminal_reason={}),
     "result": result(result={}),
@@ -174,6 +175,8 @@ ODD: dict[str, Line] = {
     "cost": result(total_cost_usd="1"),
 }
 HARMLESS: dict[str, Line] = {
+    "task": {"type": "system", "subtype": "task_started", "task_id": [], "task_type": []},
+    "response": {"type": "control_response", "response": "boo"},
     "error": {"type": "error", "error": "boo"},
     "end": {"type": "end"},
     "request": {"type": "control_request"},
@@ -216,6 +219,39 @@ class TestAnOddLine:  # B2
         with pytest.raises(ExceptionGroup) as caught:
             world.hear(tool("Bash", {"command": "true"}), result(), watch=full)
         assert caught.group_contains(BrokenPipeError)
+
+
+class TestAProgramThatDoesNotStart:
+    """It is the machine's failure, which uses no turn and is not tried for ever."""
+
+    @pytest.mark.parametrize(
+        ("greets", "reason"),
+        [
+            ("sys.exit(3)", "exit code 3"),
+            ('print(\'{"type": "system"}\', flush=True); sys.exit(0)', "exit code 0"),
+            ("sys.exit('no such model\\nuse another')", "use another"),
+            ("print('{nonsense', flush=True); sys.exit(0)", "its output cannot be parsed"),
+            (
+                "said = {'subtype': 'error', 'request_id': asked, 'error': 'old version'}\n"
+                + ANSWERS,
+                "old version",
+            ),
+            (ANSWERS.replace("said", "'boo'"), "its output cannot be parsed"),
+        ],
+    )
+    def test_is_reported_with_its_reason(self, world: World, greets: str, reason: str):
+        report = world.hear(result(), greets=greets)
+        assert report.failure is Failure.ENVIRONMENT
+        assert report.message.startswith(f"the agent could not be started: {reason}")
+
+    @pytest.mark.parametrize(
+        "greets", ["time.sleep(60)", f"said['request_id'] = 'another'\n{ANSWERS}"]
+    )
+    def test_has_a_minute(self, world: World, monkeypatch: pytest.MonkeyPatch, greets: str):
+        monkeypatch.setattr(stream, "STARTS_WITHIN", 0.5)
+        report = world.hear(result(), greets=greets)
+        assert report.failure is Failure.ENVIRONMENT
+        assert report.message == "the agent could not be started: it did not answer in time"
 
 
 class TestACost:

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from repositories import Run, User, author, write
+from windlass.adapters.git.inspect import NO_SUBMODULES
 from windlass.core.settings import WorkspaceSettings
 from windlass.ports import Refused, Snapshot
 
@@ -237,7 +238,7 @@ def test_a_submodule_is_refused_with_the_reason(taken: Taken) -> None:
     (taken.path / "vendor").mkdir()
     refused = taken.give()
     assert isinstance(refused, Refused)
-    assert "vendor is a submodule" in refused.reason
+    assert f"vendor is a submodule; {NO_SUBMODULES}" in refused.reason
 
 
 def test_windlasss_own_folder_is_refused_with_the_reason(taken: Taken) -> None:

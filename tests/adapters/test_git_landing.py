@@ -10,6 +10,7 @@ import pytest
 
 from repositories import Run, User, write
 from windlass.adapters.git import inspect
+from windlass.adapters.git.inspect import NO_FILTERS, NO_SUBMODULES
 from windlass.errors import RepositoryError
 
 BASE = {"README": "hello\n", "src/main": "one\n", "src/other": "two\n"}
@@ -353,3 +354,20 @@ def test_a_merge_under_way_is_said(user: User) -> None:
     user.git("merge", "-q", "--no-commit", "--no-ff", "topic")
     assert "not concluded your merge" in refused(run, run.base, tip)
     assert user.git("rev-parse", "main") == run.base
+
+
+@pytest.mark.parametrize("what", ["a submodule", "a filter"])
+def test_a_branch_that_got_what_windlass_cannot_work_with_is_refused(user: User, what: str) -> None:
+    """A real submodule, or Git LFS, that the user committed while the run was working."""
+    run, tip = merged(user)
+    if what == "a filter":
+        user.commit({".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n"})
+    else:
+        other = User(user.home)
+        other.commit({"lib": "l\n"})
+        allowed = ("-c", "protocol.file.allow=always")
+        user.git(*allowed, "submodule", "--quiet", "add", str(other.repo), "vendor/lib")
+        user.git("commit", "-q", "-m", "Add a submodule")
+    with pytest.raises(RepositoryError) as refusal:
+        anyio.run(run.repository.look, "main", tip)
+    assert refusal.value.hint == (NO_FILTERS if what == "a filter" else NO_SUBMODULES)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from repositories import NOBODY, Run, User, author, held, write
+from windlass.adapters.git.inspect import NO_FILTERS
 from windlass.adapters.git.paths import MOST_RULES
 from windlass.core.settings import WorkspaceSettings
 from windlass.errors import GitFailed
-from windlass.ports import Refused
+from windlass.ports import Refused, Snapshot
 
 GITS = (
     ".g\u200cit",
@@ -568,3 +569,22 @@ async def test_a_very_deep_folder_can_be_removed(user: User, monkeypatch: pytest
 
 def damage(index: Path) -> None:
     index.write_bytes(b"\0" * 100)
+
+
+@pytest.mark.parametrize("path", [".gitattributes", "deep/down/.gitattributes"])
+async def test_work_that_adds_lfs_is_refused_in_the_words_of_the_start(
+    user: User, path: str
+) -> None:
+    """Git LFS would keep the content elsewhere; another filter changes nothing that is stored."""
+    user.config("filter.strip.clean=cat")
+    run = await Run(user).open()
+
+    async def attempt(name: str) -> Snapshot | Refused:
+        place = await run.repository.prepare("1", 1, run.base, None)
+        write(place, {path: f"*.bin filter={name} -text\n", "big.bin": "content\n"})
+        return await run.repository.snapshot(author("1"), "snapshot", (run.base,))
+
+    made = await attempt("lfs")
+    assert isinstance(made, Refused)
+    assert made.reason == f"a .gitattributes uses Git LFS; {NO_FILTERS}"
+    assert isinstance(await attempt("strip"), Snapshot)

@@ -15,25 +15,28 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from git_vectors import NESTED, SWAPPED, USERS, VECTORS, Planter, attackers_repository
 from quick import ENVIRONMENT, quick_run
 from repositories import Run, User
 from windlass.adapters.git import inspect
 from windlass.adapters.git.cleaning import Cleaning
+from windlass.adapters.git.inspect import MOST_PATCHED
 from windlass.adapters.git.landing import Branches, Move
 from windlass.adapters.git.landing_record import Intent, LandingFolder, LandingTarget
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.mirror import copy_at_rest
 from windlass.adapters.git.pull_requests import Publisher
 from windlass.adapters.git.remains import remains_of
+from windlass.adapters.git.signing import Signer
 from windlass.adapters.sandbox.guard import Guard
 from windlass.app.recover import RecoverRequest, recover
 from windlass.app.wiring import Project
 from windlass.app.wiring.recovering import plans_in_git, why_lost
 from windlass.core.exchange import Expected
 from windlass.core.settings import SandboxSettings, Settings, WorkspaceSettings
-from windlass.errors import JournalDamaged
+from windlass.errors import JournalDamaged, RepositoryError
 from windlass.ports import Authorship, Brief, Snapshot
 from windlass.testing.agents import Play, ScriptedAgent, approval
 
@@ -156,7 +159,14 @@ class Story:
         project.git.ask(
             "diff", "--no-ext-diff", "--no-textconv", "--stat=120", base.commit, tip, "--"
         )
-        assert project.git.changes([(base.commit, tip)])
+        changes = project.git.changes([(base.commit, tip)])
+        assert project.git.patches(changes)[base.commit, tip].text
+        large = tuple(replace(change, added=MOST_PATCHED) for change in changes[base.commit, tip])
+        assert project.git.patches({(base.commit, tip): (*large, *changes[base.commit, tip])})
+        assert not project.git.has_signature(tip)
+        project.git.changed_on("main", "plan")
+        # As `init --try` names the commit that it tries.
+        project.git.ask("rev-parse", "--verify", "HEAD^{commit}")
         # As landing asks whether the plan's file is of another branch, and status for an older git.
         project.user_git.ask("merge-base", "--is-ancestor", base.commit, "HEAD", ok=(0, 1))
         project.git.ask("status", "--porcelain", "--", "plan.md")
@@ -169,6 +179,7 @@ class Story:
         project.git.refuse_own_tracked()
         self.git("config", "--unset", "remote.there.promisor")
         self._publish(project, tip, names)
+        self._sign(project, names)
         anyio.run(self._rest, tip, names)
         anyio.run(self._give, names)
         anyio.run(self._clean, tip)
@@ -210,6 +221,15 @@ class Story:
             self.git("update-ref", "refs/remotes/there/windlass/plan/integration", tip)
             assert not there.push(remote, Refs("plan", "r1"), main, main)
 
+    def _sign(self, project: Project, names: tuple[str, ...]) -> None:
+        """As `[git] sign` does: the user's own program at their word, which fails here."""
+        inspect.signs_by_default(project.user_git)
+        if not USERS & set(names):
+            self.git("config", "gpg.program", "/bin/false")
+            signer = Signer(project.user_git, inspect.identity(project.user_git))
+            with pytest.raises(RepositoryError, match="no commit can be signed"):
+                signer.try_out("sha1")
+
     async def _rest(self, tip: str, names: tuple[str, ...]) -> None:
         run = await Run(self.user).open()
         workspace = await run.repository.prepare("1.1", 1, run.base, None)
@@ -240,6 +260,7 @@ class Story:
             branches = Branches(run.store, environment, _readme)
             await self._die_landing(run, tip)
             await branches.look("main", tip, run.base)
+            await run.repository.squash(tip, run.base)
             (self.user.repo / "README").write_text("in the way\n")
             await branches.move("main", run.base, tip)
             self.git("update-ref", "refs/heads/nobodys", run.base)

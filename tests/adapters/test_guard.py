@@ -110,6 +110,15 @@ async def test_an_agent_is_watched_as_checks_are(user: User):
         )
 
 
+@pytest.mark.parametrize(("role", "who"), [("player", "the Player"), ("coach", "the Coach")])
+async def test_a_trespass_is_blamed_on_the_agent_that_ran(user: User, role: str, who: str):  # B16
+    guard = Guard(Run(user).origin, OWN)
+    agent = GuardedAgent(Deed(lambda: user.write({"new": "n\n"})), guard)
+    brief = Brief(task="1.1", n=1, role=role, prompt="", model="")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(Trespass, match=f"changed while {who} of 1.1 ran"):
+        await agent.work(brief, PurePath(), lambda _: None)
+
+
 async def test_real_checks_at_level_checkout(user: User, tmp_path: Path):
     run = await Run(user).open()
     checks = GuardedChecks(

@@ -16,7 +16,6 @@ from pathlib import Path, PurePath
 
 import anyio
 import pytest
-from claude_agent_sdk import AssistantMessage, TextBlock, ToolUseBlock
 
 from hostile import BATCHES, Script
 from windlass.adapters.agents.claude.reading import Reader
@@ -64,8 +63,8 @@ class ShellAgent:
         script = self._scripts[brief.task]
         # It streams what it does as the real program does, and Windlass makes its record of that.
         reader = Reader(brief, watch, AgentSettings(), retries=0)
-        call = ToolUseBlock(id="1", name="Bash", input={"command": script})
-        reader.read(AssistantMessage(content=[call], model="any"), 0.0)
+        call = {"type": "tool_use", "name": "Bash", "input": {"command": script}}
+        reader.read({"type": "assistant", "message": {"content": [call]}}, 0.0)
         timeout = self._timeouts.get(brief.task, 60.0)
         done = await processes.run(
             self.sandbox,
@@ -74,8 +73,8 @@ class ShellAgent:
             timeout=timeout,
             tail=2000,
         )
-        said = TextBlock(text=done.output)
-        reader.read(AssistantMessage(content=[said], model="any"), 0.0)
+        said = {"type": "text", "text": done.output}
+        reader.read({"type": "assistant", "message": {"content": [said]}}, 0.0)
         if done.overran:
             return Report(failure=e.Failure.CRASHED, message=done.overran)
         if done.timed_out:

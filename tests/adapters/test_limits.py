@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from windlass.adapters.agents.claude.agent import ClaudeAgent
-from windlass.adapters.checks.runner import TAIL, _judged
+from windlass.adapters.checks.runner import _judged
 from windlass.adapters.processes import cgroups, limits
 from windlass.adapters.processes.leftovers import MARKER, end_leftovers
 from windlass.adapters.processes.limits import Limits
@@ -19,6 +19,7 @@ from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.commands import Finished, run
 from windlass.adapters.sandbox.plain import Plain
 from windlass.core.events.model import Failure, Outcome
+from windlass.core.excerpts import READ
 from windlass.core.settings import AgentSettings
 from windlass.testing.conformance.agent import brief, ignore_activity
 
@@ -69,7 +70,7 @@ def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
 def finish(sandbox: Sandbox, tmp_path: Path, *command: str) -> Finished:
     (tmp_path / "checkout").mkdir(exist_ok=True)
     box = Box(checkout=tmp_path / "checkout", network=False, read=(Path(sys.base_prefix),))
-    return anyio.run(partial(run, sandbox, box, command, timeout=50, tail=TAIL))
+    return anyio.run(partial(run, sandbox, box, command, timeout=50, tail=READ))
 
 
 def python(script: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import anyio
 import pytest
 
+from ways import private_ca, tls_to
 from windlass.adapters.sandbox.box import Asked, Box
 from windlass.adapters.sandbox.bubblewrap import Bubblewrap
 from windlass.adapters.sandbox.commands import Finished, run
@@ -137,6 +138,27 @@ def test_a_box_without_network_has_no_proxy(world: World):
 
     assert "proxy" not in done.output.lower()
     assert done.output.splitlines()[-1] == "1", "nothing listens"
+
+
+def test_a_proxy_with_tls_is_used_with_the_users_certificates(world: World, page: int):
+    authority, server = private_ca(world.root / "ca")
+    with tls_to(f"http://127.0.0.1:{page}", server) as url:
+        environment = {"http_proxy": url, "SSL_CERT_FILE": str(authority)}
+        listed = world.ways_out("anything.example", environment=environment)
+        done = world.run(f"{ASK} http://anything.example/x", listed)
+        assert done.output == "200"
+        assert Page.seen == ["GET http://anything.example/x HTTP/1.1 | anything.example"]
+        listed = world.ways_out("anything.example", environment={"http_proxy": url})
+        assert world.run(f"{ASK} http://anything.example/x", listed).output == "502"
+        assert len(Page.seen) == 1, "a certificate that is not trusted leads nowhere"
+
+
+def test_a_proxy_that_cannot_be_used_is_not_passed_by(world: World, page: int):
+    listed = world.ways_out(
+        f"localhost:{page}", "direct.example", environment={"ALL_PROXY": "socks5://127.0.0.1:1"}
+    )
+    done = world.run("curl -sS --max-time 20 http://direct.example/", listed)
+    assert "ALL_PROXY: it names no proxy that Windlass can use" in done.output
 
 
 def test_the_users_own_proxy_is_used_behind_the_boxs(world: World, page: int):

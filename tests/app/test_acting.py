@@ -33,7 +33,7 @@ def test_a_command_says_whether_a_live_run_has_it(project: windlass.Project):
         windlass.answer(project, "1.2", "  ")
     with pytest.raises(BadInput, match="name the task"):
         windlass.give(project)
-    ended = windlass.abort(project)
+    ended = windlass.abort(project, confirmed=True)
     assert (ended.plan, ended.live) == ("plan", False)
     state = project.journals.last_run("plan")
     assert state is not None

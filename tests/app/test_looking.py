@@ -143,8 +143,9 @@ def test_what_a_task_changed(project: Project):
     assert (found.plan, found.task) == ("plan", "1.1")
     assert "+ok" in found.text
     assert "+ok" not in diff(project, "plan:1.1", stat=True).text
-    with pytest.raises(BadInput, match="name the task"):
-        diff(project)
+    whole = diff(project)
+    assert (whole.plan, whole.task) == ("plan", ""), "without a name it is the whole run"
+    assert "+ok" in whole.text
 
 
 def test_a_diagnosis_holds_no_secret(done: InProcessDesk, tmp_path: Path):

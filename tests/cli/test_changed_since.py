@@ -112,9 +112,19 @@ def test_a_run_keeps_its_checks_where_none_are_set(desk):
 def test_a_new_run_says_what_of_the_one_before_was_not_landed(desk):
     tip = desk.git("for-each-ref", "--format=%(refname)", "refs/windlass/plan/*/tip").strip()
     assert "not landed" not in desk.call("resume", "plan").err
-    assert desk.call("abort", "plan").code == 0
+    assert desk.call("abort", "plan", "--yes").code == 0
     desk.write("plan.md", "# Hard\n" + HARD.replace("**Depends on:** 1.1\n", ""))
     code, _, err = desk.call("run", "plan.md")
     assert code == 3, err
     assert f"not landed: 1 merge of the run before; to take that: git merge {tip}" in err
     assert desk.git("rev-parse", tip) == desk.git("rev-parse", "windlass/plan/integration")
+
+
+def test_a_plan_and_settings_that_are_not_committed_are_part_of_the_run(desk):
+    desk.write("plan.md", plans.plan_text({"1.1": ()}) + HARD + "\nOne more word.\n")
+    desk.write("windlass.toml", 'checks = ["true"]\n')
+    code, _, err = desk.call("resume", "plan")
+    assert code == 3, err
+    assert "uncommitted" not in err
+    desk.write("windlass.toml.orig", "")
+    assert "1 uncommitted change is not part" in desk.call("resume", "plan").err

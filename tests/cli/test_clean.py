@@ -55,7 +55,7 @@ def everything_pinned(desk: Desk) -> str:
 
 def test_nothing_that_no_pin_holds_is_ever_lost(desk: Desk):  # G7 X8
     failed(desk)
-    assert desk.call("abort").code == 0
+    assert desk.call("abort", "--yes").code == 0
     places = {
         "workspaces/b/new.txt": "unpinned in a workspace",
         "workspaces/b/deep/er/new.txt": "unpinned and deep",
@@ -86,7 +86,7 @@ def test_nothing_that_no_pin_holds_is_ever_lost(desk: Desk):  # G7 X8
 
 def test_it_shows_first_and_changes_nothing_unasked(desk: Desk):
     failed(desk)
-    desk.call("abort")
+    desk.call("abort", "--yes")
     work(desk, "workspaces/b/new.txt", "x")
     refs = desk.git("for-each-ref")
     answer = desk.call("clean", "plan")
@@ -119,7 +119,7 @@ def test_what_an_unfinished_run_still_needs_stays(desk: Desk):  # X5
 
 def test_what_git_ignores_and_nothing_has_stays_unless_it_may_go(desk: Desk):
     failed(desk)
-    desk.call("abort")
+    desk.call("abort", "--yes")
     file = work(desk, "workspaces/b/settings.local", "mine\n")
     work(desk, "workspaces/c/node_modules/x.js", "a by-product\n")
     answer = desk.call("clean", "--yes")
@@ -139,7 +139,7 @@ def test_what_setup_made_in_a_workspace_is_not_pinned(desk: Desk):
     quick_run(desk.repo, ScriptedAgent(parts), settings=settings)
     (desk.repo / HOME / "private/c/made-by-setup").write_text("")
     quick_run(desk.repo, ScriptedAgent(parts), settings=settings, run="r2", anew=True)
-    desk.call("abort")
+    desk.call("abort", "--yes")
     assert sorted(path.name for path in (desk.repo / HOME / "kept").iterdir()) == ["b.r1", "c.r1"]
     answer = desk.call("clean", "--yes")
     assert answer.code == 0, answer
@@ -153,7 +153,7 @@ def test_what_setup_made_in_a_workspace_is_not_pinned(desk: Desk):
 @pytest.mark.parametrize("hostile", ["nested/.git/HEAD", ".gitmodules"])
 def test_what_cannot_be_committed_stays(desk: Desk, hostile: str):
     failed(desk)
-    desk.call("abort")
+    desk.call("abort", "--yes")
     if hostile == ".gitmodules":
         (desk.repo / HOME / "workspaces/b/.gitmodules").symlink_to("/etc/passwd")
     else:
@@ -210,7 +210,7 @@ def test_run_folders_go_only_at_a_word_and_never_the_last(desk: Desk):
 
 def test_what_was_saved_can_be_taken_up_again(desk: Desk):
     failed(desk)
-    desk.call("abort")
+    desk.call("abort", "--yes")
     work(desk, "workspaces/b/new.txt", "precious\n")
     assert desk.call("clean", "--yes").code == 0
     [ref] = desk.git("for-each-ref", "--format=%(refname)", "refs/windlass/**/kept/**").split()

@@ -159,8 +159,7 @@ class TestPython:
         "text",
         [
             "[project]\nname='x'\ndependencies = ['pytest']\n",
-            "[build-system]\nrequires = ['setuptools-scm']\n[project]\ndependencies = ['pytest']\n",
-            "[dependency-groups]\ntest = ['pytest', {include-group = 'x'}]\n",
+            "[build-system]\nrequires = ['versioningit']\n[project]\ndependencies = ['pytest']\n",
             "[tool.poetry.group.dev.dependencies]\npytest = '^8'\n",
         ],
     )
@@ -170,6 +169,75 @@ class TestPython:
         assert proposal.setup == ()
         assert len(proposal.notes) == 1
         assert proposal.notes[0].endswith("so write in [workspace] setup how to install it")
+
+    @pytest.mark.parametrize(
+        ("build", "variable"),
+        [
+            ("setuptools-scm>=8", "SETUPTOOLS_SCM_PRETEND_VERSION"),
+            ("hatch-vcs", "SETUPTOOLS_SCM_PRETEND_VERSION"),
+            ("pbr", "PBR_VERSION"),
+        ],
+    )
+    def test_a_build_that_reads_git_tags_gets_a_version(self, build: str, variable: str):
+        text = f"[build-system]\nrequires = ['{build}']\n[project]\ndependencies = ['pytest']\n"
+        line = f"export {variable}=0.0.0 && {self.VENV} -e ."
+        assert [command.line for command in detect({"pyproject.toml": text}).setup] == [line]
+
+    def test_a_dependency_group_is_installed_with_a_pip_that_knows_groups(self):
+        text = "[dependency-groups]\ntest = ['pytest', {include-group = 'x'}]\n"
+        upgraded = f"{self.VENV} --upgrade 'pip>=25.1' && .venv/bin/pip install --group test"
+        assert [each.line for each in detect({"pyproject.toml": text}).setup] == [upgraded]
+        built = f"{text}[project]\nname = 'x'\n{self.BUILD}"
+        assert [each.line for each in detect({"pyproject.toml": built}).setup] == [
+            f"{upgraded} -e ."
+        ]
+
+    @pytest.mark.parametrize(
+        ("lock", "more", "line", "needs"),
+        [
+            (
+                "poetry.lock",
+                {"pyproject.toml": "[tool.poetry.group.dev.dependencies]\npytest = '^8'\n"},
+                "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install --no-interaction",
+                "poetry",
+            ),
+            (
+                "pdm.lock",
+                {"pyproject.toml": "[tool.pdm.dev-dependencies]\ntest = ['pytest']\n"},
+                "PDM_CHECK_UPDATE=false pdm sync --dev",
+                "pdm",
+            ),
+            (
+                "Pipfile.lock",
+                {"Pipfile": "[dev-packages]\npytest = '*'\n"},
+                "PIPENV_VENV_IN_PROJECT=1 pipenv sync --dev",
+                "pipenv",
+            ),
+        ],
+    )
+    def test_each_lock_file_is_installed_by_its_own_tool(
+        self, lock: str, more: dict[str, str], line: str, needs: str
+    ):
+        proposal = detect({lock: "", **more})
+        assert [(each.line, each.needs) for each in proposal.setup] == [(line, needs)]
+        assert [each.line for each in proposal.checks] == [".venv/bin/python -m pytest -q"]
+        assert set(proposal.inputs) == {lock, *more}
+        assert proposal.keep == (".venv",)
+
+    def test_pytest_that_no_file_names_is_installed_beside_what_they_name(self):
+        proposal = detect({"tests/test_a.py": "", "requirements.txt": "flask\n"})
+        assert [each.line for each in proposal.setup] == [f"{self.VENV} -r requirements.txt pytest"]
+        assert "no file names pytest" in proposal.setup[0].because
+
+    def test_unittest_gets_the_packages_that_the_project_lists(self):
+        case = "import unittest\n"
+        proposal = detect({"tests/test_a.py": case, "requirements.txt": "flask\n"})
+        assert [each.line for each in proposal.checks] == [
+            ".venv/bin/python -m unittest discover -s tests"
+        ]
+        assert [each.line for each in proposal.setup] == [f"{self.VENV} -r requirements.txt"]
+        locked = detect({"tests/test_a.py": case, "uv.lock": "", "pyproject.toml": "[project]\n"})
+        assert [each.needs for each in locked.setup] == ["uv"]
 
     @pytest.mark.parametrize(
         ("text", "option"),
@@ -228,11 +296,38 @@ class TestJavaScript:
             )
         )
 
-    @pytest.mark.parametrize("lock", [{}, {"yarn.lock": "__metadata:\n  version: 8\n"}])
-    def test_what_cannot_be_sure_to_install_is_a_note(self, lock: dict[str, str]):
-        proposal = detect({"package.json": TESTED, **lock})
-        assert len(proposal.checks) == len(proposal.notes) == 1
-        assert proposal.setup == ()
+    @pytest.mark.parametrize(
+        ("manager", "line"),
+        [
+            ("", "npm install --no-package-lock"),
+            ("pnpm@9", "pnpm install --no-lockfile"),
+            ("yarn@1", "yarn install --no-lockfile"),
+            ("bun@1", "bun install --no-save"),
+        ],
+    )
+    def test_without_a_lock_file_none_is_written(self, manager: str, line: str):
+        package = TESTED.replace("{", f'{{"packageManager": "{manager}", ', 1)
+        proposal = detect({"package.json": package})
+        assert [each.line for each in proposal.setup] == [line]
+        assert (proposal.inputs, proposal.keep) == (("package.json",), ("node_modules",))
+
+    def test_newer_yarn_keeps_packages_in_the_checkout(self):
+        proposal = detect({"package.json": TESTED, "yarn.lock": "__metadata:\n  version: 8\n"})
+        yarn = "YARN_ENABLE_GLOBAL_CACHE=false yarn"
+        assert [each.line for each in proposal.setup] == [f"{yarn} install --immutable"]
+        assert [each.line for each in proposal.checks] == [f"{yarn} test"]
+        assert proposal.keep == ("node_modules", ".yarn/cache")
+
+    @pytest.mark.parametrize(
+        ("package", "more"),
+        [
+            (TESTED, {"pnpm-workspace.yaml": "packages: [packages/*]\n"}),
+            (TESTED.replace("{", '{"workspaces": ["a"], ', 1), {}),
+        ],
+    )
+    def test_a_monorepo_depends_on_every_package(self, package: str, more: dict[str, str]):
+        proposal = detect({"package.json": package, "pnpm-lock.yaml": "", **more})
+        assert proposal.inputs == ("package.json", "*/package.json", "pnpm-lock.yaml")
 
     @pytest.mark.parametrize(
         "text",
@@ -282,27 +377,42 @@ class TestOthers:
         assert checks(CMakeLists_dot_txt="Enable_Testing()\n") == [line]
         assert checks(CMakeLists_dot_txt="  include(CTest)\n") == [line]
 
-    def test_java(self):
-        assert checks(build_dot_gradle="") == ["gradle test"]
-        assert checks(build_dot_gradle_dot_kts="", gradlew="") == ["./gradlew test"]
-        assert checks(pom_dot_xml="") == ["mvn -B test"]
-        wrapped = found(pom_dot_xml="", mvnw="")
-        assert [check.line for check in wrapped.checks] == ["./mvnw -B test"]
-        (note,) = wrapped.notes
-        assert note == (
-            "`./mvnw -B test` fetches packages into the home, but checks have a fresh home"
-            " and no network: set [sandbox] network = true, or write in [workspace] setup how it"
-            " works without"
-        )
+    def test_gradle(self):
+        home = 'GRADLE_USER_HOME="$PWD/.gradle-home"'
+        plain = found(build_dot_gradle="")
+        assert [check.line for check in plain.checks] == [f"{home} gradle --offline test"]
+        wrapped = found(build_dot_gradle_dot_kts="", gradlew="")
+        assert [check.line for check in wrapped.checks] == [f"{home} ./gradlew --offline test"]
+        assert [each.line for each in wrapped.setup] == [f"{home} ./gradlew testClasses"]
+        assert wrapped.setup[0].needs == "java"
+        assert wrapped.inputs == ("build.gradle.kts",)
+        assert "--try" in wrapped.notes[0]
+
+    def test_maven(self):
+        repository = '-Dmaven.repo.local="$PWD/.m2"'
+        assert checks(pom_dot_xml="") == [f"mvn -B -o {repository} test"]
+        wrapped = found(pom_dot_xml="", mvnw="", a__pom_dot_xml="")
+        assert [check.line for check in wrapped.checks] == [f"./mvnw -B -o {repository} test"]
+        assert [each.line.partition(" -D")[0] for each in wrapped.setup] == ["./mvnw -B"]
+        assert wrapped.inputs == ("a/pom.xml", "pom.xml")
+        assert wrapped.keep == ("target", ".m2")
 
     def test_dotnet(self):
         assert checks(a__a_dot_csproj="<Project/>", b_dot_sln="") == []
         project = '<PackageReference Include="Microsoft.NET.Test.Sdk" />'
-        assert checks(t__t_dot_csproj=project) == ["dotnet test"]
+        proposal = found(t__t_dot_csproj=project)
+        assert [check.line for check in proposal.checks] == [
+            'NUGET_PACKAGES="$PWD/.nuget" dotnet test --no-restore'
+        ]
+        assert [each.line for each in proposal.setup] == [
+            'NUGET_PACKAGES="$PWD/.nuget" dotnet restore'
+        ]
 
     def test_mix(self):
-        assert found(mix_dot_exs="defp deps do [] end").notes == ()
-        assert len(found(mix_dot_exs='[{:jason, "~> 1.4"}]').notes) == 1
+        assert found(mix_dot_exs="defp deps do [] end").setup == ()
+        (setup,) = found(mix_dot_exs='[{:jason, "~> 1.4"}]').setup
+        assert setup.line.endswith("mix deps.get")
+        assert setup.needs == "mix"
 
     def test_ruby(self):
         gems = "BUNDLE_PATH=vendor/bundle bundle"
@@ -312,6 +422,14 @@ class TestOthers:
         assert checks(Rakefile="task(:test) { }\n") == ["rake test"]
         assert setup(Rakefile="task :test\n", Gemfile_dot_lock="") == [f"{gems} install"]
         assert checks(Rakefile="task :build\n") == []
+        assert setup(Rakefile="task :test\n", Gemfile="gem 'rake'\n") == [f"{gems} install"]
+
+    def test_a_workspace_of_crates_tests_all_of_them(self):
+        crates = found(Cargo_dot_toml="[workspace]\n[dependencies]\nserde = '1'\n")
+        assert [check.line for check in crates.checks] == [
+            'CARGO_HOME="$PWD/.cargo-home" cargo test --workspace --offline'
+        ]
+        assert checks(Cargo_dot_toml="[workspace]\n") == ["cargo test --workspace"]
 
     def test_php(self):
         assert checks(phpunit_dot_xml="") == ["phpunit"]

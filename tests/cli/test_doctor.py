@@ -2,15 +2,26 @@
 
 import json
 import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from desk import Desk
+from desk import NO_MODEL, Desk
+from ways import ForwardingProxy, private_ca, tls_to
+from windlass.adapters.git.inspect import NO_FILTERS, NO_SUBMODULES
 from windlass.adapters.locks import PlanLock
 from windlass.core.events.model import RunEnd, RunEnded
 from windlass.core.plan import Task
+from windlass.testing.model.script import Book
+from windlass.testing.stage import scripted_model
 from worlds import NOON, World, plan_of, writes
 
 INSTALL = "install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, …"
@@ -32,6 +43,27 @@ def of(told: dict[str, Any], name: str) -> list[tuple[str, str, str]]:
     return [(f["level"], f["said"], f["cure"]) for f in told["findings"] if f["name"] == name]
 
 
+@contextmanager
+def refusing(status: int) -> Generator[str]:
+    """A provider that answers everything with this status."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        serving.join()
+
+
 class TestMachine:
     def test_all_is_well(self, desk: Desk):
         told = diagnosis(desk)
@@ -42,8 +74,10 @@ class TestMachine:
             "key",
             "sandbox",
             "limits",
+            "provider",
             "root",
             "identity",
+            "signing",
             "base",
         ]
         assert {f["level"] for f in told["findings"]} <= {"ok", "warn"}
@@ -173,8 +207,33 @@ class TestRepository:
         head = desk.git("rev-parse", "HEAD").strip()
         desk.git("update-index", "--add", "--cacheinfo", f"160000,{head},lib")
         desk.git("commit", "--quiet", "--message", "Add a submodule")
-        ((level, said, _),) = of(diagnosis(desk, 2), "base")
+        ((level, said, cure),) = of(diagnosis(desk, 2), "base")
         assert (level, said) == ("bad", "the repository has a submodule at 'lib'")
+        assert cure == NO_SUBMODULES
+
+    def test_large_file_storage(self, desk: Desk):
+        desk.commit(".gitattributes", "*.png filter=lfs diff=lfs merge=lfs -text\n")
+        ((level, said, cure),) = of(diagnosis(desk, 2), "base")
+        assert (level, said) == ("bad", "the repository uses the filter 'lfs' (gitattributes)")
+        assert cure == NO_FILTERS
+
+    def test_whether_commits_are_signed(self, desk: Desk, tmp_path: Path):
+        """Tried with the user's own program and key."""
+        said = [("ok", "commits are not signed", "")]
+        assert of(diagnosis(desk), "signing") == said
+        desk.git("config", "commit.gpgSign", "true")
+        ((level, said, _),) = of(diagnosis(desk), "signing")
+        assert (level, "[git] sign = true" in said) == ("warn", True)
+        desk.write("windlass.toml", "[git]\nsign = true\n")
+        desk.git("config", "gpg.format", "ssh")
+        desk.git("config", "user.signingKey", str(tmp_path / "id.pub"))
+        ((level, said, cure),) = of(diagnosis(desk, 2), "signing")
+        assert (level, said.startswith("no commit can be signed (ssh, key")) == ("bad", True)
+        assert "[git] sign = false" in cure
+        made = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "id")]
+        subprocess.run(made, check=True)
+        ((level, said, _),) = of(diagnosis(desk), "signing")
+        assert (level, said.startswith("every commit is signed (ssh, key")) == ("ok", True)
 
     def test_a_detached_head_and_changes_are_warnings(self, desk: Desk):
         desk.git("checkout", "--quiet", "--detach")
@@ -327,3 +386,75 @@ class TestPeople:
             "                  set ANTHROPIC_API_KEY, or try `windlass demo`, which needs none\n"
         ) in answer.out
         assert answer.out.endswith("\n1 problem to fix first.\n")
+
+
+class TestProvider:
+    """Whether the provider answers, over the user's own way to it."""
+
+    def test_one_that_refuses_is_a_warning_with_the_reason(self, desk: Desk):
+        place = NO_MODEL.removeprefix("http://")
+        [(level, said, cure)] = of(diagnosis(desk), "provider")
+        assert (level, said) == ("warn", f"cannot reach {place}: connection refused")
+        assert "HTTPS_PROXY" in cure
+        assert "--offline" in cure
+
+    def test_a_name_that_leads_nowhere(self, desk: Desk):
+        told = diagnosis(desk, ANTHROPIC_BASE_URL="http://provider.invalid")
+        [(level, said, _)] = of(told, "provider")
+        assert level == "warn"
+        assert said.startswith("cannot reach provider.invalid: name not found")
+
+    def test_offline_asks_nothing(self, desk: Desk):
+        answer = desk.call("doctor", "--offline", "--json")
+        assert answer.code == 0, answer
+        assert of(json.loads(answer.out), "provider") == []
+
+    def test_without_a_key_it_is_not_asked(self, desk: Desk):
+        told = diagnosis(desk, 2, without=["ANTHROPIC_API_KEY"])
+        assert of(told, "provider") == []
+
+    def test_one_that_answers_costs_nothing(self, desk: Desk, tmp_path: Path):
+        with scripted_model(Book(), tmp_path / "model.log") as url:
+            [(level, said, _)] = of(diagnosis(desk, ANTHROPIC_BASE_URL=url), "provider")
+        assert level == "ok"
+        assert said == f"{url.removeprefix('http://')} answers (HTTP 404)"
+        [line] = (tmp_path / "model.log").read_text().splitlines()
+        seen = json.loads(line)
+        assert (seen["method"], seen["path"]) == ("GET", "/v1/models")
+
+    def test_a_proxy_and_a_private_ca_are_used(self, desk: Desk, tmp_path: Path):
+        authority, server = private_ca(tmp_path / "ca")
+        with (
+            ForwardingProxy().serving() as proxy,
+            scripted_model(Book(), tmp_path / "model.log") as model,
+            tls_to(model, server) as url,
+        ):
+            more = {"ANTHROPIC_BASE_URL": url, "HTTPS_PROXY": proxy.url}
+            [(level, said, _)] = of(diagnosis(desk, **more), "provider")
+            assert level == "warn"
+            assert "certificate not trusted" in said
+            trusting = {**more, "SSL_CERT_FILE": str(authority)}
+            [(level, said, _)] = of(diagnosis(desk, **trusting), "provider")
+            assert level == "ok"
+            assert f"through the proxy 127.0.0.1:{proxy.port} (HTTPS_PROXY), answers" in said
+            assert len(proxy.asked) == 2
+            [(level, said, _)] = of(diagnosis(desk, **trusting, NO_PROXY="127.0.0.1"), "provider")
+            assert level == "ok"
+            assert len(proxy.asked) == 2
+
+    def test_a_key_that_it_refuses_stops_a_run(self, desk: Desk):
+        with refusing(401) as url:
+            [(level, said, cure)] = of(diagnosis(desk, 2, ANTHROPIC_BASE_URL=url), "provider")
+        place = url.removeprefix("http://")
+        said_of_key = f"{place} refuses the credentials in ANTHROPIC_API_KEY (HTTP 401)"
+        assert (level, said, cure) == ("bad", said_of_key, "correct the key")
+
+    def test_one_that_says_nothing_is_left_alone(self, desk: Desk):
+        """It took the connection, and never answers."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            began = time.monotonic()
+            [(level, said, _)] = of(diagnosis(desk, ANTHROPIC_BASE_URL=url), "provider")
+        assert level == "warn"
+        assert "timed out" in said
+        assert time.monotonic() - began < 40

@@ -58,7 +58,7 @@ def test_status_says_what_is_stale_and_the_command_for_it(desk, done):  # B7
     plan = desk.repo / "plan.md"
     plan.write_text(plan.read_text().replace("1.1.txt is there", "1.1.txt says ONE"))
     # What is over is not taken up again: another task is to be done once more.
-    assert desk.call("retry", "plan:1.2")[0] == 0
+    assert desk.call("retry", "plan:1.2", "--yes")[0] == 0
     quick_run(desk.repo, parts(**{"1.2": "TWO\n"}))
     told = desk.call("status", "plan").out
     assert "needs_human" in told

@@ -7,14 +7,20 @@ import pytest
 
 import plans
 from quick import quick_run
+from windlass.core.settings import Settings, StateFileSettings
 from windlass.testing.agents import ScriptedAgent
 from windlass.testing.stage import Stage
+
+WITH_FILE = Settings(state_files=StateFileSettings(milestone=True))
 
 
 def completed(root: Path) -> Stage:
     stage = Stage(root, "http://127.0.0.1:9")
     stage.build({"plan.md": plans.plan_text({"a": ()})})
-    assert quick_run(stage.repo, ScriptedAgent({"a": {"a": "1"}})).ended == "completed"
+    assert (
+        quick_run(stage.repo, ScriptedAgent({"a": {"a": "1"}}), settings=WITH_FILE).ended
+        == "completed"
+    )
     return stage
 
 

@@ -1,5 +1,6 @@
 """Bad input: one line that says what, where and the cure; the exit code; and nothing changed."""
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from desk import Desk
+from windlass.adapters.git.inspect import NO_FILTERS, NO_SUBMODULES
 from windlass.adapters.locks import PlanLock
 from windlass.core.events.model import RunEnd
 from windlass.core.plan import Task
@@ -25,7 +27,12 @@ def refused(desk: Desk, *args: str, code: int = 2, without: Iterable[str] = (), 
     before = desk.everything()
     answer = desk.call(*args, without=without, **more)
     assert answer.code == code, answer
-    assert answer.out == ""
+    if "--json" in args:
+        problem = json.loads(answer.out)["error"]
+        assert problem.keys() == {"what", "where", "cure", "exit"}
+        assert problem["exit"] == code
+    else:
+        assert answer.out == ""
     assert "Traceback" not in answer.err
     assert answer.err.startswith("windlass: "), answer.err
     assert answer.err.count("\n") == 1, answer.err
@@ -191,17 +198,14 @@ class TestRepositories:
         desk.git("update-index", "--add", "--cacheinfo", f"160000,{head},vendor/lib")
         desk.git("commit", "--quiet", "--message", "Add a submodule")
         assert refused(desk, "run", "plan.md") == (
-            "the repository has a submodule at 'vendor/lib';"
-            " Windlass does not support submodules yet; nothing was started"
+            f"the repository has a submodule at 'vendor/lib'; {NO_SUBMODULES}"
         )
 
     def test_large_file_storage(self, desk: Desk):
         desk.commit("assets/.gitattributes", "*.png filter=lfs diff=lfs merge=lfs -text\n")
         said = refused(desk, "run", "plan.md")
         assert said.startswith("the repository uses the filter 'lfs' (")
-        assert said.endswith(
-            "; Windlass does not support LFS and similar filters yet; nothing was started"
-        )
+        assert said.endswith(f"; {NO_FILTERS}")
 
     def test_nobody_to_commit_as(self, desk: Desk):
         desk.git("config", "--unset", "user.name")
@@ -258,10 +262,13 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ('model = "m"\nmax_turn = 3\n', "windlass.toml:2: unknown key 'max_turn'"),
+            (
+                'model = "m"\nmax_turn = 3\n',
+                "windlass.toml:2: unknown key 'max_turn'; did you mean 'max_turns'?",
+            ),
             (
                 "[workspace]\n\nsetupp = []\n",
-                "windlass.toml:3: unknown key 'workspace.setupp'",
+                "windlass.toml:3: unknown key 'workspace.setupp'; did you mean 'workspace.setup'?",
             ),
             ("agents = 0\n", "windlass.toml:1: agents: expected `int` >= 1"),
             ('\nagents = "many"\n', "windlass.toml:2: agents: expected `int`, got `str`"),
@@ -274,7 +281,8 @@ class TestConfiguration:
     )
     def test_a_bad_key_or_value_is_named_with_its_line(self, desk: Desk, text: str, said: str):
         desk.write("windlass.toml", text)
-        assert refused(desk, "run", "plan.md") == said + self.CURE
+        cure = self.CURE.removeprefix(";") if said.endswith("?") else self.CURE
+        assert refused(desk, "run", "plan.md") == said + cure
 
     def test_a_file_that_is_no_toml(self, desk: Desk):
         desk.write("windlass.toml", "agents = = 3\n")
@@ -311,7 +319,8 @@ class TestConfiguration:
     def test_a_bad_key_in_pyproject(self, desk: Desk):
         desk.write("pyproject.toml", '[project]\nname = "x"\n[tool.windlass]\nturns = 3\n')
         assert refused(desk, "run", "plan.md") == (
-            "pyproject.toml:4: unknown key 'turns'" + self.CURE
+            "pyproject.toml:4: unknown key 'turns'; did you mean 'max_turns'?"
+            + self.CURE.removeprefix(";")
         )
 
     def test_a_bad_variable(self, desk: Desk):
@@ -418,7 +427,7 @@ class TestRuns:
             "no plan that was run here has a task '9.9'; start one: windlass run PLAN"
         )
         assert refused(desk, "diff", "plan:9.9") == (
-            "plan: no such file or plan; name a Markdown file with tasks"
+            "plan: no such file or plan; did you mean 'plan.md'? name a Markdown file with tasks"
         )
 
     def test_stop_of_a_plan_that_was_never_run(self, desk: Desk):
@@ -488,8 +497,12 @@ class TestRuns:
 
     def test_a_task_that_the_plan_does_not_have(self, desk: Desk):
         desk.record("p", world().events[:2])
-        assert refused(desk, "diff", "p:z") == "plan 'p' has no task 'z'; `windlass status`"
-        assert refused(desk, "log", "p:z") == "plan 'p' has no task 'z'; `windlass status`"
+        assert (
+            refused(desk, "diff", "p:z") == "plan 'p' has no task 'z'; `windlass status` lists them"
+        )
+        assert (
+            refused(desk, "log", "p:z") == "plan 'p' has no task 'z'; `windlass status` lists them"
+        )
         assert refused(desk, "log", "--task", "z") == "plan 'p' has no task 'z'; it has a"
         assert refused(desk, "diff", "a") == (
             "task 'a' has not been started; `windlass status` shows all"

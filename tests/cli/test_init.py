@@ -23,9 +23,8 @@ class TestText:
     def test_it_says_why(self):
         proposal = detect({"requirements.txt": "pytest\n", "package.json": TESTED})
         assert settings_text(proposal) == snapshot("""\
+#:schema .windlass/windlass.schema.json
 # Settings of Windlass. `windlass doctor` lists every key, its value and bounds.
-
-# Note: package.json has no lock file, so write in [workspace] setup what to install.
 
 # Every task, and every merge, must pass these.
 checks = [
@@ -40,15 +39,18 @@ checks = [
 setup = [
     # requirements.txt names pytest
     "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
+    # package.json names packages, and there is no lock file
+    "npm install --no-package-lock",
 ]
 # The result of setup is used again while these files stay the same.
-inputs = ["requirements.txt"]
+inputs = ["requirements.txt", "package.json"]
 # Folders that never enter a commit, unless the base has them.
-keep = [".venv"]
+keep = [".venv", "node_modules"]
 """)
 
     def test_without_any_check_it_says_so(self):
         assert settings_text(Proposal()) == snapshot("""\
+#:schema .windlass/windlass.schema.json
 # Settings of Windlass. `windlass doctor` lists every key, its value and bounds.
 
 # Commands that prove the project. None was found; without one, only agents judge
@@ -86,6 +88,7 @@ def tested(desk: Desk) -> Desk:
 
 
 TOML = """\
+#:schema .windlass/windlass.schema.json
 # Settings of Windlass. `windlass doctor` lists every key, its value and bounds.
 
 # Every task, and every merge, must pass these.
@@ -201,7 +204,8 @@ class TestCommand:
             "         install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, …\n"
             "         or run without walls: `windlass run PLAN --sandbox checkout`\n"
         ) in answer.out
-        assert not (tested.repo / ".windlass").exists()
+        made = sorted(path.name for path in (tested.repo / ".windlass").iterdir())
+        assert made == [".gitignore", "windlass.schema.json"], "and nothing of a run"
 
 
 class TestTerminal:

@@ -13,8 +13,10 @@ from desk import Desk
 from finished_run import InProcessDesk, finished
 from formats import FEATURE, SPEC, SPECKIT, STATE_MD, TASK, XML
 from quick import quick_run
+from windlass.core.settings import Settings, StateFileSettings
 from windlass.testing.agents import ScriptedAgent
 
+WITH_FILE = Settings(state_files=StateFileSettings(milestone=True))
 LAYER = "work/tasks/0-setup/L0-001-base.xml"
 FORMATS: dict[str, tuple[str, dict[str, str], tuple[str, ...], tuple[str, ...]]] = {
     "milestone": (
@@ -124,7 +126,9 @@ def test_a_run_writes_its_state_through_no_link_says_so_and_goes_on(
                     return
 
     said: list[str] = []
-    state = quick_run(desk.repo, Planting({}), plan_path=plan, notice=said.append)
+    state = quick_run(
+        desk.repo, Planting({}), plan_path=plan, notice=said.append, settings=WITH_FILE
+    )
     assert state.ended == "completed", state.reason
     assert home.held() == before
     kind = "a pipe" if plant is plant_pipe else "a link"
@@ -162,7 +166,7 @@ RUN = ".windlass/plans/plan/runs/r1"
         ("docs/report.html", ("report", "--output", "docs/report.html")),
         ("docs/bundle.zip", ("bundle", "--output", "docs/bundle.zip")),
         (".windlass/windlass-bundle.zip", ("bundle",)),
-        (".windlass/plans/plan/lock", ("retry", "1.1")),
+        (".windlass/plans/plan/lock", ("retry", "1.1", "--yes")),
         (".windlass/plans/plan/journal.db", ("retry", "1.1")),
     ],
 )

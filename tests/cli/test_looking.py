@@ -221,8 +221,45 @@ def test_status_watch_tells_old_activity_with_its_own_time(desk: Desk, world: Wo
 
 def test_status_is_watched_by_people_or_read_by_programs(desk: Desk, world: World):
     said = desk.call("status", "p", "--watch", "--json")
-    assert (said.code, said.out) == (2, "")
+    assert said.code == 2
+    assert "log --follow --json" in json.loads(said.out)["error"]["cure"]
     assert "log --follow --json" in said.err
+
+
+NEW_YORK = "EST5EDT,M3.2.0,M11.1.0"
+
+
+class TestTimes:
+    """People read their own time on a terminal; programs and files get UTC."""
+
+    @pytest.mark.parametrize(
+        ("command", "local", "utc"),
+        [
+            ("log", "2025-12-31 19:00:00-05  ", "2026-01-01 00:00:00Z  "),
+            ("history", "2025-12-31 19:00-05  ", "2026-01-01 00:00Z  "),
+        ],
+    )
+    def test_a_terminal_shows_local_time_and_a_pipe_utc(
+        self, desk: Desk, world: World, command: str, local: str, utc: str
+    ):
+        assert on_a_terminal(desk, command, "p", TZ=NEW_YORK).startswith(local)
+        assert desk.call(command, "p", TZ=NEW_YORK).out.startswith(utc)
+        for_programs = on_a_terminal(desk, command, "p", "--json", TZ=NEW_YORK)
+        assert "2026-01-01T00:00:00.002000Z" in for_programs
+        assert "19:00" not in for_programs
+
+    def test_each_time_has_the_offset_of_its_own_day(self, desk: Desk, world: World):
+        summer = [replace(event, at=event.at + timedelta(days=180)) for event in world.events]
+        desk.record("q", summer)
+        shown = on_a_terminal(desk, "history", TZ=NEW_YORK)
+        assert "2026-06-29 20:00-04  q" in shown
+        assert "2025-12-31 19:00-05  p" in shown
+
+    def test_since_takes_the_time_that_the_screen_shows(self, desk: Desk, world: World):
+        everything = desk.call("log", "p").out
+        for since in ("2025-12-31T19:00", "2026-01-01T00:00Z", "2025-12-31 19:00:00-05"):
+            assert desk.call("log", "p", "--since", since, TZ=NEW_YORK).out == everything
+        assert desk.call("log", "p", "--since", "2026-01-01T00:00", TZ=NEW_YORK).out == ""
 
 
 class TestTerminal:

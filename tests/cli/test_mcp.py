@@ -16,6 +16,7 @@ from desk import Desk
 from finished_run import InProcessDesk, finished
 from windlass.adapters.journal.inbox import FileInbox
 from windlass.adapters.locks import PlanLock
+from windlass.app.wiring.installation import how_to_add
 from windlass.core.events import model as e
 from windlass.core.events.review import PlayerAnswer
 from windlass.core.plan import Task
@@ -178,6 +179,17 @@ async def test_actions_do_what_the_commands_do(asking: "Asked"):
     assert [message.command for message, _ in inbox.take()] == ["pause_now", "pause", "stop"]
 
 
+async def test_merged_work_is_redone_only_if_the_caller_says_that_the_person_agreed(
+    done: InProcessDesk,
+):
+    async with served(done, "--allow-actions") as client:
+        before = done.everything()
+        assert "windlass retry plan:1.1 --yes" in await refused(client, "retry", task="1.1")
+        assert done.everything() == before
+        said = await told(client, "retry", task="1.1", confirmed=True)
+        assert said["message"].startswith("Recorded.")
+
+
 async def test_waiting_ends_when_something_happens_or_the_time_is_up(silent: "Asked"):
     desk = silent
     with PlanLock(desk.repo / ".windlass/plans/p/lock"):
@@ -207,7 +219,7 @@ async def test_without_the_extra_it_says_what_to_install(done: InProcessDesk, tm
     assert answer.code == 2
     assert answer.err == (
         "windlass: the MCP server needs a package that is not installed: mcp;"
-        " pip install 'windlass[mcp]'\n"
+        f" install it: {how_to_add('mcp')}\n"
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from desk import Desk
 from windlass.app.wiring import Observers, Project
+from windlass.app.wiring.installation import how_to_add
 from windlass.core.settings import NotifySettings, Settings
 
 OTLP = "http://127.0.0.1:9"
@@ -89,7 +90,7 @@ def test_an_extra_that_is_not_installed_is_named_with_its_cure(desk: Desk, args,
     assert answer.code == 2
     assert answer.err.startswith(
         "windlass: telemetry is on, but its packages are not installed; "
-        "pip install 'windlass[telemetry]', or turn it off: "
+        f"install them: {how_to_add('telemetry')}; or turn it off: "
     )
     assert answer.err.count("\n") == 1
     assert desk.everything() == before

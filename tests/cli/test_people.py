@@ -271,7 +271,7 @@ class TestTake:
 
 class TestRetry:
     def test_what_was_merged_stays_merged_until_it_is_replaced(self, paused: Desk):  # X6 G7
-        assert paused.call("retry", "1.1").code == 0
+        assert paused.call("retry", "1.1", "--yes").code == 0
         told = json.loads(paused.call("status", "plan", "--json").out)
         assert told["metrics"]["merges"] == 1, "the tip holds it"
         answer = paused.call("land", "plan")
@@ -279,7 +279,7 @@ class TestRetry:
         assert paused.git("show", "main:1.1.txt") == "1"
 
     def test_every_merge_is_counted_that_git_holds(self, merged: Desk):  # X6 X9
-        assert merged.call("retry", "1.3").code == 0
+        assert merged.call("retry", "1.3", "--yes").code == 0
         again = quick_run(merged.repo, ScriptedAgent({"1.3": {"1.3.txt": "again"}}))
         assert again.ended == "completed"
         in_git = merged.git("rev-list", "--count", "--merges", "main..windlass/plan/integration")
@@ -287,7 +287,7 @@ class TestRetry:
         assert told["metrics"]["merges"] == int(in_git) == 4
 
     def test_where_nothing_is_to_change_what_was_merged_stands(self, merged: Desk):  # X6
-        assert merged.call("retry", "1.2").code == 0
+        assert merged.call("retry", "1.2", "--yes").code == 0
         assert quick_run(merged.repo, ScriptedAgent(PARTS)).ended == "completed"
         stands = [event for event in events(merged) if isinstance(event, e.MergeStands)]
         assert [event.task for event in stands] == ["1.2"]
@@ -295,7 +295,7 @@ class TestRetry:
 
 class TestGivenUp:
     def test_nothing_that_is_said_wakes_it(self, paused: Desk):  # S3
-        assert paused.call("abort", "plan").code == 0
+        assert paused.call("abort", "plan", "--yes").code == 0
         before = events(paused)
         said = ("reset", "retry", "take", "give", "approve")
         for args in (*((command, "1.2") for command in said), ("answer", "1.2", "yes")):
@@ -307,12 +307,12 @@ class TestGivenUp:
 
     def test_nor_where_its_last_process_died_in_the_middle_of_a_turn(self, paused: Desk):  # S3
         _forget_after(paused, e.PlayerStarted, task="1.2")
-        assert paused.call("abort", "plan").code == 0
+        assert paused.call("abort", "plan", "--yes").code == 0
         assert "was aborted" in paused.call("reset", "1.2").err
         assert isinstance(events(paused)[-1], e.RunEnded)
 
     def test_what_was_merged_lands_and_it_stays_given_up(self, paused: Desk):  # S3 G7
-        assert paused.call("abort", "plan").code == 0
+        assert paused.call("abort", "plan", "--yes").code == 0
         assert paused.call("land", "plan").code == 0
         ended = events(paused)[-1]
         assert isinstance(ended, e.RunEnded)
@@ -383,10 +383,10 @@ class TestStages:
         answer = unverified.call("approve", typed)
         assert answer.code == 0, answer.err
         passed = [event for event in events(unverified) if isinstance(event, e.StagePassed)]
-        assert [(event.stage, event.by) for event in passed] == [("Phase 1: Setup", "a person")]
+        assert [(event.stage, event.by) for event in passed] == [("Phase 1: Setup", "Ada")]
         told = unverified.call("status", "plan").out
         assert "did not verify" not in told, "which was answered"
-        assert "stage Phase 1: Setup was passed by a person" in told
+        assert "stage Phase 1: Setup was passed by Ada" in told
 
     def test_it_lands_only_at_a_word_for_it(self, unverified: Desk):  # S6 G7
         main = unverified.git("rev-parse", "main")
@@ -404,7 +404,7 @@ class TestStages:
         parts = {"1.1": {"1.txt": "1"}, "2.1": {"2.txt": "2"}}
         assert quick_run(desk.repo, ScriptedAgent(parts)).ended == "completed"
         assert "Phase 1: Setup" in desk.call("status", "plan").out
-        answer = desk.call("retry", "Phase 1: Setup")
+        answer = desk.call("retry", "Phase 1: Setup", "--yes")
         assert answer.code == 0, answer.err
         reopened = [event for event in events(desk) if isinstance(event, e.TaskReopened)]
         assert [event.task for event in reopened] == ["1.1"]

@@ -60,6 +60,14 @@ Order
 
 Critical path: 2 of 2 tasks, one after the other
   1.1 → 1.2
+
+Estimate
+  none yet: it takes 3 tasks that were merged here, and so far there are none
+
+Warnings
+  plan.md:13:
+    task 1.2 has no checks, so only the Coach decides whether the work is right;
+    set `checks` in windlass.toml; `windlass init` proposes them
 """)
 
 
@@ -100,8 +108,19 @@ Every task must pass
 
 It has an E2E scenario; --e2e runs it.
 
+A run stops and asks
+  if a check fails on the base: start all the same? (policy.red_base)
+
+Estimate
+  none yet: it takes 3 tasks that were merged here, and so far there are none
+
 Passed over
   docs/orders.md:19: only a bold label is a field: write '**Depends on:**'
+
+Warnings
+  docs/orders.md:13:
+    task 2.2 has no acceptance criteria, so the Coach has only the text to judge
+    by; list what must be true when the task is done
 """)
 
 
@@ -138,12 +157,35 @@ def test_what_programs_read(desk: Desk):
             },
         ],
         "e2e": "Order something, restart, look at it.",
+        "findings": [
+            {
+                "path": "docs/orders.md",
+                "line": 19,
+                "severity": "note",
+                "message": "only a bold label is a field: write '**Depends on:**'",
+                "suggestion": "",
+            },
+            {
+                "path": "docs/orders.md",
+                "line": 13,
+                "severity": "warning",
+                "message": "task 2.2 has no acceptance criteria, so the Coach has only the text"
+                " to judge by",
+                "suggestion": "list what must be true when the task is done",
+            },
+        ],
+        "asks": [],
+        "forecast": {"tasks": 0, "seconds": None, "usd": None},
     }
 
 
 def test_the_contract_names_every_field(desk: Desk):
     told = json.loads(desk.call("plan", "plan.md", "--json").out)
-    assert list(told) == ["schema", "id", "title", "dialect", "base", "tasks", "e2e"]
+    assert list(told) == [
+        *("schema", "id", "title", "dialect", "base", "tasks", "e2e"),
+        *("findings", "asks", "forecast"),
+    ]
+    assert list(told["forecast"]) == ["tasks", "seconds", "usd"]
     assert list(told["tasks"][0]) == [
         "id",
         "title",
@@ -199,7 +241,8 @@ def test_json_of_a_plan_needs_a_base(desk: Desk):
     desk.git("update-ref", "-d", "HEAD")
     assert desk.call("plan", "plan.md").code == 0
     answer = desk.call("plan", "plan.md", "--json")
-    assert (answer.code, answer.out) == (2, "")
+    assert answer.code == 2
+    assert json.loads(answer.out)["error"]["what"] == "this repository has no commit yet"
     assert answer.err == snapshot(
         "windlass: this repository has no commit yet; make a first one: git commit --allow-empty\n"
     )

@@ -365,7 +365,8 @@ class TestByAgent:
 
 
 class TestAtTheEndOfARun:
-    def test_it_is_asked_on_a_terminal_and_enter_says_yes(self, done, forge):
+    @pytest.mark.parametrize("typed", [b"\n", b"y\n"])
+    def test_it_is_asked_on_a_terminal_and_enter_says_no(self, done, forge, typed: bytes):
         forge.remote()
         script = (
             "import os, sys; from pathlib import Path; from windlass.cli.pr import offer;"
@@ -384,16 +385,18 @@ class TestAtTheEndOfARun:
                 stderr=theirs,
                 text=True,
             ) as process:
-                os.write(ours, b"\n")
+                os.write(ours, typed)
                 out, _ = process.communicate(timeout=60)
             said = os.read(ours, 10_000).decode()
         finally:
             os.close(ours)
             os.close(theirs)
         assert (process.returncode, out) == (0, "")
-        assert "Create PR for this milestone? [Y/n]: " in said
-        assert "https://github.com/acme/app/pull/1" in said
-        assert len(forge.prs) == 1
+        assert "Windlass pushes windlass/plan/integration to your remote" in said
+        assert "Create PR for this milestone? [y/N]: " in said
+        agreed = typed == b"y\n"
+        assert ("https://github.com/acme/app/pull/1" in said) is agreed
+        assert len(forge.prs) == agreed
 
     @pytest.mark.parametrize("wish", [True, False, None])
     def test_a_run_opens_one_only_when_told(self, tmp_path: Path, wish: bool | None):  # noqa: FBT001

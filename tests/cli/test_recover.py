@@ -127,7 +127,7 @@ def test_a_deleted_journal_is_rebuilt_and_the_run_goes_on(stage: Lost):
 
 
 def test_a_task_done_once_more_whose_merge_stands_stays_merged(stage: Lost):  # X6
-    assert stage.tell("retry", "1.1")[0] == 0
+    assert stage.tell("retry", "1.1", "--yes")[0] == 0
     assert stage.tell("retry", "1.3")[0] == 0
     quick_run(stage.repo, ScriptedAgent({"1.1": {"a": "1"}}, default={}))
     assert any(isinstance(event, e.MergeStands) for event in stage.events())
@@ -227,7 +227,7 @@ def test_what_recover_wrote_is_nobodys_edit(stage: Lost):  # X10
     stage.lose()
     code, _, err = stage.tell("recover")
     assert (code, err) == (0, "")
-    code, _, err = stage.tell("retry", "1.2")
+    code, _, err = stage.tell("retry", "1.2", "--yes")
     assert code == 0, err
     assert "was edited" not in err
     assert not list(stage.repo.glob(".windlass/plans/plan/runs/*/*.edited-*"))
@@ -550,7 +550,7 @@ def edits(project: Project) -> None:
 
 
 def adopts(project: Project) -> None:
-    windlass.abort(project)
+    windlass.abort(project, confirmed=True)
     project.root.joinpath("old.json").write_text(
         '{"milestone_id": "plan", "plan_path": "plan.md", "completed_tasks": ["1.1"],'
         ' "task_results": {}}'
@@ -577,7 +577,7 @@ AT_REST = {
     "approve": (edits, lambda project: windlass.approve(project, "1.1")),
     "pause": (dies, windlass.pause),
     "stop": (dies, windlass.stop),
-    "abort": (None, windlass.abort),
+    "abort": (None, lambda project: windlass.abort(project, confirmed=True)),
     "adopt": (adopts, adopted),
 }
 
@@ -602,7 +602,7 @@ def test_what_a_command_records_while_no_run_is_live_is_in_git_too(stage: Lost, 
 
 
 def test_an_aborted_run_comes_back_as_aborted(stage: Lost):
-    windlass.abort(Project(stage.repo, ENVIRONMENT))
+    windlass.abort(Project(stage.repo, ENVIRONMENT), confirmed=True)
     shutil.rmtree(stage.repo / ".windlass")
     assert stage.tell("recover")[0] == 0
     state = fold(stage.events())

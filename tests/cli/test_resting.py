@@ -127,7 +127,7 @@ class TestPause:
         here = sequence.repo / ".windlass/continue-here"
         assert here.read_text().startswith("Execution paused at Task 1.2.\n")
         assert last(sequence).tasks["1.1"].merge_commit, "the turn came to its end"
-        sequence.call("abort")
+        sequence.call("abort", "--yes")
         assert not here.exists()
 
     def test_now_keeps_what_the_player_did_so_far(self, sequence: Desk):  # S9
@@ -149,7 +149,7 @@ class TestPause:
 
     @pytest.mark.parametrize(
         ("args", "message"),
-        [(("pause",), "pause"), (("pause", "--now"), "pause_now"), (("abort",), "abort")],
+        [(("pause",), "pause"), (("pause", "--now"), "pause_now"), (("abort", "--yes"), "abort")],
     )
     def test_a_live_run_is_told(self, sequence: Desk, args, message):
         _died(sequence)
@@ -197,7 +197,7 @@ def _redactor():
 class TestAbort:
     def test_it_ends_what_rests(self, sequence: Desk):  # S3
         paused(sequence, "plan.md", "plan", "1.1", SEQUENCE)
-        answer = sequence.call("abort")
+        answer = sequence.call("abort", "--yes")
         assert answer.code == 0, answer
         assert last(sequence).ended is e.RunEnd.ABORTED
         assert (
@@ -207,7 +207,7 @@ class TestAbort:
         answer = sequence.call("resume", "plan.md")
         assert answer.code == 2
         assert "nothing to resume" in answer.err
-        assert sequence.call("abort", "plan").code == 2
+        assert sequence.call("abort", "plan", "--yes").code == 2
 
 
 class TestPointer:
@@ -362,7 +362,7 @@ def at_terminal(desk: Desk, typed: str, *args: str) -> tuple[int, str]:
     said = b""
     try:
         while True:
-            asked = b"What now?" in said
+            asked = b"What now?" in said or b"[y/N]" in said
             if asked and typed and not select([main], [], [], 0.5)[0]:
                 # Typed while the question waits. An interrupt can fall between the question and
                 # the wait for its answer, where Python loses it: a person presses it again.

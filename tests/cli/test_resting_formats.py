@@ -14,7 +14,7 @@ from windlass.adapters.journal.inbox import send
 from windlass.adapters.journal.sqlite import SqliteJournal
 from windlass.core.events import model as e
 from windlass.core.exchange import Message
-from windlass.core.settings import Settings
+from windlass.core.settings import Settings, StateFileSettings
 from windlass.ports import Report
 from windlass.testing.agents import ScriptedAgent
 
@@ -50,6 +50,7 @@ STATE_FILES = {
     "spec": (".specflow/execution/SPEC-1-state.json", "waves"),
     "layers": ("tasks/execute-state.json", "status"),
 }
+SETTINGS = Settings(agents=1, state_files=StateFileSettings(milestone=True))
 ENDS = {"pause": e.RunEnd.PAUSED, "stop": e.RunEnd.STOPPED, "abort": e.RunEnd.ABORTED}
 WORDS = {"pause": "stopped", "stop": "stopped", "abort": "abandoned"}
 
@@ -83,9 +84,7 @@ def test_a_run_of_any_format_comes_to_rest(tmp_path: Path, name: str, command: s
     asked = "pause_now" if (name, command) == ("taskfile", "pause") else command
     desk = Desk(tmp_path)
     desk.build({"README.md": "hello\n", **files})
-    state = quick_run(
-        desk.repo, Resting(desk.repo, asked), plan_path=path, settings=Settings(agents=1)
-    )
+    state = quick_run(desk.repo, Resting(desk.repo, asked), plan_path=path, settings=SETTINGS)
     assert state.ended is ENDS[command], state.reason
     if name in STATE_FILES:
         file, key = STATE_FILES[name]

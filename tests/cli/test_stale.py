@@ -119,7 +119,7 @@ def test_an_edit_that_a_run_at_rest_has_not_seen_is_taken_up_with_the_word(tmp_p
 
 
 def test_a_draft_of_a_pull_request_says_what_is_stale(desk: Desk):
-    assert desk.call("retry", "1.2").code == 0
+    assert desk.call("retry", "1.2", "--yes").code == 0
     assert quick_run(desk.repo, AGENT).stale == ("1.1",)
     code, out, said = desk.call("pr", "plan", "--draft", "--dry-run")
     assert code == 0, said
@@ -133,7 +133,7 @@ def test_only_a_person_accepts(desk: Desk):
 
 
 def test_a_stale_task_is_neither_taken_nor_answered(desk: Desk):
-    assert desk.call("retry", "1.2").code == 0
+    assert desk.call("retry", "1.2", "--yes").code == 0
     quick_run(desk.repo, AGENT)
     for command in (("take", "1.1"), ("answer", "1.1", "so"), ("give", "1.1")):
         code, _, said = desk.call(*command)

@@ -207,6 +207,32 @@ class TestBoard:
         )
         assert "   1 abandoned (a) · 1 blocked" in run.shown()
 
+    def test_a_provider_that_cannot_be_reached_is_named_first(self):
+        why = "cannot reach api.example: name not found"
+        run = RecordedRun(*tasks(1)).opened().play("T-01")
+        run.record(
+            e.PlayerFailed(
+                at=NOON,
+                task="T-01",
+                n=1,
+                failure=e.Failure.TRANSIENT,
+                message=why,
+                usage=e.Usage(),
+                unreached=True,
+            ),
+            e.SnapshotStarted(at=NOON, task="T-01", n=1, kind="partial"),
+            e.SnapshotTaken(
+                at=NOON, task="T-01", n=1, kind="partial", commit="c", tree="c", changed=False
+            ),
+            e.WaitStarted(
+                at=NOON,
+                task="T-01",
+                until=NOON + timedelta(seconds=9),
+                failure=e.Failure.TRANSIENT,
+            ),
+        )
+        assert f"{why} · until 12:00Z, in 0m09s" in run.shown(140)
+
     def test_returned_without_words_and_waiting_until_another_day(self):
         run = RecordedRun(*tasks(3)).opened().play("T-01").finish("T-01")
         run.record(e.TurnReturned(at=NOON, task="T-01", cause="checks", feedback=""))
@@ -367,6 +393,7 @@ def test_folding_and_cutting_lose_nothing_and_spill_nothing(text: str, width: in
 
 def test_words_stay_together_where_they_fit():
     assert folded("aa bb cccccc d", 5) == ["aa bb", "ccccc", "c d"]
+    assert folded("  aa bb " + "c" * 24, 30) == ["  aa bb", "  " + "c" * 24]
 
 
 def test_clocks():

@@ -55,7 +55,7 @@ def test_a_dialect_of_a_newer_version_is_left_alone():
     world = World(plan, {"a": lambda *_: None})
     world.go()
     assert writes(plan) == ()
-    assert project(world.state, 1) == {}
+    assert project(world.state) == {}
 
 
 @pytest.mark.parametrize(

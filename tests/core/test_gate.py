@@ -156,12 +156,6 @@ def test_an_approval_with_all_its_evidence_passes():
     [
         ({"decision": "feedback", "feedback": "no"}, "did not approve: no"),
         ({"decision": "feedback"}, "did not approve: fine"),
-        ({"evidence": MET[:1]}, "no evidence that criterion 2 is met"),
-        ({"evidence": ()}, "no evidence that criterion 1 is met"),
-        (
-            {"evidence": (MET[0], CriterionEvidence(criterion=2, met=True, evidence="  "))},
-            "criterion 2",
-        ),
         (
             {"evidence": (*MET, CriterionEvidence(criterion=2, met=False, evidence="it hangs"))},
             "criterion 2 is met: it hangs",
@@ -200,9 +194,36 @@ def test_lesser_issues_do_not_hold_it_up():
     assert judged(review(issues=(issue,))).judgement is Judgement.PASS
 
 
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ({"evidence": MET[:1]}, "no evidence that criterion 2 is met"),
+        ({"evidence": ()}, "no evidence that criterion 1 is met"),
+        (
+            {"evidence": (MET[0], CriterionEvidence(criterion=2, met=True, evidence="  "))},
+            "criterion 2",
+        ),
+    ],
+)
+def test_an_approval_without_evidence_is_the_coachs_fault(more, word):  # B2 B16
+    verdict = judged(review(**more))
+    assert verdict.judgement is Judgement.RUN
+    assert verdict.reason.startswith("it approved without evidence:\n- ")
+    assert word in verdict.reason
+
+
+def test_an_objection_beside_missing_evidence_goes_to_the_player():
+    objection = {"decision": "feedback", "feedback": "no", "evidence": MET[:1]}
+    verdict = judged(review(**objection))
+    assert verdict.judgement is Judgement.RETURN
+    assert "no evidence that criterion 2 is met" in verdict.reason
+
+
 def test_without_checks_the_coachs_own_tests_must_be_green():
     silent = review(test_results=TestResults(passed=None))
-    assert judged(silent, checked=False).judgement is Judgement.RETURN
+    verdict = judged(silent, checked=False)
+    assert verdict.judgement is Judgement.RUN
+    assert "no check and no test run of the Coach" in verdict.reason
     assert judged(review(), checked=False).judgement is Judgement.PASS
 
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from windlass.core.plan import (
     Plan,
@@ -248,3 +249,10 @@ class TestCriticalPath:
     def test_without_barriers_it_is_as_long_as_the_scheduler_thinks(self, any_plan: Plan):
         lengths = critical_lengths(any_plan, {})
         assert len(critical_path(any_plan)) == max(lengths.values(), default=0)
+
+
+def test_a_plan_knows_every_file_it_was_read_from():
+    there = plan(a="", b="a")
+    assert there.paths == ("p.md",)
+    apart = replace(there.tasks[1], path="tasks/b.md")
+    assert replace(there, tasks=(there.tasks[0], apart)).paths == ("p.md", "tasks/b.md")

@@ -27,7 +27,7 @@ PATH = f"{FOLDER}/execute-state.json"
 FIELDS = [
     "schema_version", "prd_slug", "project_path", "worktree_dir", "tasks_path", "status",
     "current_layer", "current_batch", "started_at", "updated_at", "completed_at", "layers", "tasks",
-    "merge_queue", "metrics", "windlass",
+    "merge_queue", "metrics",
 ]  # fmt: skip
 LAYER = [
     "status", "tasks_total", "tasks_completed", "tasks_failed", "started_at", "completed_at",
@@ -94,7 +94,7 @@ def seeds_world(**settings) -> World:
 
 
 def told(state: RunState, redact=str) -> dict:
-    files = project(state, 42, {}, redact)
+    files = project(state, {}, redact)
     assert list(files) == [PATH] == list(writes(state.plan))
     text = files[PATH]
     assert text is not None
@@ -176,7 +176,6 @@ def test_the_queue_and_the_figures_of_the_seeds_example():
     assert list(data["metrics"]) == METRICS
     elapsed = int((world.state.at - world.state.started_at).total_seconds())
     assert list(data["metrics"].values()) == [4, 4, 0, 5, 5, elapsed]
-    assert data["windlass"] == {"run": "r1", "seq": 42}
 
 
 def test_while_it_runs_it_says_where_each_task_is():

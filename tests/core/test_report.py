@@ -22,13 +22,14 @@ from windlass.core.plan import Plan, Stage, Task
 from windlass.core.settings import Settings
 from windlass.core.state import Phase
 from windlass.core.state.model import STATUS
+from windlass.ports import PatchText
 from windlass.testing.memory import MemoryInbox
 from windlass.views import board
 from windlass.views.bills import whole
 from windlass.views.closing import _WORST
 from windlass.views.cost import run_cost
 from windlass.views.outcome import _RUN_STATUS
-from windlass.views.report import markdown, report_of, timeline
+from windlass.views.report import diffed, markdown, report_of, timeline
 from windlass.views.report import model as m
 from windlass.views.report.charts import TALL, WIDE, Scale, layout
 from windlass.views.report.page import _NEEDS, TONES, environment, page
@@ -379,6 +380,36 @@ class TestPage:
     def test_where_the_base_stands(self, world: World):
         ground = Ground(commit="f" * 40, holds_tip=False)
         assert "main has moved to ffffffffff" in page(report_for(world, ground=ground))
+
+    def test_each_diff_is_folded_and_a_large_one_names_the_command(self, world: World):
+        text = "diff --git a/x b/x\n@@ -1 +1 @@\n-old\n+<b>new</b>\n same\n"
+        pairs = list(diffed(world.state))
+        assert len(pairs) == len(set(pairs)) > 3
+        patches = dict.fromkeys(pairs, PatchText(text=text))
+        patches[pairs[0]] = PatchText(text=f"{text}{'+x' * 300}\n" + "+y\n" * 500)
+        patches[pairs[1]] = PatchText(text="", files_left=1)
+        report = report_for(world, changes={}, patches=patches)
+        large, left, small, *_ = (task.diff for task in report.tasks if task.diff is not None)
+        assert (large.left, small.left) == ("106 more lines", "")
+        assert left.left == "1 file too large to show"
+        assert small.text == text.rstrip("\n")
+        shown = page(report)
+        Page(shown)
+        assert '<span class="plus">+&lt;b&gt;new&lt;/b&gt;</span>' in shown
+        for kind in ("head", "hunk", "minus", "same"):
+            assert f'<span class="{kind}">' in shown
+        assert f"106 more lines; all of it: <code>{large.command}</code>" in shown
+        assert shown.count('class="diff">') == len(pairs)
+
+    def test_all_diffs_together_are_bounded(self):
+        many = [Task(id=f"t{n}", title="t") for n in range(60)]
+        world = World(plan_of(*many), {task.id: writes(task.id, "1") for task in many})
+        world.go()
+        patches = {pair: PatchText(text="+y\n" * 400) for pair in diffed(world.state)}
+        report = report_for(world, changes={}, patches=patches)
+        shown = [task.diff.text.count("+y") for task in report.tasks if task.diff is not None]
+        assert (len(shown), shown[0], shown[-1]) == (60, 400, 0)
+        assert 20_000 <= sum(shown) <= 20_400
 
     def test_nothing_anybody_says_is_markup(self, world: World):
         entries = [hostile(entry) for entry in world.journal.read()]

@@ -47,8 +47,9 @@ def test_a_failed_coach_is_told():
         coach=lambda *_: left.pop() if left else None,
     )
     world.go()
+    why = "it gave no answer that fits the schema"
     assert told(world, e.CoachFailed) == [
-        "FAILED a A · the Coach, inconclusive · no turn used it gave no answer that fits the schema"
+        f"FAILED a A · the Coach, inconclusive · turn 1 goes on {why}"
     ]
 
 

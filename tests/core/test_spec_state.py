@@ -55,7 +55,7 @@ def world(plan: Plan = PLAN, plays=PLAYS, coach=met, **settings) -> World:
 
 
 def told(state: RunState, path: str = LIVE, redact=str) -> dict:
-    files = project(state, 42, {}, redact)
+    files = project(state, {}, redact)
     assert files[path] is not None
     return json.loads(files[path])
 
@@ -90,11 +90,9 @@ def test_a_run_that_mirrors_the_seeds_example():
         "waves",
         "commits",
         "last_checkpoint",
-        "windlass",
     ]
     assert (got["spec_id"], got["mode"]) == ("SPEC-7", "orchestrated")
     assert got["started"] == f"{state.started_at:%Y-%m-%dT%H:%M:%SZ}"
-    assert got["windlass"] == {"run": "r1", "seq": 42}
     one, two, three = got["waves"]
     assert [list(wave) for wave in got["waves"]] == [["id", "groups", "status", "results"]] * 3
     assert (one["id"], one["groups"], one["status"]) == (1, ["G1"], "complete")
@@ -133,7 +131,7 @@ def test_the_file_is_there_from_the_start_and_archived_in_the_end():
     assert got["started"] == got["last_checkpoint"]
     assert got["commits"] == []
 
-    files = project(made.state, 9)
+    files = project(made.state)
     assert files[LIVE] is None
     assert set(files) == {LIVE, ARCHIVED}
     got = told(made.state, ARCHIVED)
@@ -213,7 +211,7 @@ def test_single_mode_keeps_no_state():
     made = world(plan, {"SPEC-7": writing("a", "1")}, coach=None)
     made.go()
     assert writes(plan) == ()
-    assert project(made.state, 1, {STATE: TABLE}) == {}
+    assert project(made.state, {STATE: TABLE}) == {}
 
 
 # STATE.md
@@ -318,7 +316,7 @@ def test_the_words_for_progress(ended, progress):
     made = world()
     made.go()
     state = until(made, lambda state: state.merged == ("G1",))
-    shown = project(replace(state, ended=ended), 1, {STATE: TABLE})[STATE]
+    shown = project(replace(state, ended=ended), {STATE: TABLE})[STATE]
     assert shown is not None
     at = state.tasks["G1"].merged_at
     assert at is not None
@@ -329,9 +327,9 @@ def test_the_words_for_progress(ended, progress):
 def test_progress_when_all_waves_are_complete():
     made = world()
     made.go()
-    shown = project(made.state, 1, {STATE: TABLE})[STATE]
+    shown = project(made.state, {STATE: TABLE})[STATE]
     assert shown is not None
     assert "| SPEC-7 | orchestrated | Complete |" in shown
-    red = project(replace(made.state, ended=RunEnd.FAILED), 1, {STATE: TABLE})[STATE]
+    red = project(replace(made.state, ended=RunEnd.FAILED), {STATE: TABLE})[STATE]
     assert red is not None
     assert "Failed (Wave 3)" in red

@@ -52,7 +52,7 @@ def _completed(path: str, texts: Mapping[str, str]) -> RunState:
 
 def shown(name: str, state: RunState) -> dict[str, str | None]:
     """What the format's files say, each of which must be one that it may write."""
-    made = project(state, 7, PLANS[name][1])
+    made = project(state, PLANS[name][1])
     assert made.keys() <= set(writes(state.plan))
     for path, text in made.items():
         assert text is None or not path.endswith(".json") or json.loads(text)

@@ -48,7 +48,7 @@ def world(coach, *, task: Task = TASK, max_turns: int = 5) -> World:
 
 
 def shown(state: RunState, redact=str) -> dict:
-    made = project(state, 7, {"p.md": TEXT}, redact)["p.md"]
+    made = project(state, {"p.md": TEXT}, redact)["p.md"]
     assert frontmatter.body(made) == frontmatter.body(TEXT)
     assert "  # or blocked, in_review\n" in made
     found = frontmatter.read("p.md", made)
@@ -65,8 +65,7 @@ def test_every_field_of_the_seeds_example():
     assert data["status"] == "in_review"
     build = data["feature_build"]
     seeds = ["current_turn", "max_turns", "worktree_path", "started_at", "turns"]
-    assert list(build) == [*seeds, "journal"]
-    assert build["journal"] == "r1@7", "the position it was made from"
+    assert list(build) == seeds
     assert (build["current_turn"], build["max_turns"]) == ("2", "5")
     assert build["worktree_path"] == ".windlass/plans/p/workspaces/TASK-1"
     first, second = made.state.tasks["TASK-1"].attempts
@@ -93,7 +92,7 @@ def test_the_word_at_every_step():
     for count in range(1, len(made.events) + 1):
         state = fold(made.events[:count])
         assert state is not None
-        texts = project(state, count, {"p.md": TEXT})
+        texts = project(state, {"p.md": TEXT})
         word = shown(state)["status"] if texts else "untouched"
         words += [word] if words[-1:] != [word] else []
     assert words == ["untouched", "in_progress", "in_review"]
@@ -160,14 +159,14 @@ def test_an_interrupted_player_is_no_turn_of_its_own():  # G10
 def test_a_new_position_alone_is_no_news():
     made = world(lambda *_: review())
     made.go()
-    text = project(made.state, 7, {"p.md": TEXT})["p.md"]
-    assert project(made.state, 8, {"p.md": text}) == {}
+    text = project(made.state, {"p.md": TEXT})["p.md"]
+    assert project(made.state, {"p.md": text}) == {}
     edited = text.replace("current_turn: 1", "current_turn: 9")
-    assert project(made.state, 8, {"p.md": edited})["p.md"] == text.replace("@7", "@8")
+    assert project(made.state, {"p.md": edited})["p.md"] == text
 
 
 def test_a_file_that_is_gone_or_broken_is_left_alone():
     made = world(lambda *_: None)
     made.go()
-    assert project(made.state, 1) == {}
-    assert project(made.state, 1, {"p.md": "---\nid: 'half\n---\n"}) == {}
+    assert project(made.state) == {}
+    assert project(made.state, {"p.md": "---\nid: 'half\n---\n"}) == {}

@@ -10,7 +10,6 @@ from windlass.core.plan import Plan, Task, validated
 from windlass.core.settings import Settings
 from windlass.core.state import Phase, RunState, fold
 from windlass.formats import frontmatter, project, writes
-from windlass.formats.taskfile.state import unstamped
 from worlds import World
 from worlds import writes as playing
 
@@ -44,7 +43,7 @@ def world(dialect: str, *, fails: str = "") -> World:
 
 
 def words(state: RunState) -> dict[str, str]:
-    made = project(state, 7, texts())
+    made = project(state, texts())
     found = {path: frontmatter.read(path, text or "") for path, text in made.items()}
     return {path: str(each.data["status"]) for path, each in found.items() if each}
 
@@ -56,7 +55,7 @@ def test_every_file_has_its_own_task(dialect):
     assert made.state.ended is RunEnd.COMPLETED
     assert writes(made.state.plan) == ("d/A.md", "d/B.md", "d/C.md")
     assert words(made.state) == dict.fromkeys(writes(made.state.plan), "in_review")
-    shown = project(made.state, 7, texts())["d/B.md"]
+    shown = project(made.state, texts())["d/B.md"]
     assert shown is not None
     assert "worktree_path: .windlass/plans/p/workspaces/B\n" in shown
     assert shown.endswith("---\n# Body\n")
@@ -99,30 +98,30 @@ def test_where_the_whole_is_proved_wrong_nothing_is_in_review():
 def test_only_what_is_new_is_written():
     made = world("taskfolder")
     made.go()
-    first = {path: text for path, text in project(made.state, 7, texts()).items() if text}
-    assert project(made.state, 8, {**texts(), **first}) == {}
+    first = {path: text for path, text in project(made.state, texts()).items() if text}
+    assert project(made.state, {**texts(), **first}) == {}
     crlf = {path: text.replace("\n", "\r\n") for path, text in first.items()}
-    assert project(made.state, 8, crlf) == {}, "however its lines end"
+    assert project(made.state, crlf) == {}, "however its lines end"
     edited = first["d/A.md"].replace("status: in_review", "status: mine")
-    assert list(project(made.state, 8, {**first, "d/A.md": edited})) == ["d/A.md"]
+    assert list(project(made.state, {**first, "d/A.md": edited})) == ["d/A.md"]
     quoted = FRONT.format("A") + first["d/A.md"]
-    assert list(project(made.state, 8, {**first, "d/A.md": quoted})) == ["d/A.md"]
+    assert list(project(made.state, {**first, "d/A.md": quoted})) == ["d/A.md"]
 
 
-def test_files_of_one_state_differ_by_their_stamps_alone():
+def test_the_position_that_an_older_version_wrote_into_the_file_goes():
     made = world("taskfolder")
     made.go()
-    at_7, at_80 = (project(made.state, seq, texts())["d/A.md"] or "" for seq in (7, 80))
-    assert at_7 != at_80
-    run = made.state.run
-    assert unstamped(at_7, run) == unstamped(at_80, run) != unstamped(at_80, "another")
+    new = project(made.state, texts())["d/A.md"] or ""
+    old = new.replace("\n---\n", "\n  journal: r1@7\n---\n", 1)
+    assert old != new
+    assert project(made.state, {**texts(), "d/A.md": old})["d/A.md"] == new
 
 
 def test_a_file_that_is_gone_or_broken_is_left_alone():
     made = world("feature")
     made.go()
     files = {"d/A.md": "---\nid: 'half\n---\n", "d/B.md": texts()["d/B.md"]}
-    assert list(project(made.state, 7, files)) == ["d/B.md"]
+    assert list(project(made.state, files)) == ["d/B.md"]
 
 
 def test_a_feature_is_never_written_into_whose_only_task_has_no_file():
@@ -130,7 +129,7 @@ def test_a_feature_is_never_written_into_whose_only_task_has_no_file():
     made = World(alone, {"D": playing("D", "1")})
     made.go()
     assert writes(alone) == ()
-    assert project(made.state, 7, texts()) == {}
+    assert project(made.state, texts()) == {}
 
 
 def test_a_thousand_tasks_that_are_as_they_were_take_no_time():
@@ -146,7 +145,7 @@ def test_a_thousand_tasks_that_are_as_they_were_take_no_time():
         tasks={task.id: replace(done, id=task.id, phase=Phase.MERGED) for task in tasks},
         merged=tuple(task.id for task in tasks),
     )
-    written = project(big, 7, {task.path: FRONT.format(task.id) for task in tasks})
+    written = project(big, {task.path: FRONT.format(task.id) for task in tasks})
     before = time.process_time()
-    assert project(big, 8, {path: text for path, text in written.items() if text}) == {}
+    assert project(big, {path: text for path, text in written.items() if text}) == {}
     assert time.process_time() - before < 2

@@ -30,6 +30,7 @@ PARTIAL = {
     "windlass.adapters.sandbox.box.CURES": "only these levels need something installed",
     "windlass.adapters.sandbox.landlock._SECCOMP": "the machines that have Landlock's filter",
     "windlass.adapters.sandbox.seccomp.MACHINES": "on other machines there is no filter",
+    "windlass.core.scheduler.people._TO_A_STAGE": "a stage can only be passed or redone",
     "windlass.core.state.transitions.REVISED": "an edit sends only judged work back",
     "windlass.core.state.transitions.EDITED": "only merged tasks become stale, and back",
     "windlass.formats.layers.state._QUEUE_STATUS": "every other task is pending in the queue",
@@ -38,6 +39,8 @@ PARTIAL = {
     "windlass.formats.spec.reader._WHERE": "only these blocks can hide a table",
     "windlass.formats.speckit.listing._PLACES": "every other block is 'other text'",
     "windlass.views.activity._ROLES": "only these phases have an agent",
+    "windlass.views.questions._HEADS": "only these phases wait for a person",
+    "windlass.views.questions._WORDS": "in every other phase any text is the answer",
     "windlass.views.report.charts._THICK": "every other bar is of normal height",
     "windlass.views.activity._WORDS": "every other failure is named as it is",
 }

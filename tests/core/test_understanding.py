@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
-from windlass.core.plan import Note, Plan, Stage, Task, validated
+from windlass.core.plan import Finding, Plan, Stage, Task, validated
 from windlass.views.columns import columns, fitted, wrapped
 from windlass.views.graph import MAX_ROWS, picture
 from windlass.views.understanding import understanding
@@ -210,9 +210,9 @@ FULL = Plan(
     checks=("make test",),
     e2e="Try it.",
     notes=(
-        Note(line=4, text="not understood", path="plans/full/1.md"),
-        Note(line=0, text=f"the file is empty, and {'so on ' * 20}", path="plans/full/x.json"),
-        Note(line=9, text="of the plan's own file"),
+        Finding(line=4, text="not understood", path="plans/full/1.md"),
+        Finding(line=0, text=f"the file is empty, and {'so on ' * 20}", path="plans/full/x.json"),
+        Finding(line=9, text="of the plan's own file"),
     ),
 )
 
@@ -262,7 +262,7 @@ Every task must pass
 
 It has an E2E scenario; --e2e runs it.
 
-1 of 2 tasks marked as done by another tool.
+1 of 2 tasks marked as done.
 A run ignores these marks; `windlass adopt` imports them.
 
 Passed over
@@ -310,7 +310,7 @@ P
     def test_much_is_counted_instead(self):
         many = {f"t{number}": "" for number in range(70)}
         made = plan(**many, z=" ".join(many))
-        noted = replace(made, notes=tuple(Note(line=n, text="odd") for n in range(1, 50)))
+        noted = replace(made, notes=tuple(Finding(line=n, text="odd") for n in range(1, 50)))
         told = understanding(noted, width=80)
         assert any("t11 and 58 more" in line for line in told)
         assert told[-1] == snapshot("  … and 19 more; --verbose shows all")
@@ -350,7 +350,7 @@ P
             tasks=tasks,
             stages=(Stage(name=hostile, checks=(hostile,)),),
             checks=(hostile,),
-            notes=(Note(line=1, text=hostile),),
+            notes=(Finding(line=1, text=hostile),),
         )
         for line in understanding(made, width=width, verbose=True):
             assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", line)

@@ -17,7 +17,7 @@ from windlass.core.events import model as e
 from windlass.core.events.review import Issue, Review, TestResults
 from windlass.core.plan import Task
 from windlass.core.settings import E2ESettings, Settings
-from windlass.core.state import RunState, apply, fold
+from windlass.core.state import Phase, RunState, apply, fold
 from windlass.ports import Report
 from windlass.testing.memory import Files, MemoryInbox, Play
 from windlass.views import story as story_module
@@ -201,16 +201,16 @@ BASE 1 pass
 PLAYER a First · turn 1/2
 CHECKS a First · 1 check on #
 CHECKS a First · 1 fail
-  `test` fail
+  `test` fail · exit code 1
 RETURNED a First · turn 1/2 · checks
-  Check `test` failed with exit code 1.
+  `test` fail · exit code 1
 PLAYER a First · turn 2/2
 RETURNED a First · turn 2/2 · unchanged
   Check `test` failed with exit code 1.
-  Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
+  Nothing was changed. Saying that the work is done is not evidence: change the files that the task asks for.
 ABANDONED a First
   not approved after 2 turns: Check `test` failed with exit code 1.
-  Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
+  Nothing was changed. Saying that the work is done is not evidence: change the files that the task asks for.
   blocks b
 """)  # noqa: E501
 
@@ -224,9 +224,9 @@ BASE 1 pass
 PLAYER a First · turn 1/1
 PLAYER b Second · turn 1/1
 RETURNED a First · turn 1/1 · unchanged
-  Nothing was changed. Saying that the work is done is not evidence: change the files that the task a…
+  Nothing was changed. Saying that the work is done is not evidence: change the files that the task asks for.
 ABANDONED a First
-  not approved after 1 turn: Nothing was changed. Saying that the work is done is not evidence: chang…
+  not approved after 1 turn: Nothing was changed. Saying that the work is done is not evidence: change the files that the task asks for.
 RETURNED b Second · turn 1/1 · refused
   FORBIDDEN must not be committed
 ABANDONED b Second
@@ -258,7 +258,7 @@ DONE a First · 1 turn · 0 tokens · $0.01
   did a
 CONFLICT b Second · x
 RETURNED b Second · turn 1/5 · conflict
-  Your work cannot be merged with what others merged meanwhile. Their work was merged into your works…
+  Your work cannot be merged with what others merged meanwhile. Their work was merged into your workspace, conflict markers and all. Settle every conflict so that nothing of either side is lost, and leave no marker behind.
   x
 PLAYER b Second · turn 1/5 · settling a conflict
 CHECKS b Second · 1 check on #
@@ -283,11 +283,12 @@ START P · 1 task · run r1 · from # · sandbox none
 BASE running 1 check on the base
 BASE 1 pass
 PLAYER a First · turn 1/5
-FAILED a First · transient · no turn used
-  529 overloaded
+FAILED a First · transient · turn 1 goes on
+  529
+  overloaded
 WAIT a First · for the provider to recover · until 00:00:01Z, in 1.5s
 PLAYER a First · turn 1/5
-FAILED a First · stalled · no turn used
+FAILED a First · stalled · turn 1 goes on
 PLAYER a First · turn 1/5
 CHECKS a First · 1 check on #
 CHECKS a First · 1 pass
@@ -296,6 +297,30 @@ COACH a First · approve · evidence for 1 of 1
 DONE a First · 1 turn · 0 tokens · $0.01
   did a
 """)
+
+    @pytest.mark.parametrize("role", ["Player", "Coach"])
+    def test_of_a_provider_that_cannot_be_reached(self, role):
+        why = "cannot reach api.example: name not found"
+        left = [Report(failure=e.Failure.TRANSIENT, message=why, unreached=True)]
+
+        def play(_n: int, _turn: int, files: dict[str, str]) -> Report | None:
+            files["a"] = "done"
+            return left.pop() if role == "Player" and left else None
+
+        def coach(*_: object) -> Report | None:
+            return left.pop() if role == "Coach" and left else None
+
+        world = World(plan_of(A), {"a": play}, coach=coach)
+        world.go()
+        lines = story(world).splitlines()
+        [wait] = [line for line in lines if line.startswith("WAIT")]
+        assert re.fullmatch(rf"WAIT a First · {why} · until \S+Z, in \S+", wait)
+        assert f"  {why}" in lines, "as the reason of the failure"
+        states = [fold(world.events[:n]) for n in range(1, len(world.events) + 1)]
+        told = [progress(state, 1).tasks["a"] for state in states if state is not None]
+        waits = {task.waits_because for task in told if task.waits_for is not None}
+        assert waits == {why}
+        assert "waits_because" not in msgspec.to_builtins(told[-1])
 
     def test_of_an_agent_that_never_works(self):
         world = ran(A, plays={"a": failing(e.Failure.CRASHED, "exit code 137")})
@@ -316,7 +341,7 @@ DONE a First · 1 turn · 0 tokens · $0.01
     def test_of_a_limit(self):
         world = ran(A, plays={"a": failing(e.Failure.AUTH, "401")})
         assert story(world).splitlines()[-2:] == snapshot(
-            ["FAILED a First · auth · no turn used", "  401"]
+            ["FAILED a First · auth · turn 1 goes on", "  401"]
         )
 
     def test_of_a_red_base(self):
@@ -325,7 +350,7 @@ DONE a First · 1 turn · 0 tokens · $0.01
 START P · 1 task · run r1 · from # · sandbox none
 BASE running 1 check on the base
 BASE 1 fail
-  `test` fail
+  `test` fail · exit code 1
 """)
 
     def test_of_checks_that_collect_nothing(self):
@@ -420,18 +445,24 @@ DONE e2e E2E scenario · 0 turns · 0 tokens · $0.0050
             "BASE", "1 absent", ("`make test` unable to start",)
         )
 
-    def test_long_feedback_is_cut(self):
+    def test_a_screen_folds_long_texts_and_names_the_command_that_shows_all(self):  # B16
         world = ran(A)
 
-        def quoted(text: str) -> tuple[str, ...]:
-            event = e.TurnReturned(at=NOON, task="a", cause="checks", feedback=text)
-            line = line_of(event, world.state)
+        def quoted(text: str, *, whole: bool = False) -> tuple[str, ...]:
+            event = e.HelpNeeded(at=NOON, task="a", question=text)
+            line = line_of(event, world.state, whole=whole)
             assert line is not None
             return line.details
 
         assert quoted("1\n\n2\n3\n4\n5\n") == ("1", "2", "3", "4", "5")
-        assert quoted("1\n2\n3\n4\n5\n6\n7") == ("1", "2", "3", "4", "… 3 more lines")
-        assert quoted("x" * 200) == ("x" * 99 + "…",)
+        assert quoted("\n".join("1234567")) == tuple("1234567")
+        assert quoted("\n".join("12345678")) == (*"123456", "… 2 more lines: windlass log p:a")
+        assert quoted("x" * 400) == ("x" * 299 + "…", "… all of it: windlass log p:a")
+        assert quoted("x" * 400, whole=True) == ("x" * 400,)
+        assert quoted("1\n\n  2\n3\n4\n5\n6\n7\n8\n", whole=True) == (
+            *("1", "", "  2"),
+            *"345678",
+        )
 
     def test_a_note_of_a_merge_is_told(self):
         world = ran(A)
@@ -501,7 +532,7 @@ Next windlass land p.md           move main to these 2 merges
         ) == (
             snapshot("""\
 ABANDONED a First · 1/1 turns · $0.01
-  `test` fail
+  `test` fail · exit code 1
   kept: .windlass/ws/a · windlass log p:a
   retry it: windlass retry p:a
 BLOCKED b Second · needs a
@@ -545,7 +576,8 @@ Next windlass approve p:a  let it start
     def test_of_a_red_base(self):
         told = end(ran(A, rule=lambda _, files: len(files) > 5))
         why = "the base itself does not pass: `test` fails with exit code 1"
-        assert told.startswith(f"Summary 1 task: 1 pending\n  {why}\n")
+        red = "RED the base itself does not pass\n  `test` fail · exit code 1\n"
+        assert told.startswith(f"{red}Summary 1 task: 1 pending\n  {why}\n")
         assert told.endswith("""\
 Branch nothing was merged onto main@#
   main itself has not moved
@@ -623,13 +655,22 @@ Next git log --graph #..windlass/p/integration  look at them
         task = msgspec.structs.replace(world.state.tasks["a"], spent=usage)
         state = msgspec.structs.replace(world.state, tasks={"a": task})
         lines = closing(state, plan="p.md", workspaces="ws")
-        assert lines[0].details[0] == "must_fix src/a.py:7"
+        assert lines[0].details[0] == "must_fix src/a.py:7 · wrong"
         assert lines[0].took is not None
         assert "tokens 10.0k in (90% cached), 0 out" in lines[1].details[2]
 
     def test_a_task_that_waits_for_nobody_needs_nothing(self):
         state = ran(A).state
         assert what_it_needs(state.tasks["a"], state) == ()
+
+    def test_a_task_that_asks_names_its_question_and_the_command_that_answers(self):
+        state = ran(A).state
+        asking = msgspec.structs.replace(
+            state.tasks["a"], phase=Phase.ASKED, question="Which colour?"
+        )
+        asked, *ways = what_it_needs(asking, state)
+        assert asked == "Which colour?"
+        assert any(way.startswith(f"windlass answer {state.plan.id}:a") for way in ways)
 
     def test_of_a_run_that_was_left_for_another(self):
         world = ran(A)
@@ -648,7 +689,7 @@ Next git log --graph #..windlass/p/integration  look at them
         run.record(e.StopRequested(at=NOON, by="SIGINT")).left("T-01", why="stopped")
         line = line_of(run.events[-3], run.now)
         assert line == Line(
-            "STOPPED", "T-01 Part 1 of the whole · its work so far is kept · no turn used"
+            "STOPPED", "T-01 Part 1 of the whole · its work so far is kept · turn 1 goes on"
         )
         run.left("T-02", why="stopped")
         run.record(e.RunEnded(at=NOON, status=e.RunEnd.STOPPED, reason="stopped by SIGINT"))
@@ -665,7 +706,7 @@ Next git log --graph #..windlass/p/integration  look at them
         run.record(e.TurnReturned(at=NOON, task="T-01", cause="review", feedback="\nNot so.\nNo."))
         run.record(e.TaskAbandoned(at=NOON, task="T-01", reason="not approved after 1 turn"))
         [line, *_] = closing(run.now, plan="p.md", workspaces="w")
-        assert line.details[:2] == ("Not so.", "kept: w/T-01 · windlass log p:T-01")
+        assert line.details[:3] == ("Not so.", "No.", "kept: w/T-01 · windlass log p:T-01")
 
     def test_of_a_task_that_a_person_works_on(self):
         run = RecordedRun(*tasks(1)).opened()

@@ -95,7 +95,7 @@ def test_a_landing_that_died_is_settled_by_any_command_that_opens_the_run(
     """The user need not land again to have their checkout back."""
     tester = CommandTester(rehearsals, scene_named("land"))
     place = rehearsals.place
-    for again in (("abort", "plan"), ("clean", "--yes")):
+    for again in (("abort", "plan", "--yes"), ("clean", "--yes")):
         place.reset()
         before = picture(place)
         died = _killed_where(rehearsals, tester, "index.lock")

@@ -10,7 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(300)  # the whole of it is built, maybe beside much else
-AT_ROOT = ("ARCHITECTURE.md", "CHANGELOG.md", "README.md", "SECURITY.md")
+AT_ROOT = (
+    "AGENTS.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+)
 
 
 def built(root: Path) -> subprocess.CompletedProcess[str]:

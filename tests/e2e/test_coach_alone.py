@@ -187,6 +187,7 @@ GIVEN = {
     "HOME",
     "IS_SANDBOX",
     "LANG",
+    "LOGNAME",  # where the machine has zsh, which sets it
     "NoDefaultCurrentDirectoryInExePath",
     "OLDPWD",
     "PATH",
@@ -230,7 +231,8 @@ def test_all_that_the_program_gives_its_commands_is_known(tmp_path: Path):
     places = {re.sub(r"claude-\d+$", "claude-UID", line) for line in found} - {"home", "tmp"}
     places = {re.sub(r"claude-[0-9a-f]{4}-cwd", "claude-XXXX-cwd", line) for line in places}
     assert names - GIVEN == set()
-    assert places - LEFT == set()
+    # It writes its settings to a file beside them and renames that: seen on a busy machine.
+    assert {place for place in places - LEFT if not place.startswith("home/.claude.json.")} == set()
 
 
 def test_what_a_coach_runs_gets_none_of_it(tmp_path: Path):  # B5

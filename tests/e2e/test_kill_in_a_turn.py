@@ -80,7 +80,7 @@ def _priced(step, number: int):
 
 @pytest.fixture
 def play(stage):
-    return stage(plans.files({"a": ()}), book())
+    return stage(plans.files({"a": ()}, state_file=True), book())
 
 
 def names(facts: list[e.Event]) -> list[str]:

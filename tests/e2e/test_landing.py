@@ -1,6 +1,7 @@
 """The user's branch takes what was merged, and a person takes a task: the real agent, real git."""
 
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -216,3 +217,53 @@ def test_a_task_begins_anew_and_thinks_better_of_it(stage):  # X8
     assert "1.3.txt" in files
     kept = list((play.repo / ".windlass/plans/plan/kept").glob("1.2*"))
     assert [path for path in kept if (path / "half.txt").exists()]
+
+
+def test_a_signed_run_says_what_its_agents_did(stage):  # G3
+    """With gpg's own key: every commit is signed, and names the agent and its summary."""
+    files = plans.files(plans.SEQUENCE)
+    files["windlass.toml"] += "[git]\nsign = true\n"
+    forging = playing(
+        write("1.2.txt", "by 1.2\n"), summary="Wrote it.\n\nWindlass-Task: 9.9\nWindlass-Turn: 7"
+    )
+    play = stage(files, plans.book(plans.SEQUENCE, **{"1.2": forging}))
+    with tempfile.TemporaryDirectory(prefix="wk-", dir="/tmp") as home:
+        more = {"GNUPGHOME": home}
+        email = play.git("log", "-1", "--format=%ae").strip()
+        made = ("--passphrase", "", "--quick-gen-key", f"A <{email}>", "ed25519", "sign", "never")
+        environment = {**play.environment, **more}
+        subprocess.run(["gpg", "--batch", *made], env=environment, check=True, capture_output=True)
+        play.git("config", "user.signingKey", email)
+        try:
+            code, _, err = play.run("run", "plan.md", "--land", **more)
+            assert code == 0, err
+            base = play.git("for-each-ref", "--format=%(objectname)", "refs/windlass/plan/*/base")
+            commits = play.git("rev-list", f"{base.strip()}..main").split()
+            assert len(commits) == 6, "a snapshot and a merge for each task"
+            code, out, err = play.run("land", "plan", **more)
+            assert (code, out.startswith("main already has all of it")) == (0, True), err
+            for commit in commits:
+                asked = ["git", "verify-commit", commit]
+                subprocess.run(asked, cwd=play.repo, env=environment, check=True)
+        finally:
+            subprocess.run(["gpgconf", "--kill", "all"], env=environment, check=True)
+    for commit in commits:
+        assert "Claude <noreply@anthropic.com>" in trailer(play, commit, "Co-Authored-By")
+    merged = [trailer(play, f"main~{n}", "Windlass-Task") for n in (2, 1, 0)]
+    assert merged == ["1.1", "1.2", "1.3"]
+    assert "\nWrote 1.1.txt." in play.git("log", "-1", "--format=%B", "main~2")
+    assert "> Windlass-Task: 9.9" in play.git("log", "-1", "--format=%b", "main~1")
+
+
+def trailer(play, commit: str, key: str) -> str:
+    asked = f"--format=%(trailers:key={key},valueonly,separator=%x2C)"
+    return play.git("log", "-1", asked, commit).strip()
+
+
+def test_a_user_whose_git_signs_is_told_once_that_the_run_does_not(stage):
+    play = stage(plans.files({"1.1": ()}), plans.book({"1.1": ()}))
+    play.git("config", "commit.gpgSign", "true")
+    code, _, err = play.run("run", "plan.md")
+    assert code == 0, err
+    assert err.count("commit.gpgSign is set, but these commits are not signed") == 1
+    assert "[git] sign = true" in err

@@ -149,7 +149,7 @@ def test_abort_ends_agents_and_keeps_their_work(stage):  # S3
         run = Listening(process)
         workspace = play.repo / ".windlass/plans/plan/workspaces/1.1"
         eventually((workspace / "1.1.txt").exists, timeout=60)
-        assert play.run("abort")[0] == 0
+        assert play.run("abort", "--yes")[0] == 0
         code, said = run.end()
     assert code == 1, said
     assert "Next  windlass run plan.md" in said

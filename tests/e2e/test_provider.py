@@ -101,8 +101,8 @@ def test_a_longer_one_is_shown_waited_out_and_uses_no_turn(stage, fault, failure
         assert len(limits) == sum(lasting), err
         assert "FAILED" not in err
     else:
-        assert "FAILED  a Write a.txt · transient · no turn used" in err
-        assert "the Coach, transient · no turn used" in err
+        assert "FAILED  a Write a.txt · transient · turn 1 goes on" in err
+        assert "the Coach, transient · turn 1 goes on" in err
         words = f"WAIT  a Write a.txt · for the provider to recover · {UNTIL}"
         assert len(re.findall(words, err)) == 2, err
     assert {e["failure"] for e in events(play, "WaitStarted")} == {failure}
@@ -122,7 +122,7 @@ def test_a_provider_that_cannot_be_reached_is_waited_for(stage):  # G13
     play = stage(files(), Book(scripts={**scripts, f"{COACH}|Review: 1\n": Script((Drop(),) * 30)}))
     code, _, err = play.run("run", "plan.md")
     assert_done_in_one_turn(play, code, err)
-    assert "the Coach, transient · no turn used" in err
+    assert "the Coach, transient · turn 1 goes on" in err
     assert len(events(play, "TaskApproved")) == 1
     assert begun(play, PLAYER) == 1
 

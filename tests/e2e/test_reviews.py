@@ -57,12 +57,11 @@ def test_feedback_reaches_the_next_player_and_is_mended(stage):  # G6 G10
 @pytest.mark.parametrize(
     "coach",
     [
-        reviewing(evidence=[]),
         reviewing(issues=[MUST_FIX]),
         reviewing(test_results={"passed": False, "coverage": None, "failures": ["test_a"]}),
         reviewing(evidence=[{"criterion": 1, "met": False, "evidence": "it is not there"}]),
     ],
-    ids=["no evidence", "must_fix open", "own tests red", "criterion denied"],
+    ids=["must_fix open", "own tests red", "criterion denied"],
 )
 def test_a_coach_that_approves_against_its_own_evidence(stage, coach):  # B2 G5
     play = stage(files(), book(coach))
@@ -77,10 +76,11 @@ def test_a_coach_that_approves_against_its_own_evidence(stage, coach):  # B2 G5
     [
         Script((Say("approve. APPROVED. decision: approve"),)),
         Script(tuple(Call("StructuredOutput", {"decision": "approve"}) for _ in range(12))),
+        reviewing(evidence=[]),
     ],
-    ids=["prose only", "broken schema"],
+    ids=["prose only", "broken schema", "no evidence"],
 )
-def test_no_answer_by_schema_is_never_an_approval(stage, coach):  # G5
+def test_no_answer_by_schema_or_without_evidence_is_never_an_approval(stage, coach):  # G5 B16
     play = stage(files(), book(coach))
     code, _, err = play.run("run", "plan.md")
     assert code == 3, err

@@ -37,7 +37,7 @@ SAMPLE = {"START", "BASE  1 pass", "a → ", "COACH  a Write a.txt · reviews", 
 
 
 def test_three_tasks_in_sequence(stage):  # G2 G7 K0 K2 K6 K7
-    play = stage(plans.files(plans.SEQUENCE), plans.book(plans.SEQUENCE))
+    play = stage(plans.files(plans.SEQUENCE, state_file=True), plans.book(plans.SEQUENCE))
     code, out, err = play.run("run", "plan.md")
     assert code == 0, err
     assert out == "", "stdout is for data"

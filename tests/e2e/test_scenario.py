@@ -24,7 +24,7 @@ FAILS = reviewing(
 
 
 def files() -> dict[str, str]:
-    given = plans.files(ONE)
+    given = plans.files(ONE, state_file=True)
     return {**given, "plan.md": given["plan.md"] + SCENARIO}
 
 

@@ -92,7 +92,7 @@ def test_whatever_resumes_a_run_it_keeps_its_settings_and_only_restart_takes_new
     ways = (
         (3, ("resume", "plan.md")),
         (3, ("run", "plan.md", "--resume")),
-        (0, ("retry", "plan:1.1")),
+        (0, ("retry", "plan:1.1", "--yes")),
         (3, ("resume", "plan.md")),
         (0, ("run", "plan.md", "--yes")),
     )

@@ -47,8 +47,6 @@ def test_the_users_checkout_stays_byte_identical(stage):  # G7 K0
         "src/code.py",
         "??",
         "scratch.txt",
-        "??",
-        "state/",
     ]
 
 

@@ -22,6 +22,7 @@ from windlass.core.exchange import Message
 from windlass.core.plan import Plan, Stage, Task, validated
 from windlass.core.scheduler.people import spoken
 from windlass.core.settings import SandboxSettings, Settings
+from windlass.core.state import RunState
 from windlass.core.state.budget import No
 from windlass.ports import Ask, Brief, Report, Watch
 from windlass.testing.agents import ScriptedAgent
@@ -142,6 +143,27 @@ def thought_better(_folder: Path) -> list[bytes]:
     return world.journal.storage
 
 
+def at_the_terminal(_folder: Path) -> list[bytes]:
+    """A person is present: they accept a red base, and take a retry back before it is merged."""
+    red = Settings(checks=("test",))
+    world = World(plan_of(A), {"a": writes("a", "1")}, rule=_only_with_a, settings=red)
+    world.attended = True
+
+    def accept(entry: e.Entry, _state: RunState) -> None:
+        if isinstance(entry.event, e.HelpAwaited):
+            world.inbox.messages.append(Message(command="accept_base", by="Ada"))
+
+    world.observers.append(accept)
+    world.go()
+    say(world, "retry", "a")
+    say(world, "retry", "a", "undo")
+    return world.journal.storage
+
+
+def _only_with_a(_command: str, files: Files) -> bool:
+    return "a" in files
+
+
 def by_hand(_folder: Path) -> list[bytes]:
     """A person takes a task of a live run, does it in its workspace, and hands it back."""
     take = Message(command="take", task="a", text="Ada")
@@ -259,6 +281,7 @@ STORIES: Mapping[Story, tuple[type[e.Event], ...]] = {
     set_aside: (e.MergeConflicted, e.MergeSetAside),
     dirty: (e.BranchMoveStarted, e.LandRefused, e.Landed),
     thought_better: (e.TaskAbandoned, e.TaskReset, e.TaskResetUndone, e.TaskReopened),
+    at_the_terminal: (e.HelpAwaited, e.BaseAccepted, e.TaskReopened, e.RedoUndone),
     by_hand: (e.TaskTaken, e.TaskGiven),
     adopted: (e.TaskAdopted,),
     recovered: (e.RunRecovered,),

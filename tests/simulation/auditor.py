@@ -27,7 +27,7 @@ from worlds import NOON
 
 CODE = {"unchanged", "refused", "checks", "review"}
 """The causes of a return that are the code's; no other failure costs a turn."""
-ANEW = (e.TaskReopened, e.TaskReset, e.TaskResetUndone, e.TipTaken, e.PlanRevised)
+ANEW = (e.TaskReopened, e.TaskReset, e.TaskResetUndone, e.RedoUndone, e.TipTaken, e.PlanRevised)
 """Facts with which a task begins once more, or is as it was: its turns are counted from there."""
 AGENTS_END = (e.PlayerFinished, e.PlayerFailed, e.CoachAnswered, e.CoachFailed)
 

@@ -5,10 +5,13 @@ from msgspec.structs import replace
 
 from windlass.core.events import model as e
 from windlass.core.plan import Stage, Task
-from windlass.core.settings import Settings
+from windlass.core.settings import GitSettings, Settings
 from windlass.core.state import apply
+from windlass.core.state.work import change_of
 from windlass.errors import IllegalEvent
 from windlass.testing.memory import Files, MemoryInbox
+from windlass.testing.memory_repository import CrashPoints
+from windlass.views.closing import branch_line
 from windlass.views.steps import next_steps
 from windlass.views.story import line_of
 from worlds import NOON, World, plan_of, writes
@@ -304,3 +307,139 @@ def test_a_branch_that_somebody_moved_by_hand_completes_no_run_whose_tip_is_red(
     world.first = first
     world.go(settings=LAND)
     assert world.state.ended is e.RunEnd.COMPLETED
+
+
+def squash(world: World, *, anyway: bool = False, crash_at: int | None = None) -> CrashPoints:
+    """As `windlass land --squash` does."""
+    asked = e.LandRequested(at=world.clock.now(), by="windlass land", anyway=anyway, squash=True)
+    world.first = lambda _state, _settings: asked
+    return world.go(crash_at=crash_at)
+
+
+def squashed_line(world: World) -> list[str]:
+    """The commits of main above the base, the oldest first; each has one parent."""
+    memory, line = world.repository, list[str]()
+    at = memory.branches["main"]
+    while at != world.state.base:
+        line.insert(0, at)
+        [at] = memory.commits[at].parents
+    return line
+
+
+def test_a_squashed_landing_is_one_commit_a_task_with_the_tree_of_the_tip():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    runs = len(world.checks.runs)
+    squash(world)
+    assert len(squashed_line(world)) == len((A, B))
+    main = world.repository.branches["main"]
+    assert world.repository.files(main) == world.repository.files(world.state.tip)
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert len(world.checks.runs) == runs, "that tree has passed"
+    assert "LAND" in words(world)
+    steps = [step.command for step in next_steps(world.state, plan="plan.md", ground=None)]
+    assert steps == ["windlass clean plan.md"]
+    [line] = branch_line(world.state, None).details
+    assert line.endswith("which has all of it, as one commit for each task")
+
+
+def test_a_second_landing_knows_that_the_branch_has_all_of_it_squashed():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    squash(world)
+    main = world.repository.branches["main"]
+    for again in (land, squash):
+        again(world)
+        assert world.repository.branches["main"] == main
+        assert world.state.landing is not None
+        assert world.state.landing.landed == main
+
+
+def test_a_squashed_landing_onto_a_moved_branch_is_verified_and_linear():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    mine = user_commits(world, mine="1")
+    squash(world)
+    assert squashed_line(world)[0] == mine
+    main = world.repository.branches["main"]
+    assert world.repository.files(main) == {"README": "hello", "a": "1", "b": "1", "mine": "1"}
+    verified = [ev for ev in world.events if isinstance(ev, e.VerificationStarted)]
+    assert verified[-1].commit == main
+
+
+def test_a_squashed_landing_that_conflicts_is_put_to_a_person():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    mine = user_commits(world, a="mine")
+    squash(world)
+    assert world.repository.branches["main"] == mine
+    assert "CONFLICT" in words(world)
+
+
+def test_work_after_a_squashed_landing_lands_squashed_unasked():
+    """Its merges would bring everything a second time."""
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    memory, state = world.repository, world.state
+    first = memory._chain(state.tip)[0]
+    memory.branches["main"] = memory._commit(
+        memory.files(first), (state.base,), f"squash of {first}"
+    )
+    part = memory.branches["main"]
+    land(world)
+    assert len(squashed_line(world)) == len((A, B))
+    assert squashed_line(world)[0] == part
+    assert memory.files(memory.branches["main"]) == memory.files(state.tip)
+
+
+def test_a_branch_that_was_put_back_and_has_other_commits_takes_no_squashed_work():
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    memory = world.repository
+    memory.branches["main"] = root = memory._commit({"other": "1"}, (), "anew")
+    squash(world)
+    assert "it was put back behind" in world.state.landing.refused
+    squash(world, anyway=True)
+    assert world.state.landing.landed is None
+    assert "land without --squash" in world.state.landing.refused
+    assert memory.branches["main"] == root
+
+
+def test_a_signed_landing_ends_in_a_merge_though_the_branch_could_move_forward():
+    world = world_of(replace(LAND, git=GitSettings(sign="land")))
+    world.go()
+    main = world.repository.branches["main"]
+    assert world.repository.commits[main].parents == (world.state.base, world.state.tip)
+    assert world.repository.files(main) == world.repository.files(world.state.tip)
+
+
+def test_killed_at_every_point_the_branch_is_squashed_once():  # B4
+    def made() -> World:
+        world = world_of(Settings(checks=("test",)))
+        world.go()
+        user_commits(world, mine="1")
+        return world
+
+    whole = made()
+    points = squash(whole).reached
+    for point in range(1, points + 1):
+        world = made()
+        squash(world, crash_at=point)
+        squash(world)
+        assert squashed_line(world) == squashed_line(whole), point
+        assert world.state.ended is e.RunEnd.COMPLETED, point
+
+
+def test_what_a_task_changed_is_what_its_merge_brought():
+    """Before the merge all its work counts, and nothing of a task that has none."""
+    world = world_of(Settings(checks=("test",)))
+    world.go()
+    task = world.state.tasks["b"]
+    assert change_of(task) == (task.candidate_onto, task.merge_commit)
+    unmerged = replace(task, merge_commit=None)
+    assert change_of(unmerged) == (task.attempts[0].start, task.head)
+    assert change_of(replace(unmerged, begun_after=len(task.attempts))) is None
+    assert change_of(replace(unmerged, attempts=())) is None
+    assert change_of(replace(task, candidate_commit=None)) is None
+    idle = replace(task.last, commit=task.last.start)
+    assert change_of(replace(unmerged, attempts=(idle,))) is None

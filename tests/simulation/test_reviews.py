@@ -1,11 +1,13 @@
 """The Coach's part of a turn, and what people say to a task: whole runs in memory."""
 
 import pytest
+from msgspec.structs import replace
 
 from windlass.core.events import model as e
 from windlass.core.events.review import CriterionEvidence, Issue, PlayerAnswer, Review, TestResults
 from windlass.core.exchange import Message
 from windlass.core.plan import Task
+from windlass.core.scheduler import reviews
 from windlass.core.settings import Settings
 from windlass.core.state import Phase
 from windlass.ports import Report
@@ -73,22 +75,47 @@ def test_five_turns_without_approval():  # G6 X5
     assert len(world.agent.calls) == len(world.agent.reviews) == 5
 
 
-def test_an_approval_without_evidence_for_one_criterion_is_none():  # B2
-    world = World(
-        plan_of(Task(id="a", title="a", acceptance_criteria=A.acceptance_criteria, max_turns=1)),
-        {"a": counting},
-        coach=lambda *_: review(evidence=SEEN[:1]),
-    )
+def test_an_approval_without_evidence_for_one_criterion_sends_the_coach_back():  # B2 B16
+    world = World(plan_of(A), {"a": counting}, coach=lambda *_: review(evidence=SEEN[:1]))
     world.go()
-    assert world.state.tasks["a"].phase is Phase.ABANDONED
+    assert world.state.tasks["a"].phase is Phase.HELP_TO_REVIEW
+    assert "no evidence that criterion 2 is met" in (world.state.tasks["a"].question or "")
     assert events_of(world, e.TaskApproved) == []
+    assert events_of(world, e.TurnReturned) == []
+    assert world.agent.calls == [("a", 1)], "the Player is not blamed for it"
+    assert len(world.agent.reviews) == 4
+
+
+def test_a_coach_that_is_asked_again_may_bring_the_evidence():  # B16
+    left = [review(evidence=())]
+    world = World(plan_of(A), {"a": counting}, coach=lambda *_: left.pop() if left else review())
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+    assert world.agent.calls == [("a", 1)]
+    answered, failed = events_of(world, e.CoachAnswered), events_of(world, e.CoachFailed)
+    assert [each.k for each in answered] == [1, 2]
+    assert [(each.k, each.failure) for each in failed] == [(1, e.Failure.INCONCLUSIVE)]
+    first = world.state.tasks["a"].last.coachings[0]
+    assert first.usage == answered[0].usage, "what it used is still known"
+
+
+def test_a_review_of_another_commit_is_no_answer():
+    world = World(plan_of(A), {"a": counting}, coach=lambda *_: review())
+    world.go()
+    task = world.state.tasks["a"]
+    other = replace(task.last.coachings[-1], commit="another")
+    last = replace(task.last, coachings=(other,))
+    asked = replace(task, phase=Phase.REVIEWED, attempts=(*task.attempts[:-1], last))
+    fact = reviews.step(world.state, asked, world.state.at)
+    assert isinstance(fact, e.CoachFailed)
+    assert fact.message == "it says nothing about this commit"
 
 
 def test_a_task_without_criteria_has_its_description_for_one():
     bare = Task(id="a", title="a", max_turns=1)
     silent = World(plan_of(bare), {"a": counting}, coach=lambda *_: review(evidence=()))
     silent.go()
-    assert silent.state.tasks["a"].phase is Phase.ABANDONED
+    assert silent.state.tasks["a"].phase is Phase.HELP_TO_REVIEW
 
 
 @pytest.mark.parametrize("times", [1, 3])

@@ -172,6 +172,20 @@ def test_beyond_the_bound_a_person_is_asked_and_resume_begins_the_count_anew():
     assert world.state.ended is e.RunEnd.COMPLETED
 
 
+def test_what_only_a_person_can_mend_is_asked_at_once():
+    report = Report(
+        failure=e.Failure.ENVIRONMENT, message="cannot reach h: x", unreached=True, lasting=True
+    )
+    world = World(plan_of(A), {"a": lambda n, _t, files: report if n == 1 else files.update(a="1")})
+    world.go()
+    assert world.state.ended is e.RunEnd.NEEDS_HUMAN
+    assert world.agent.calls == [("a", 1)]
+    assert world.state.tasks["a"].question == "cannot reach h: x"
+    assert world.state.tasks["a"].last.turn == 1
+    world.go()
+    assert world.state.ended is e.RunEnd.COMPLETED
+
+
 @pytest.mark.parametrize("failure", [e.Failure.AUTH, e.Failure.BUDGET])
 def test_auth_and_budget_pause_everything_and_resume_goes_on(failure):
     tasks = (A, Task(id="c", title="c"), Task(id="d", title="d"))

@@ -2,11 +2,14 @@
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 import pytest
 
+from recorded_run import RecordedRun, tasks
 from terminal import Terminal
 from windlass.cli.screens.live import LiveScreen
 from windlass.core.events import model as e
@@ -222,3 +225,37 @@ def test_colour_ends_where_it_began():
     codes = re.findall(r"\x1b\[([0-9;]*)m", said)
     assert set(codes[1::2]) == {"0"}
     assert "0" not in codes[::2]
+
+
+def test_lines_and_footer_show_the_time_of_the_person_who_looks():
+    run = RecordedRun(*tasks(1)).play("T-01").limited("T-01", NOON + timedelta(minutes=20))
+    terminal = Terminal()
+    screen = LiveScreen(
+        terminal,  # pyright: ignore[reportArgumentType]
+        now=lambda: run.at,
+        colour=False,
+        size=lambda: os.terminal_size((80, 24)),
+        entered=str,
+        zone=timezone(timedelta(hours=2)),
+    )
+    for seq, (event, state) in enumerate(run.history, 1):
+        screen.entry(Entry(seq=seq, event=event), state)
+    screen.paint()
+    limit, footer = (line for line in terminal.text.splitlines() if "14:20+02" in line)
+    assert "quota until 14:20+02; T-01 waits" in limit
+    assert footer.startswith(" ◷ T-01 ")
+    assert "Z" not in limit + footer
+
+
+def test_the_time_zone_stays_when_the_secrets_are_forgotten():
+    code = (
+        "from windlass.app.wiring import LOCAL_TIME, now\n"
+        "from windlass.cli.process import forget_secrets\n"
+        "forget_secrets()\n"
+        "print(now().astimezone(LOCAL_TIME).utcoffset())"
+    )
+    env = {"PATH": os.environ["PATH"], "TZ": "<+0530>-5:30", "SECRET": "x"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "5:30:00\n"

@@ -6,7 +6,7 @@ number of seconds: a laptop may sleep, and that time counts.
 """
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import anyio
 import anyio.lowlevel
@@ -44,3 +44,19 @@ class SystemClock:
         await anyio.lowlevel.checkpoint()
         while (left := (moment - self.now()).total_seconds()) > 0:  # noqa: ASYNC110  no event says when a machine wakes
             await anyio.sleep(min(left, SLICE))
+
+
+class LocalTime(tzinfo):
+    """The machine's time zone, as TZ or the system says, with the offset of each moment."""
+
+    def fromutc(self, dt: datetime) -> datetime:
+        return dt.replace(tzinfo=UTC).astimezone()
+
+    def utcoffset(self, dt: datetime | None) -> timedelta | None:
+        return None if dt is None else dt.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, dt: datetime | None) -> timedelta | None:  # noqa: ARG002  the base class's form
+        return None
+
+    def tzname(self, dt: datetime | None) -> str | None:
+        return None if dt is None else dt.replace(tzinfo=None).astimezone().tzname()

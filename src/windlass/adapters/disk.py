@@ -14,7 +14,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from windlass.adapters.files import write_durably
-from windlass.errors import UnsafePath, WindlassError
+from windlass.errors import SigningFailed, UnsafePath, WindlassError
 
 _PROBE = b"0" * 65536
 """More than a file system reserves for a file in advance."""
@@ -49,7 +49,7 @@ class Trouble(Struct, frozen=True):
 
 def trouble(error: Exception, folders: Iterable[Path]) -> Trouble:
     """The cause of a failed write, and its cure."""
-    if isinstance(error, UnsafePath):
+    if isinstance(error, UnsafePath | SigningFailed):
         return Trouble(error.message, error.hint)
     if isinstance(error, OSError) and error.errno in _NAMES:
         return _describe(error)

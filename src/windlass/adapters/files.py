@@ -109,6 +109,13 @@ def remove_durably(path: Path, *, inside: Path | None = None) -> None:
         _sync(folder)
 
 
+def remove_empty_folder(path: Path, *, inside: Path) -> None:
+    """Delete the folder if nothing is in it; otherwise it stays."""
+    way = _way(path, inside)
+    with contextlib.suppress(OSError), _opened(way, way.names[:-1]) as folder:
+        os.rmdir(way.names[-1], dir_fd=folder)
+
+
 def open_plain(path: Path, flags: int, *, inside: Path | None = None) -> int:
     """A descriptor of a plain file; O_CREAT makes the file and its folders.
 
@@ -138,6 +145,7 @@ def _refuse_opened(found: os.stat_result, way: _Way, *, writing: bool) -> None:
     if writing and found.st_nlink > 1:
         raise UnsafePath(
             f"{way.shown()} has another name elsewhere (a hard link), which would change too",
+            about=way.shown(),
             hint="remove it; Windlass makes its own",
         )
 
@@ -220,7 +228,8 @@ def _way(path: Path, inside: Path | None) -> _Way:
         inside = next(own, None) or next(folder for folder in path.parents if folder.is_dir())
     names = path.relative_to(inside.absolute()).parts
     if not names or ".." in names:
-        raise UnsafePath(f"{path} does not lie inside {inside}", hint="name a file in it")
+        why = f"{path} does not lie inside {inside}"
+        raise UnsafePath(why, about=str(path), hint="name a file in it")
     return _Way(inside, names)
 
 
@@ -277,6 +286,7 @@ def _refuse_special(
         return
     raise UnsafePath(
         f"{way.shown(names)} is {kind}, and Windlass neither reads nor writes through one",
+        about=way.shown(names),
         hint=f"remove it, or put a plain {plain} in its place",
     )
 
@@ -299,6 +309,7 @@ def _explained(
     if swapped:
         return UnsafePath(
             f"{way.shown(names)} was replaced while Windlass opened it; nothing was written",
+            about=way.shown(names),
             hint="see which program changes it, then repeat the command",
         )
     return type(error)(error.errno, error.strerror, str(way.top.joinpath(*names)))

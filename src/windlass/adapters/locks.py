@@ -90,6 +90,7 @@ def _take(fd: int, plan: str) -> None:
     if not _locked(fd, fcntl.LOCK_EX, patience=PATIENCE):
         raise Busy(
             f"plan {plan!r} is already running (PID {_pid(fd) or 'unknown'})",
+            about=plan,
             hint="`windlass status` shows it",
         )
     pid = os.getpid()

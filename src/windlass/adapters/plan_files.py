@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from windlass.core.plan import Note
+from windlass.core.plan import Finding
 from windlass.errors import PlanError
 
 MAX_FILE = 10_000_000
@@ -47,7 +47,7 @@ class PlanFiles:
         self.texts: dict[str, str] = {}
         """Relative to the repository if inside it. Bytes that are not UTF-8 are kept as surrogates,
         so that the format can name their line."""
-        self.notes: list[Note] = []
+        self.notes: list[Finding] = []
 
     def read(self, path: Path, shown: str) -> None:
         """Read the file or folder; `shown` is its path in messages and in the plan."""
@@ -142,7 +142,7 @@ class PlanFiles:
         self.texts[name] = data.decode("utf-8", errors="surrogateescape")
 
     def _note(self, name: str, why: str) -> None:
-        self.notes.append(Note(line=0, text=why, path=name))
+        self.notes.append(Finding(line=0, text=why, path=name))
 
 
 def _listed(folder: Path, shown: str) -> Iterator[tuple[Path, str]]:

@@ -6,18 +6,22 @@ edit of such a file by someone else is noticed and reported; a file that is all 
 copied aside first, and in a file of the user's only Windlass's part is written. Rule 5: a file that
 cannot be written is reported once, and the run goes on.
 
-The hashes of what was written are kept on disk, so that edits are noticed across restarts.
+What was written, and from which journal position, is kept on disk beside the run and not in the
+files, because their readers refuse what they do not know. So edits are noticed across restarts, and
+`clean` knows which files are Windlass's own.
 """
 
 import contextlib
 import hashlib
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import anyio
 import anyio.to_thread
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from windlass.adapters.files import make_folder, open_to_read, remove_durably, write_durably
 from windlass.core.state import RunState
@@ -42,6 +46,18 @@ class Shown(Struct, frozen=True):
     """Why the file cannot be read, and therefore not written."""
 
 
+class Written(Struct, frozen=True):
+    """What is remembered of a file."""
+
+    hashes: tuple[str, ...]
+    """The hashes of its last contents; of two if the second may not have been written."""
+    seq: int = 0
+    """The journal position that the newest was made from; 0 if not known."""
+
+
+Memory = dict[str, Written]
+"""By the path below the repository."""
+
 Render = Callable[[RunState, int], Mapping[Path, Shown]]
 """Every file for a state at a journal position."""
 
@@ -50,17 +66,25 @@ class Projections:
     """Keeps files in step with the state."""
 
     def __init__(
-        self, render: Render, *, inside: Path, memory: Path, notice: Callable[[str], None]
+        self,
+        render: Render,
+        *,
+        inside: Path,
+        memory: Path,
+        notice: Callable[[str], None],
+        earlier: Mapping[str, frozenset[str]] = MappingProxyType({}),
     ) -> None:
         """Take the renderer, where to keep the hashes, and whom to notify of edits.
 
-        All files are `inside` the repository, and none is reached through a link.
+        All files are `inside` the repository, and none is reached through a link. `earlier` are the
+        hashes of what other runs wrote.
         """
         self._render = render
         self._inside = inside
         self._memory = memory
         self._notice = notice
-        self._hashes = _read(memory, inside)
+        self._hashes = remembered(memory, inside)
+        self._earlier = earlier
         self._unwritable: set[Path] = set()
         """Files that are left alone until `close` tries again."""
         self._reported: set[Path] = set()
@@ -86,7 +110,7 @@ class Projections:
     def let_go(self, *paths: Path) -> None:
         """Treat the next content of these as no edit: Windlass itself landed it."""
         for path in paths:
-            self._hashes.pop(str(path), None)
+            self._hashes.pop(self._name(path), None)
 
     async def keep(self) -> None:
         """Write each new state, until cancelled."""
@@ -114,7 +138,7 @@ class Projections:
         rendered = self._render(*newest).items()
         due = {path: shown for path, shown in rendered if self._is_due(path, shown)}
         with self._going_on_without(self._memory):
-            self._remember(due)
+            self._remember(due, newest[1])
         if self._memory in self._unwritable:
             return  # a file written and not remembered would look like an edit
         for path, shown in due.items():
@@ -152,47 +176,72 @@ class Projections:
                 self._notice(f"{name} cannot be written from here on: {error.strerror}")
 
     def _look_for_edit(self, path: Path, there: str | None, *, shared: bool) -> None:
-        ours = self._hashes.get(str(path))
-        if there is None or ours is None or there in ours:
+        name, ours = self._name(path), self._hashes.get(self._name(path))
+        if there is None or (ours is not None and there in ours.hashes):
             return
-        seen = (*ours, there)
+        if ours is None:
+            if not shared and there not in self._earlier.get(name, ()):
+                self._keep_copy(path)
+            return
+        seen = replace(ours, hashes=(*ours.hashes, there))
         if shared:
-            self._hashes[str(path)] = seen  # report it once
+            self._hashes[name] = seen  # report it once
             self._notice(f"{path.name} was edited; only Windlass's own part of it is written")
             return
         aside = path.with_name(f"{path.name}.edited-{there[:8]}")
         make_folder(self._memory.parent, inside=self._inside)
         with open_to_read(path, inside=self._inside) as file:
             self._write(aside, file.read())
-        self._hashes[str(path)] = seen
+        self._hashes[name] = seen
         self._notice(f"{path.name} was edited; it is never read back: kept as {aside.name}")
 
-    def _remember(self, due: Mapping[Path, Shown]) -> None:
+    def _keep_copy(self, path: Path) -> None:
+        """Keep what another tool wrote, before Windlass writes the file for the first time."""
+        copy = self._memory.with_name(f"{path.name}.before")
+        make_folder(copy.parent, inside=self._inside)
+        with open_to_read(path, inside=self._inside) as file:
+            self._write(copy, file.read())
+
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self._inside))
+
+    def _remember(self, due: Mapping[Path, Shown], seq: int) -> None:
         """Store the hashes before the files: a kill in between must not look like an edit."""
         known = dict(self._hashes)
         for path, shown in due.items():
             # Keep the present hash too: the write may fail.
-            before, there = known.get(str(path), ())[-1:], self._hash_of(path)
+            name, there = self._name(path), self._hash_of(path)
+            before = known[name].hashes[-1:] if name in known else ()
             if before and there is not None:
                 before = (there,)
             if (hashed := _hash(shown.text)) is not None:
-                known[str(path)] = (*before, hashed)
+                known[name] = Written(hashes=(*before, hashed), seq=seq)
         if known != self._hashes:
             make_folder(self._memory.parent, inside=self._inside)
             write_durably(self._memory, msgspec.json.encode(known), inside=self._inside)
             self._hashes = known
 
     def _hash_of(self, path: Path) -> str | None:
-        """The hash of a plain file, if there is one."""
-        with contextlib.suppress(OSError), open_to_read(path, inside=self._inside) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-        return None
+        return hash_of(path, inside=self._inside)
 
 
-def _read(memory: Path, inside: Path) -> dict[str, tuple[str, ...]]:
+def hash_of(path: Path, *, inside: Path) -> str | None:
+    """The hash of a plain file, if there is one."""
+    with contextlib.suppress(OSError), open_to_read(path, inside=inside) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
+
+
+def remembered(memory: Path, inside: Path) -> Memory:
+    """What is remembered there; empty if nothing can be read."""
     errors = (OSError, msgspec.MsgspecError)
     with contextlib.suppress(*errors), open_to_read(memory, inside=inside) as file:
-        return msgspec.json.decode(file.read(), type=dict[str, tuple[str, ...]])
+        found = msgspec.json.decode(file.read(), type=dict[str, Written | tuple[str, ...]])
+        # Earlier versions kept whole paths, and no position.
+        return {
+            name.removeprefix(f"{inside}/"): each if isinstance(each, Written) else Written(each)
+            for name, each in found.items()
+        }
     return {}
 
 

@@ -81,7 +81,8 @@ def refuse_stale(project: Project, state: RunState, what: str) -> None:
         return
     are = "is" if len(stale) == 1 else "are"
     why = f"{', '.join(stale)} {are} stale: merged for an older text of {state.plan.path}"
-    raise Unanswered(f"{what}: {why}", hint=how_to_settle(state, stale))
+    hint = how_to_settle(state, stale)
+    raise Unanswered(f"{what}: {why}", about=state.plan.path, hint=hint)
 
 
 def accept(project: Project, state: RunState, task_id: str) -> Delivery:

@@ -106,9 +106,10 @@ def adopt(project: Project, proposal: Proposal) -> RunState:
 def _claims(project: Project, file: str) -> tuple[Claims, str]:
     path = project.path_of(file)
     if not path.is_file():
-        raise BadInput(f"{file}: no such file", hint="name a state file, or a plan's file")
+        raise BadInput("no such file", where=file, hint="name a state file, or a plan's file")
     if path.stat().st_size > MAX_BYTES:
-        raise BadInput(f"{file}: more than {MAX_BYTES // 1_000_000} MB", hint="it is no state file")
+        size = f"more than {MAX_BYTES // 1_000_000} MB"
+        raise BadInput(size, where=file, hint="it is no state file")
     resolved = path.resolve()
     inside = resolved.is_relative_to(project.root.resolve())
     shown = str(resolved.relative_to(project.root.resolve()) if inside else resolved)
@@ -126,7 +127,8 @@ def _refuse_broken(file: str, text: str) -> None:
     try:
         msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadInput(f"{file} is not JSON: {error}", hint="name a complete state file") from None
+        why, hint = f"{file} is not JSON: {error}", "name a complete state file"
+        raise BadInput(why, about=file, hint=hint) from None
 
 
 def _marks(project: Project, file: str) -> Claims:
@@ -136,6 +138,7 @@ def _marks(project: Project, file: str) -> Claims:
     except PlanError as error:
         raise BadInput(
             f"{file} is neither a state file that Windlass can read nor a plan: {error.message}",
+            about=error.where,
             hint="`windlass adopt --help` lists the state files",
         ) from None
     marked = Claim(status="marked as done", done=True)

@@ -104,7 +104,7 @@ def _files(
     notes: list[str],
 ) -> dict[str, str]:
     """Every file of the bundle by its name; adds to `notes` what a person should know."""
-    diagnosis = doctor(directory, environment)
+    diagnosis = doctor(directory, environment, offline=True)
     files: dict[str, str] = {}
     if project is not None:
         for plan_id in _plans(project, plan):

@@ -14,7 +14,7 @@ from windlass.views.edits import edit_lines
 
 def differences(project: Project, plan: Plan, before: RunState) -> Iterator[str]:
     """A line for each change, with what it means for the run."""
-    yield from project.git.reminders(before.base, plan.id)
+    yield from project.git.reminders(before.base, plan.id, plan.paths)
     branch = before.base_branch
     if (moved := moved_to(project, before)) is not None:
         yield f"the base has moved to {moved[:10]}; the run continues from its own"

@@ -18,11 +18,13 @@ from windlass.app.sandbox_level import INSTALL_WALLS
 from windlass.app.wiring import Observers, Project, machine
 from windlass.app.wiring.agents import refuse_without_credentials, vendor_of
 from windlass.app.wiring.configuration import Configuration, Value, configure
+from windlass.app.wiring.probing import Found, probe_provider
 from windlass.app.wiring.redaction import redactor_for
 from windlass.app.wiring.refusals import (
     refuse_command_in_file,
     unread_variables,
 )
+from windlass.app.wiring.signatures import signature_of, unsigned_warning
 from windlass.core.settings import Settings
 from windlass.errors import WindlassError
 from windlass.views.columns import columns, hanging, padded
@@ -58,8 +60,11 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     settings: tuple[Value, ...]
 
 
-def doctor(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
-    """Check everything; outside of a repository, the machine and the settings."""
+def doctor(directory: Path, environment: Mapping[str, str], *, offline: bool = False) -> Diagnosis:
+    """Check everything; outside of a repository, the machine and the settings.
+
+    With `offline`, the agent's provider is not asked whether it can be reached.
+    """
     troubles: list[Finding] = []
     project, configuration = None, configure(_NOWHERE, {}, {})
     try:
@@ -73,9 +78,10 @@ def doctor(directory: Path, environment: Mapping[str, str]) -> Diagnosis:
         troubles.append(_bad("settings", "file", error))
     redactor = project.redactor if project else redactor_for(directory, environment)
     settings = configuration.settings
-    findings = [*_machine(environment, project, settings), *troubles]
+    provider = () if offline else _provider(environment, settings)
+    findings = [*_machine(environment, project, settings), *provider, *troubles]
     if project is not None:
-        findings += _repository(project)
+        findings += _repository(project, settings)
         try:
             plans = project.journals.plans()
         except WindlassError as error:
@@ -138,6 +144,24 @@ def _key(environment: Mapping[str, str], settings: Settings) -> Finding:
     return _probe("machine", "key", names)
 
 
+def _provider(environment: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
+    """Whether the agent's provider answers; a machine without network can still be set up."""
+    probe = probe_provider(settings.agent, environment)
+    if probe is not None:
+        level, cure = _PROBED[probe.found]
+        yield Finding(area="machine", name="provider", level=level, said=probe.said, cure=cure)
+
+
+_PROBED: Mapping[Found, tuple[Literal["ok", "warn", "bad"], str]] = {
+    "answers": ("ok", ""),
+    "refuses the key": ("bad", "correct the key"),
+    "cannot be reached": (
+        "warn",
+        "check the network; HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE are used; --offline skips this",
+    ),
+}
+
+
 def _sandbox(
     environment: Mapping[str, str], project: Project | None, settings: Settings
 ) -> Finding:
@@ -198,7 +222,7 @@ def _walls(environment: Mapping[str, str], level: str, settings: Settings) -> Fi
     return Finding(area="machine", name="sandbox", said=said)
 
 
-def _repository(project: Project) -> Iterator[Finding]:
+def _repository(project: Project, settings: Settings) -> Iterator[Finding]:
     writable = os.access(project.root, os.W_OK)
     yield Finding(
         area="repository",
@@ -208,6 +232,7 @@ def _repository(project: Project) -> Iterator[Finding]:
         cure="" if writable else "Windlass keeps its journal in .windlass there",
     )
     yield _probe("repository", "identity", project.git.identity)
+    yield _signing(project, settings)
     for lock in project.git.locks():
         yield Finding(
             area="repository",
@@ -216,6 +241,21 @@ def _repository(project: Project) -> Iterator[Finding]:
             said=f"{lock} is there: another git is running, or one that died left it",
             cure="remove it if no git is running",
         )
+
+
+def _signing(project: Project, settings: Settings) -> Finding:
+    """Whether commits are signed, tried with the user's own program."""
+    if not settings.git.sign:
+        warning = unsigned_warning(project, settings)
+        level = "warn" if warning is not None else "ok"
+        said = warning or "commits are not signed"
+        return Finding(area="repository", name="signing", level=level, said=said)
+    which = "every commit is" if settings.git.signs_all else "the commits of a landing are"
+
+    def signed() -> str:
+        return f"{which} signed ({signature_of(project)})"
+
+    return _probe("repository", "signing", signed)
 
 
 def _base(project: Project, settings: Settings) -> Iterator[Finding]:

@@ -2,16 +2,21 @@
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from windlass.app.acceptance import refuse_stale
+from windlass.app.consent import agree
+from windlass.app.person import Person
 from windlass.app.plans import last_run, plan_to_land
 from windlass.app.screen import NoScreen, Screen
 from windlass.app.wiring import Project, World, now
 from windlass.app.wiring.facts import refuse_short_journal
+from windlass.app.wiring.signatures import git_settings, refuse_unsigned
 from windlass.core.events.model import LandRequested
 from windlass.core.state import RunState
 from windlass.errors import BadInput, GitFailed, Interrupted, JournalUnwritable
 from windlass.formats import continue_here_path, writes
+from windlass.views.consequences import landing_over
 from windlass.views.outcome import Exit
 from windlass.views.progress import integration_branch
 
@@ -32,15 +37,24 @@ class Landed(Struct, frozen=True, kw_only=True):
 
 
 def land(
-    project: Project, plan: str | None, *, anyway: bool = False, screen: Screen | None = None
+    project: Project,
+    plan: str | None,
+    *,
+    anyway: bool = False,
+    squash: bool = False,
+    screen: Screen | None = None,
+    person: Person | None = None,
 ) -> Landed:
     """Land the merged work of the plan's last run; without a plan, of the only one that has any.
 
-    With `anyway` it lands without asking a person.
+    With `anyway` it lands without asking a person, with `squash` as one commit for each task.
     """
     screen = screen or NoScreen()
     plan_id = plan_to_land(project, plan)
-    _refuse_unfit(last_run(project, plan_id))
+    last = last_run(project, plan_id)
+    _refuse_unfit(last)
+    if changed := project.git.changed_on(last.base_branch, plan_id):
+        agree(landing_over(last, changed), confirmed=anyway, person=person, by_name=True)
     with project.journals.session(plan_id) as session:
         if session.before is None:
             raise BadInput(f"plan {plan_id!r} was never run here")
@@ -48,16 +62,22 @@ def land(
         before = session.state
         _refuse_unfit(before)
         refuse_stale(project, before, f"{before.base_branch} was not moved")
+        settings = replace(before.settings, git=git_settings(project))
+        refuse_unsigned(project, sign=settings.git.signs_landings)
         world = World(
             project,
             plan_id,
             before.run,
-            before.settings,
+            settings,
             session,
             writes=(*writes(before.plan), continue_here_path(before.plan)),
             notice=lambda text: screen.say("EDITED", text),
         )
-        first = LandRequested(at=now(), by="windlass land", anyway=anyway)
+        # The tip of a run that has not signed gets a signed merge on top.
+        signed = settings.git.signs_landings and not project.git.has_signature(before.tip)
+        first = LandRequested(
+            at=now(), by="windlass land", anyway=anyway, squash=squash, signed=signed
+        )
         try:
             state = anyio.run(
                 lambda: world.run((first,), observe=screen.entry, watch=screen.activity)

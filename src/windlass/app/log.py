@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import get_args
 
 import anyio.to_thread
@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.app.follow import Fact, follow
-from windlass.app.plans import find_task, names_a_plan, only_plan, plan_id_of
+from windlass.app.plans import only_plan, plan_and_task
 from windlass.app.wiring import Project
 from windlass.core.engine import apply
 from windlass.core.events.model import Entry, Event, PlanRevised, RunStarted
+from windlass.core.nearest import did_you_mean
 from windlass.core.state import RunState
-from windlass.errors import BadInput, WindlassError
+from windlass.errors import BadInput
 from windlass.views.lines import Line
 from windlass.views.story import WORDS, line_of
 from windlass.views.words import one_line
@@ -37,6 +38,8 @@ class LogRequest(Struct, frozen=True, kw_only=True):
     """Only facts after this position of the journal."""
     every_run: bool = False
     """Every run of the plan, not only the last."""
+    zone: tzinfo = UTC
+    """The time zone of times inside of lines."""
 
 
 class LogLine(Struct, frozen=True):
@@ -99,14 +102,8 @@ def _resolved(project: Project, request: LogRequest) -> tuple[str, tuple[str, ..
     """The plan and the tasks that the request names; a task alone names both."""
     if request.plan is None:
         return only_plan(project, None), request.tasks
-    try:
-        return plan_id_of(project, request.plan), request.tasks
-    except WindlassError as error:
-        try:
-            state, task = find_task(project, request.plan)
-        except WindlassError as missing:
-            raise (missing if names_a_plan(project, request.plan) else error) from None
-        return state.plan.id, (*request.tasks, task)
+    plan_id, task = plan_and_task(project, request.plan)
+    return plan_id, request.tasks if task is None else (*request.tasks, task)
 
 
 def _wanted(request: LogRequest, entry: Entry, state: RunState) -> LogLine | None:
@@ -114,7 +111,7 @@ def _wanted(request: LogRequest, entry: Entry, state: RunState) -> LogLine | Non
     event = entry.event
     if entry.seq <= request.after or (request.since is not None and event.at < request.since):
         return None
-    line = line_of(event, state)
+    line = line_of(event, state, request.zone, whole=True)
     names = {type(event).__name__.lower(), line.word.lower() if line is not None else ""}
     tasks = _tasks_of(event)
     wanted = (
@@ -149,8 +146,10 @@ def _refuse_unknown_tasks(plan_id: str, entries: list[Entry], tasks: tuple[str, 
     named = set[str]().union(*map(_tasks_of, events))
     for task in tasks:
         if task not in known | named:
-            listed = ", ".join(sorted(known))
-            raise BadInput(f"plan {plan_id!r} has no task {task!r}", hint=f"it has {listed}")
+            listed = f"it has {', '.join(sorted(known))}"
+            raise BadInput(
+                f"plan {plan_id!r} has no task {task!r}", hint=did_you_mean(task, known, listed)
+            )
 
 
 def _refuse_unknown_kinds(kinds: tuple[str, ...]) -> None:
@@ -158,4 +157,7 @@ def _refuse_unknown_kinds(kinds: tuple[str, ...]) -> None:
     for kind in kinds:
         if _plainly(kind) not in known:
             words = f"use a word of the log: {', '.join(WORDS)}; or a fact: {', '.join(_FACTS)}"
-            raise BadInput(f"unknown kind {one_line(kind, 60)!r}", hint=words)
+            raise BadInput(
+                f"unknown kind {one_line(kind, 60)!r}",
+                hint=did_you_mean(_plainly(kind), (*WORDS, *_FACTS), words),
+            )

@@ -14,11 +14,17 @@ from windlass.app.wiring.configuration import (
     variable,
 )
 from windlass.app.wiring.recovering import plans_in_git
-from windlass.core.plan import Plan
-from windlass.core.settings import WALLED, Level, Settings
+from windlass.app.wiring.signatures import unsigned_warning
+from windlass.core.nearest import did_you_mean
+from windlass.core.plan import Plan, gaps
+from windlass.core.settings import WALLED, Level, Settings, leaves
 from windlass.core.state import RunState
-from windlass.views.steps import landed_at
+from windlass.views.outlook import warnings_of
+from windlass.views.progress import landed_at
 from windlass.views.words import plural
+
+_SOME = 3
+"""Warnings about the plan that are shown; `windlass plan` shows all."""
 
 
 class Opening(Struct, frozen=True, kw_only=True):
@@ -46,7 +52,9 @@ def lines(opening: Opening) -> Iterator[tuple[str, str]]:
     if (unused := _unused_settings(opening)) is not None:
         yield "NOTE", f"{unused} is not used: a run reads the settings at the repository's root"
     for name in opening.unread_variables:
-        yield "WARNING", f"{name} is not a setting of Windlass; `windlass doctor` lists every key"
+        known = (variable(key) for key, _ in leaves(Settings))
+        cure = did_you_mean(name, known, "`windlass doctor` lists every key")
+        yield "WARNING", f"{name} is not a setting of Windlass; {cure}"
 
 
 def _unused_settings(opening: Opening) -> str | None:
@@ -58,17 +66,20 @@ def _unused_settings(opening: Opening) -> str | None:
 def lines_of_new_run(opening: Opening, warnings: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The lines of a new run; `warnings` are about its base."""
     project, plan = opening.project, opening.plan
-    if marked := sum(task.marked_done for task in plan.tasks):
-        text = f"{plural(marked, 'task')} marked as done by another tool will be done again"
+    last = project.journals.last_run(plan.id)
+    marked = [task.id for task in plan.tasks if task.marked_done]
+    merged = [id_ for id_ in marked if last is not None and id_ in last.in_tip]
+    if last is not None and merged:
+        text = f"{plural(len(merged), 'task')} that run {last.run} merged will be done again"
+        yield "NOTE", f"{text}, from the base"
+    if others := len(marked) - len(merged):
+        text = f"{plural(others, 'task')} marked as done will be done again"
         yield "WARNING", f"{text}; `windlass adopt` takes them over instead"
-    if plan.notes:
-        text = f"{plural(len(plan.notes), 'note')} on what was skipped"
-        yield "NOTE", f"{text}: windlass plan {opening.typed}"
+    yield from _about_plan(plan, opening.settings, opening.typed)
     pinned = plans_in_git(project).get(plan.id, [])
     if pinned and not project.journals.entries(plan.id):
         text = f"git has run {', '.join(pinned)} of this plan, and its journal is gone"
         yield "WARNING", f"{text}; `windlass recover` would continue it"
-    last = project.journals.last_run(plan.id)
     if last is not None and last.merges and landed_at(last) is None:
         ground = project.git.ground(last)
         if ground is None or not ground.holds_tip:
@@ -76,6 +87,19 @@ def lines_of_new_run(opening: Opening, warnings: Iterable[str]) -> Iterator[tupl
             yield "WARNING", f"{text}; to take that: git merge {project.git.tip(last)}"
     for warning in warnings:
         yield "WARNING", warning
+    if (unsigned := unsigned_warning(project, opening.settings)) is not None:
+        yield "WARNING", unsigned
+
+
+def _about_plan(plan: Plan, settings: Settings, typed: str) -> Iterator[tuple[str, str]]:
+    found = warnings_of((*plan.notes, *gaps(plan, settings.checks)))
+    for each in found[:_SOME]:
+        yield "WARNING", f"{each.path or plan.path}:{each.line}: {each.words}"
+    if len(found) > _SOME:
+        yield "WARNING", f"{len(found) - _SOME} more in the plan: windlass plan {typed}"
+    if skipped := sum(each.severity == "note" for each in plan.notes):
+        text = f"{plural(skipped, 'note')} on what was skipped"
+        yield "NOTE", f"{text}: windlass plan {typed}"
 
 
 def lines_of_resumed_run(opening: Opening, before: RunState) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from windlass.app.wiring import Project
 from windlass.app.wiring.recovering import plans_in_git
+from windlass.core.nearest import did_you_mean
 from windlass.core.plan import Plan
 from windlass.core.state import RunState
 from windlass.errors import BadInput, PlanError, WindlassError
@@ -17,6 +18,8 @@ from windlass.formats import load, refers_to
 from windlass.views.outcome import is_finished, run_status
 from windlass.views.steps import how_to_take_up
 from windlass.views.words import one_line
+
+_PLAN_FILES = (".md", ".markdown", ".yaml", ".yml")
 
 
 def read_plan(project: Project, typed: str, *, dialect: str | None = None) -> Plan:
@@ -31,8 +34,14 @@ def plan_as_written(project: Project, typed: str, *, dialect: str | None = None)
     """The plan of a file or folder, read without any journal."""
     path = project.path_of(typed)
     if not path.exists():
-        why = "the link leads nowhere" if os.path.lexists(path) else "no such file or plan"
-        raise PlanError(why, path=one_line(typed, 200), hint="name the plan's file")
+        if os.path.lexists(path):
+            why, cure = "the link leads nowhere", "name the plan's file"
+        else:
+            why, cure = (
+                "no such file or plan",
+                _nearest_plan(project, typed, "name the plan's file"),
+            )
+        raise PlanError(why, path=one_line(typed, 200), hint=cure)
     shown = _shown(project, path)
     if not shown.isprintable():
         # The name is recorded with the run and shown; surrogates cannot even be written.
@@ -140,6 +149,20 @@ def last_run(project: Project, typed: str | None) -> RunState:
     return state
 
 
+def newest_plan(project: Project, typed: str | None = None) -> str:
+    """The named plan, else the one with the only unfinished run, else the one that ran last."""
+    if typed is not None or project.here is not None:
+        return plan_id_of(project, typed)
+    found = (project.journals.last_run(plan_id) for plan_id in project.journals.plans())
+    states = [state for state in found if state is not None]
+    if not states:
+        raise never_run(project)
+    unfinished = [state for state in states if not is_finished(state)]
+    if len(unfinished) == 1:
+        return unfinished[0].plan.id
+    return max(states, key=lambda state: state.started_at).plan.id
+
+
 def plan_to_land(project: Project, typed: str | None) -> str:
     """The id of the named plan; without a name, of the only one with something to land."""
     if typed is not None or project.here is not None:
@@ -175,7 +198,8 @@ def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[Ru
         state = last_run(project, plan)
         if has(state, name):
             return state, name
-        raise BadInput(f"plan {plan!r} has no {what} {name!r}", hint="`windlass status`")
+        cure = did_you_mean(name, _names(state, stages=stages), "`windlass status` lists them")
+        raise BadInput(f"plan {plan!r} has no {what} {name!r}", about=plan, hint=cure)
     states = [project.journals.last_run(plan_id) for plan_id in project.journals.plans()]
     having = [state for state in states if state is not None and has(state, typed)]
     if project.here is not None:
@@ -190,7 +214,25 @@ def find_task(project: Project, typed: str, *, stages: bool = False) -> tuple[Ru
     if plan:
         last_run(project, plan)  # its error says why there is no such plan
     why = f"no plan that was run here has a {what} {typed!r}"
-    raise BadInput(why, hint="`windlass status`") if any(states) else never_run(project, why)
+    known = [name for state in states if state for name in _names(state, stages=stages)]
+    cure = did_you_mean(typed, known, "`windlass status` lists them")
+    raise BadInput(why, hint=cure) if known else never_run(project, why)
+
+
+def _names(state: RunState, *, stages: bool) -> list[str]:
+    return [*state.tasks, *(state.index.stages if stages else ())]
+
+
+def plan_and_task(project: Project, typed: str) -> tuple[str, str | None]:
+    """The plan that the name is of, and its task if it is TASK or PLAN:TASK."""
+    try:
+        return plan_id_of(project, typed), None
+    except WindlassError as error:
+        try:
+            state, task = find_task(project, typed)
+        except WindlassError as missing:
+            raise (missing if names_a_plan(project, typed) else error) from None
+        return state.plan.id, task
 
 
 def task_here(project: Project, command: str) -> str:
@@ -222,6 +264,7 @@ def _by_id(project: Project, typed: str, dialect: str | None) -> Plan:
     if state is None:
         known = ", ".join(project.journals.plans())
         hint = f"plans run here: {known}" if known else "name a Markdown file with tasks"
+        hint = _nearest_plan(project, typed, hint)
         if typed in plans_in_git(project):
             hint = f"git has a run of it, and no journal: windlass recover {typed}"
         raise PlanError("no such file or plan", path=one_line(typed, 200), hint=hint)
@@ -231,6 +274,17 @@ def _by_id(project: Project, typed: str, dialect: str | None) -> Plan:
         raise PlanError("the plan's file is gone", path=shown, hint="put it back")
     plan = _loaded(project, path, shown, dialect or state.plan.dialect)
     return replace(plan, id=state.plan.id)
+
+
+def _nearest_plan(project: Project, typed: str, otherwise: str) -> str:
+    """The file or plan that a person may have meant: the same name elsewhere, or a similar one."""
+    files = [path for path in project.files.listed() if path.endswith(_PLAN_FILES)]
+    shown = [os.path.relpath(project.root / path, project.directory) for path in files]
+    leaf = os.path.basename(typed)  # noqa: PTH119  a name that is typed may be anything
+    same = [path for path in shown if os.path.basename(path) == leaf]  # noqa: PTH119
+    if len(same) == 1:
+        return f"did you mean {one_line(same[0], 200)!r}? {otherwise}"
+    return did_you_mean(typed, [*project.journals.plans(), *shown], otherwise)
 
 
 def _recorded(project: Project, typed: str) -> RunState | None:
@@ -313,7 +367,8 @@ def plan_never_run(project: Project, plan_id: str, typed: str) -> BadInput:
             f"plan {plan_id!r} has no journal, and git has run {', '.join(pinned)} of it",
             hint=f"rebuild it: windlass recover {plan_id}",
         )
-    return BadInput(f"plan {plan_id!r} was never run here", hint=f"start it: windlass run {typed}")
+    why, hint = f"plan {plan_id!r} was never run here", f"start it: windlass run {typed}"
+    return BadInput(why, about=plan_id, hint=hint)
 
 
 def never_run(project: Project, why: str = "no plan was run here yet") -> BadInput:

@@ -6,31 +6,36 @@ things stand.
 """
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from windlass.app.acceptance import refuse_stale
+from windlass.app.consent import agree
+from windlass.app.person import Person
 from windlass.app.plans import last_run, plan_to_land
 from windlass.app.wiring import Project
 from windlass.app.wiring.publishing import (
     GitHub,
     Publisher,
     PullRequest,
+    Pushed,
     Remote,
     Words,
     create_command,
     find_github,
     open_publisher,
     refs_of,
+    squash,
     write_body,
 )
 from windlass.core.events.model import RunEnd
 from windlass.core.state import RunState
 from windlass.errors import BadInput, RepositoryError
+from windlass.views.consequences import publishing
 from windlass.views.outcome import run_status
-from windlass.views.progress import integration_branch
+from windlass.views.progress import integration_branch, landed_at
 from windlass.views.pull_request import (
     Draft,
     Target,
@@ -41,7 +46,6 @@ from windlass.views.pull_request import (
     summary_of,
     title_of,
 )
-from windlass.views.steps import landed_at
 from windlass.views.words import plural
 
 Notice = Callable[[str], None]
@@ -58,10 +62,14 @@ class PullRequestRequest(Struct, frozen=True, kw_only=True):
     """None: the remote that `git push` would use."""
     title: str | None = None
     draft: bool = False
+    squash: bool = False
+    """Whether to push one commit for each task, and no merges."""
     by_agent: bool = False
     """Whether an agent writes the title and a summary, on the run's budget."""
     attended: bool = False
     """Whether a person is there to answer a login prompt."""
+    confirmed: bool = False
+    """Do not ask before the branch is pushed."""
 
 
 class PullRequestResult(Struct, frozen=True, kw_only=True):
@@ -115,13 +123,21 @@ class _Route(Struct, frozen=True, kw_only=True):
 
 
 def pull_request(
-    project: Project, request: PullRequestRequest, *, notice: Notice = lambda _text: None
+    project: Project,
+    request: PullRequestRequest,
+    *,
+    person: Person | None = None,
+    notice: Notice = lambda _text: None,
 ) -> PullRequestResult:
     """Push the branch of a plan's last run, and open its pull request or update the open one.
 
     `notice` hears why an agent wrote no usable text.
     """
-    return publish(project, _find_run(project, request), request, notice=notice)
+    state = _find_run(project, request)
+    _refuse_unready(state, draft=request.draft)
+    act = publishing(state, request.base or state.base_branch)
+    agree(act, confirmed=request.confirmed, person=person, by_name=True)
+    return publish(project, state, request, notice=notice)
 
 
 def preview(project: Project, request: PullRequestRequest) -> PullRequestPreview:
@@ -158,17 +174,18 @@ def publish(
     _refuse_unready(state, draft=request.draft)
     publisher = open_publisher(project, attended=request.attended)
     route = _find_route(publisher, state, request)
-    notes = _refuse_pointless(publisher, route, state)
+    base, notes = _refuse_pointless(project, publisher, route, state)
     github = find_github(project, route.home.place.host)
     # Before anything is pushed: this call shows whether gh works here.
     found = _find_open(github, route) if github is not None else None
     # Last of all that can fail before the push, because it costs money.
     draft = _write_draft(project, state, notice) if request.by_agent else None
     pushed_before = publisher.look(route.remote, route.head)
-    pushed = publisher.push(route.remote, refs_of(state), state.tip, pushed_before)
-    words = _words(project, state, request, draft, found)
+    pushing = squash(project, state, base) if request.squash else Pushed(commit=state.tip)
+    pushed = publisher.push(route.remote, refs_of(state), pushing.commit, pushed_before)
+    words = _words(project, state, request, draft, found, pushing.squashed)
     result = PullRequestResult(
-        remote=route.remote.name, branch=route.head, tip=state.tip, pushed=pushed, notes=notes
+        remote=route.remote.name, branch=route.head, tip=pushing.commit, pushed=pushed, notes=notes
     )
     if github is None:
         return replace(result, by_hand=_manual_steps(route, words, draft=request.draft))
@@ -212,8 +229,13 @@ def _find_route(publisher: Publisher, state: RunState, request: PullRequestReque
     return _Route(remote=remote, home=home, base=base, head=integration_branch(state))
 
 
-def _refuse_pointless(publisher: Publisher, route: _Route, state: RunState) -> tuple[str, ...]:
-    """Raise if the base is missing or has the tip already; return notes for the person."""
+def _refuse_pointless(
+    project: Project, publisher: Publisher, route: _Route, state: RunState
+) -> tuple[str, tuple[str, ...]]:
+    """Raise if the base is missing or has all of it already.
+
+    Returns the newest commit of the base that is known here, and notes for the person.
+    """
     if publisher.holds(state.tip, state.tip) is None:
         raise RepositoryError(
             f"git has lost the commit {state.tip[:10]}", hint="run `windlass doctor`"
@@ -225,13 +247,15 @@ def _refuse_pointless(publisher: Publisher, route: _Route, state: RunState) -> t
             f"{home} has no branch {base!r} to merge into",
             hint=f"push it: git push {home} {base}; or name another: --base BRANCH",
         )
-    if publisher.holds(commit, state.tip):
+    if publisher.holds(commit, commit) is None:
+        return state.base, ()
+    if project.git.has_all(state, commit):
         raise BadInput(f"{base} on {home} has all of it already")
     if publisher.holds(commit, state.base) is False:
         missing = f"{base} on {home} lacks commits that the run began from"
         cure = f"to push them: git push {home} {base}"
-        return (f"{missing}, so the pull request shows them too; {cure}",)
-    return ()
+        return commit, (f"{missing}, so the pull request shows them too; {cure}",)
+    return commit, ()
 
 
 def _find_open(github: GitHub, route: _Route) -> PullRequest | None:
@@ -252,12 +276,13 @@ def _words(
     request: PullRequestRequest,
     draft: Draft | None,
     found: PullRequest | None,
+    squashed: Mapping[str, str],
 ) -> Words:
     summary = summary_of(draft) if draft is not None else ""
     if found is None or found.body is None:
-        body = body_of(state, summary=summary)
+        body = body_of(state, summary=summary, squashed=squashed)
     else:
-        body = fitted_into(found.body, state, summary=summary)
+        body = fitted_into(found.body, state, summary=summary, squashed=squashed)
     title = _title(project, state, request, draft)
     return Words(title=title, body=write_body(project, state, body))
 

@@ -5,6 +5,7 @@ its id or by the path it was run with.
 """
 
 from windlass.app.wiring import Project
+from windlass.core.nearest import did_you_mean
 from windlass.core.state import RunState
 from windlass.errors import BadInput
 from windlass.views.words import one_line
@@ -30,7 +31,10 @@ def recorded_plan(project: Project, typed: str | None) -> str:
         if state is not None and state.plan.path == typed:
             return plan_id
     known = ", ".join(plans) or "none yet"
-    raise BadInput(f"no plan {one_line(typed, _WIDTH)!r} was run here; known plans: {known}")
+    raise BadInput(
+        f"no plan {one_line(typed, _WIDTH)!r} was run here; known plans: {known}",
+        hint=did_you_mean(typed, plans),
+    )
 
 
 def recorded_task(project: Project, typed: str, *, stages: bool = False) -> tuple[RunState, str]:
@@ -51,4 +55,7 @@ def recorded_task(project: Project, typed: str, *, stages: bool = False) -> tupl
     if found:
         ways = ", ".join(f"{state.plan.id}:{name}" for state, name in found)
         raise BadInput(f"several plans have a task {shown!r}; say which: {ways}")
-    raise BadInput(f"no plan that was run here has a task {shown!r}")
+    states = filter(None, map(project.journals.last_run, plans))
+    known = (id_ for state in states for id_ in state.tasks)
+    cure = did_you_mean(typed, known)
+    raise BadInput(f"no plan that was run here has a task {shown!r}", hint=cure)

@@ -6,6 +6,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from windlass.app.consent import agree
+from windlass.app.person import Person
 from windlass.app.plans import id_beside_others, plan_as_written
 from windlass.app.wiring import Project, now, started
 from windlass.app.wiring.configuration import configure
@@ -17,6 +19,7 @@ from windlass.core.scheduler.recovery import adopted, put_back
 from windlass.core.state import RunState
 from windlass.core.state.remains import Remains
 from windlass.errors import BadInput, JournalTooNew, PlanError
+from windlass.views.consequences import replacing_journal
 from windlass.views.outcome import is_finished
 from windlass.views.steps import Step, next_steps
 
@@ -34,6 +37,8 @@ class RecoverRequest(Struct, frozen=True, kw_only=True):
     """Replace also a good journal, or one of a newer Windlass."""
     dry_run: bool = False
     """Only show what git has."""
+    confirmed: bool = False
+    """Do not ask before a journal is replaced that is not lost."""
 
 
 class Recovered(Struct, frozen=True, kw_only=True):
@@ -57,7 +62,11 @@ class Recovered(Struct, frozen=True, kw_only=True):
 
 
 def recover(
-    project: Project, request: RecoverRequest, *, notice: Callable[[str], None] = lambda _text: None
+    project: Project,
+    request: RecoverRequest,
+    *,
+    person: Person | None = None,
+    notice: Callable[[str], None] = lambda _text: None,
 ) -> Recovered:
     """Restore the journal of a run, and add what git has beyond its mirror.
 
@@ -70,7 +79,9 @@ def recover(
         else _only_lost(project, known)
     )
     asked = request.force or request.dry_run
-    _refuse_good(project, plan_id, known, asked=asked)
+    if _refuse_good(project, plan_id, known, asked=asked) is None and not request.dry_run:
+        act = replacing_journal(plan_id)
+        agree(act, confirmed=request.confirmed, person=person, by_name=True)
     with open_recovery(project, plan_id) as place:
         # Another process may have recovered it, or resumed the run, since the first look.
         why = _refuse_good(project, plan_id, known, asked=asked)

@@ -5,14 +5,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from windlass.app.plans import never_run, plan_id_of
+from windlass.app.plans import newest_plan
 from windlass.app.wiring import Project, now
 from windlass.core.secrets import redacted
-from windlass.core.state import RunState
 from windlass.errors import BadInput
 from windlass.ports import Changes
-from windlass.views.outcome import is_finished
-from windlass.views.report import Report, compared, markdown, report_of
+from windlass.views.report import Report, compared, diffed, markdown, report_of
 
 Form = Literal["html", "markdown"]
 _SUFFIXES: dict[Form, str] = {"html": "html", "markdown": "md"}
@@ -23,7 +21,7 @@ def report(project: Project, plan: str | None = None) -> Report:
 
     Without a name: of the only unfinished run, else of the newest.
     """
-    plan_id = _plan_named(project, plan)
+    plan_id = newest_plan(project, plan)
     # Asked before reading: a process that has ended by now has written everything.
     live = project.journals.live_pid(plan_id) is not None
     entries, state = project.journals.entries(plan_id), project.journals.last_run(plan_id)
@@ -31,6 +29,8 @@ def report(project: Project, plan: str | None = None) -> Report:
         raise BadInput(
             f"plan {plan_id!r} was never run here", hint=f"start it: windlass run {plan_id}"
         )
+    changes = project.git.changes(compared(state))
+    wanted = {pair: changes[pair] for pair in diffed(state) if pair in changes}
     found = report_of(
         entries,
         plan=plan_id,
@@ -38,7 +38,8 @@ def report(project: Project, plan: str | None = None) -> Report:
         live=live and state.ended is None,
         now=now(),
         ground=project.git.ground(state),
-        changes=_changes(project, state),
+        changes=_shown(project, changes),
+        patches=project.git.patches(wanted),
     )
     assert found is not None  # noqa: S101  there is a state, so there is a run
     # A text may have been recorded before Windlass knew that it is a secret.
@@ -57,7 +58,7 @@ def write_report(
     project: Project, plan: str | None = None, *, form: Form = "html", output: Path | None = None
 ) -> Path:
     """Write the report to a file, by default beside the run's state; return its path."""
-    plan_id = _plan_named(project, plan)
+    plan_id = newest_plan(project, plan)
     found = report(project, plan_id)
     own = project.folders(plan_id).run(found.run) / f"report.{_SUFFIXES[form]}"
     path = own if output is None else output.absolute()
@@ -67,27 +68,10 @@ def write_report(
     return path
 
 
-def _plan_named(project: Project, plan: str | None) -> str:
-    """The named plan, else the one with the only unfinished run, else the one that ran last."""
-    if plan is not None or project.here is not None:
-        return plan_id_of(project, plan)
-    states = [
-        state
-        for each in project.journals.plans()
-        if (state := project.journals.last_run(each)) is not None
-    ]
-    if not states:
-        raise never_run(project)
-    unfinished = [state for state in states if not is_finished(state)]
-    if len(unfinished) == 1:
-        return unfinished[0].plan.id
-    return max(states, key=lambda state: state.started_at).plan.id
-
-
-def _changes(project: Project, state: RunState) -> Changes:
+def _shown(project: Project, changes: Changes) -> Changes:
     """The changed files; their names come from git, so they are redacted here."""
     hidden = project.redactor.text
     return {
         pair: tuple(replace(change, path=hidden(change.path)) for change in found)
-        for pair, found in project.git.changes(compared(state)).items()
+        for pair, found in changes.items()
     }

@@ -3,6 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from windlass.app.consent import agree
+from windlass.app.person import Person
 from windlass.app.plans import plan_id_of
 from windlass.app.say import Delivery
 from windlass.app.wiring import Project, ended, write_state_files
@@ -12,6 +14,7 @@ from windlass.core.exchange import Message
 from windlass.core.state import RunState
 from windlass.errors import BadInput, Busy
 from windlass.runner import Session
+from windlass.views.consequences import aborting
 from windlass.views.outcome import is_finished
 
 
@@ -72,9 +75,21 @@ def stop(project: Project, plan: str | None = None) -> Delivery:
     return end_run(project, plan_id_of(project, plan), STOP)
 
 
-def abort(project: Project, plan: str | None = None) -> Delivery:
-    """Abort a run: it cannot be resumed; all its work stays pinned."""
-    return end_run(project, plan_id_of(project, plan), ABORT)
+def abort(
+    project: Project,
+    plan: str | None = None,
+    *,
+    confirmed: bool = False,
+    person: Person | None = None,
+) -> Delivery:
+    """Abort a run for good, if that is confirmed; all its work stays pinned."""
+    plan_id = plan_id_of(project, plan)
+    state, live = project.journals.last_run(plan_id), project.journals.live_pid(plan_id) is not None
+    if not live:
+        _refuse(state, plan_id, ABORT)
+    if state is not None:
+        agree(aborting(state, live=live), confirmed=confirmed, person=person)
+    return end_run(project, plan_id, ABORT)
 
 
 def end_run(project: Project, plan_id: str, rest: Rest) -> Delivery:

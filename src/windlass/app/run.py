@@ -25,6 +25,7 @@ from windlass.app.rest import record_end
 from windlass.app.run_settings import RunSettings
 from windlass.app.sandbox_level import settle_level
 from windlass.app.screen import NoScreen, Screen
+from windlass.app.settings_schema import refresh_schema
 from windlass.app.unfinished import Answer, Wanted, asked_for, decided, record_commands
 from windlass.app.wiring import Observers, Project, World, ended, last_run_state, resumed, started
 from windlass.app.wiring.agents import refuse_without_credentials
@@ -37,6 +38,7 @@ from windlass.app.wiring.refusals import (
     refuse_none_as_setting,
     unread_variables,
 )
+from windlass.app.wiring.signatures import refuse_unsigned, signs_in_run
 from windlass.core.engine import note, runs
 from windlass.core.events.model import Entry, Event, RunEnd
 from windlass.core.plan import Plan
@@ -80,6 +82,8 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     """Run only this stage; None: the whole plan."""
     yes: bool = False
     """Ask nothing: resume, and pass checkpoints."""
+    attended: bool = False
+    """Whether a person can answer while it runs; then it waits for answers instead of ending."""
     resuming: bool = False
     """Whether it is `resume`, which starts no new run."""
     agent: Agent | None = None
@@ -221,6 +225,7 @@ class _Process:
         continued = before if before is not None and self._may_continue(before) else None
         self._settings = self._settled(None if request.choice == RESTART.name else continued)
         project.refuse_unfit(self._settings, plan.id)
+        refuse_unsigned(project, sign=signs_in_run(self._settings))
         if self._resumes or continued is not None:
             project.git.refuse_own_tracked()  # it has its own base already
         else:
@@ -244,11 +249,12 @@ class _Process:
     @cached_property
     def _base(self) -> Base:
         """The commit that a new run starts from; raises if no run can start there."""
-        return self._project.git.base(self._settings.base, self._plan.id)
+        return self._project.git.base(self._settings.base, self._plan.id, self._plan.paths)
 
     def go(self) -> RunResult:
         """Take the lock, decide what to do with an unfinished run, run, and show how it ended."""
         with self._project.journals.session(self._plan.id) as session:
+            refresh_schema(self._project)
             before = session.before
             if before is not None:
                 refuse_short_journal(self._project, self._plan.id, session)
@@ -328,6 +334,7 @@ class _Process:
                 only=self._only,
                 configured=self._configuration.configured,
                 passes_checkpoints=self._request.yes,
+                attended=self._request.attended and not self._request.yes,
                 estimates=learnt(runs(entry.event for entry in session.entries), self._plan),
             )
         else:
@@ -340,6 +347,7 @@ class _Process:
                 only=self._only,
                 configured=(self._kept or self._configuration).configured,
                 passes_checkpoints=self._request.yes,
+                attended=self._request.attended and not self._request.yes,
             )
         edit = revised(before, self._plan)
         meanwhile = Meanwhile(
@@ -423,7 +431,9 @@ class _Process:
             self._screen.say(word, text)
 
     def _decided(self, before: RunState) -> Answer:
-        return decided(before, self._request.wanted, self._person)
+        # The settings that it would continue with: a choice may depend on them.
+        shown = replace(before, settings=self._settings)
+        return decided(shown, self._request.wanted, self._person)
 
     def _refuse_nothing_to_resume(self, before: RunState | None, last: int) -> None:
         refuse_nothing_to_resume(self._project, self._plan, self._request.typed, before, last)

@@ -6,16 +6,21 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from windlass.app.plans import find_task, task_here
+from windlass.app.consent import agree
+from windlass.app.person import Person
+from windlass.app.plans import find_task, last_run, plan_now, task_here
 from windlass.app.wiring import Project, ended, now, resumed_unchanged, write_state_files
 from windlass.core.engine import note
 from windlass.core.events.model import Event, RunEnd
 from windlass.core.exchange import Message
-from windlass.core.scheduler.people import spoken
+from windlass.core.plan import Plan
+from windlass.core.scheduler.late_edits import newly_stale
+from windlass.core.scheduler.people import UNDO, spoken
 from windlass.core.state import RunState
 from windlass.core.state.transitions import UNDER_WAY
 from windlass.errors import BadInput, Busy
 from windlass.runner import Session
+from windlass.views.consequences import merged_in, redoing
 from windlass.views.steps import refusal
 
 
@@ -44,14 +49,42 @@ def answer(project: Project, task: str, text: str) -> Delivery:
     return say(project, task, "answer", text)
 
 
-def retry(project: Project, subject: str) -> Delivery:
-    """Retry an abandoned task, redo one whose text has changed, or redo a stage."""
-    return say(project, subject, "retry", stages=True)
+def retry(
+    project: Project,
+    subject: str,
+    *,
+    undo: bool = False,
+    confirmed: bool = False,
+    person: Person | None = None,
+) -> Delivery:
+    """Retry an abandoned task, redo a merged one or a stage; or undo that until it is merged.
+
+    To redo a merged task whose text has not changed must be confirmed.
+    """
+    if undo:
+        return say(project, subject, "retry", UNDO, stages=True)
+    state, name = find_task(project, subject, stages=True)
+    message = Message(command="retry", task=name)
+    if not state.given_up:
+        plan = plan_now(project, state.plan)
+        edited = newly_stale(state, plan) if isinstance(plan, Plan) else ()
+        if merged := merged_in(state, name, edited):
+            agree(redoing(state, name, merged), confirmed=confirmed, person=person)
+    return deliver(project, state, message)
+
+
+def accept_base(project: Project, plan: str) -> Delivery:
+    """Let a live run continue that waits because its base does not pass."""
+    state = last_run(project, plan)
+    if project.journals.live_pid(plan) is None:
+        cure = f"windlass resume {plan} --red-base go"
+        raise BadInput(f"no run of {plan!r} waits for that", hint=cure)
+    return deliver(project, state, Message(command="accept_base"))
 
 
 def reset(project: Project, task: str, *, undo: bool = False) -> Delivery:
     """Start a task again from the tip, or undo that."""
-    return say(project, task, "reset", "undo" if undo else "")
+    return say(project, task, "reset", UNDO if undo else "")
 
 
 def give(project: Project, task: str | None = None, summary: str = "") -> Delivery:
@@ -60,8 +93,8 @@ def give(project: Project, task: str | None = None, summary: str = "") -> Delive
 
 
 def deliver(project: Project, state: RunState, message: Message) -> Delivery:
-    """Send or record the message."""
-    plan_id = state.plan.id
+    """Send or record the message, in the name of the person whom git knows."""
+    plan_id, message = state.plan.id, replace(message, by=project.git.person())
     if send_or_record(project, state, message, record) is None:
         return recorded(plan_id)
     return sent(plan_id)
@@ -146,13 +179,15 @@ def refuse_useless(message: Message, state: RunState, facts: tuple[Event, ...]) 
     if state.given_up:
         raise BadInput(
             f"run {state.run} of {state.plan.id!r} was {state.ended}, and cannot be continued",
+            about=state.plan.id,
             hint=f"start a new one: windlass run {state.plan.id}",
         )
     if message.task not in state.tasks:
         raise BadInput(
             f"stage {message.task!r} does not wait for that",
+            about=f"{state.plan.id}:{message.task}",
             hint="`windlass status` shows its state",
         )
-    undo = message.command == "reset" and message.text == "undo"
+    undo = message.command in {"reset", "retry"} and message.text == UNDO
     why, cure = refusal(message.command, state, message.task, undo=undo)
-    raise BadInput(why, hint=cure)
+    raise BadInput(why, about=f"{state.plan.id}:{message.task}", hint=cure)

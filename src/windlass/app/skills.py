@@ -18,8 +18,8 @@ FLAG = "--claude"
 """The option of `windlass init` that writes them."""
 HELP = "Write skills for Claude Code to .claude instead"
 ABOUT = """\
-With --claude: skills that Claude Code knows in this project as /feature-build, /windlass-run
-and their like, below .claude/skills. A file there that you have edited stays as it is.
+With --claude, write skills for Claude Code to .claude/skills instead, such as /feature-build and
+/windlass-run. A file there that you have edited stays as it is.
 """
 NEXT = "/feature-build TASK-ID or /windlass-run PLAN in Claude Code"
 """The next step after they are written."""

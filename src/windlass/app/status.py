@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from msgspec import UNSET, Struct, UnsetType
 
-from windlass.app.plans import selected_plans
+from windlass.app.plans import plan_and_task, selected_plans
 from windlass.app.wiring import Project, last_run_state
 from windlass.app.wiring.recovering import refuse_behind, why_git_is_older
 from windlass.core.state import RunState
@@ -44,6 +44,12 @@ class Need(Struct, frozen=True, kw_only=True):
 def status(project: Project, plan: str | None = None) -> tuple[RunStatus, ...]:
     """The last run of a plan; without a name, of every plan that was run here."""
     return tuple(status_of(project, plan_id) for plan_id in selected_plans(project, plan))
+
+
+def task_named(project: Project, typed: str | None) -> tuple[str, str] | None:
+    """The plan and the task that TASK or PLAN:TASK names; None if it names a plan, or nothing."""
+    plan_id, task = plan_and_task(project, typed) if typed is not None else ("", None)
+    return (plan_id, task) if task is not None else None
 
 
 def status_of(project: Project, plan_id: str) -> RunStatus:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from windlass.app.plans import plan_to_resume, read_plan
 from windlass.app.wiring import Project
+from windlass.core.nearest import did_you_mean
 from windlass.core.plan import Plan
 from windlass.errors import BadInput
 from windlass.formats.taskfile import TASKFILE, declared_id, has_task_head
@@ -15,10 +16,9 @@ def task_plan(project: Project, task_id: str, *, resuming: bool = False) -> Plan
     if not files and resuming and task_id in project.journals.plans():
         return plan_to_resume(project, task_id)  # the file is gone; the journal has its text
     if not files:
-        raise BadInput(
-            f"no task {task_id!r}: there is no file tasks/**/{task_id}*.md",
-            hint=f"look in {project.root}/tasks",
-        )
+        names = (path.stem for path in project.root.glob("tasks/**/*.md"))
+        cure = did_you_mean(task_id, names, f"look in {project.root}/tasks")
+        raise BadInput(f"no task {task_id!r}: there is no file tasks/**/{task_id}*.md", hint=cure)
     if len(files) > 1:
         named = ", ".join(str(path.relative_to(project.root)) for path in files)
         cure = "choose one: `windlass run FILE`"

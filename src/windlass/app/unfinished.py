@@ -5,16 +5,27 @@ from typing import Literal
 
 from msgspec import Struct
 
+from windlass.app.consent import agree
 from windlass.app.person import Person
 from windlass.app.say import record
 from windlass.app.wiring import Project
 from windlass.core.exchange import Message
+from windlass.core.nearest import did_you_mean
 from windlass.core.plan import Plan
 from windlass.core.state import RunState
 from windlass.errors import BadInput, Unanswered
 from windlass.runner import Session
+from windlass.views.consequences import restarting
 from windlass.views.outcome import run_status
-from windlass.views.steps import ABORT, RESTART, Choice, choices, how_to_go_on, unfinished
+from windlass.views.steps import (
+    ABORT,
+    RESTART,
+    Choice,
+    choices,
+    how_to_go_on,
+    unfinished,
+    why_it_ended,
+)
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -44,15 +55,25 @@ def decided(before: RunState, wanted: Wanted, person: Person | None) -> Answer:
         raise BadInput(f"--{wanted.mend} and --restart exclude each other", hint="use one")
     if wanted.reset_tasks:
         return _reset(before, wanted)
-    if wanted.mend is not None or wanted.choice == RESTART.name:
-        return _by_option(before, offered, wanted.mend or RESTART.name)
-    if wanted.yes:
-        return Answer("resume")
+    if wanted.choice == RESTART.name:
+        act = restarting(before, wanted.typed)
+        agree(act, confirmed=wanted.yes, person=person, by_name=True)
+        return Answer(RESTART.name)
+    if wanted.mend is not None:
+        return _by_option(before, offered, wanted.mend)
+    return Answer("resume") if wanted.yes else _chosen(before, offered, wanted, person)
+
+
+def _chosen(
+    before: RunState, offered: Sequence[Choice], wanted: Wanted, person: Person | None
+) -> Answer:
+    """As the person chooses; without one, a plain resume if that can help."""
     if person is None:
         # A run that a plain resume cannot help would only end the same way again.
         if wanted.choice == "resume" and offered[0].name == "resume":
             return Answer("resume")
-        raise Unanswered(unfinished(before)[0], hint=how_to_go_on(before, wanted.typed))
+        why = f" ({reason})" if (reason := why_it_ended(before)) else ""
+        raise Unanswered(f"{unfinished(before)[0]}{why}", hint=how_to_go_on(before, wanted.typed))
     if wanted.choice == "resume" and len(offered) == 1:
         return Answer("resume")
     more = (ABORT,) if wanted.resuming else (RESTART, ABORT)
@@ -65,10 +86,15 @@ def asked_for(plan: Plan, tasks: tuple[str, ...], stage: str | None) -> tuple[st
     known, cure = {task.id: task.stage for task in plan.tasks}, "`windlass plan` lists what it has"
     for id_ in tasks:
         if id_ not in known:
-            raise BadInput(f"plan {plan.id!r} has no task {id_!r}", hint=cure)
+            raise BadInput(
+                f"plan {plan.id!r} has no task {id_!r}", hint=did_you_mean(id_, known, cure)
+            )
     inside = [id_ for id_, name in known.items() if stage is not None and name == stage]
     if stage is not None and not inside:
-        raise BadInput(f"plan {plan.id!r} has no stage {stage!r}", hint=cure)
+        stages = {name for name in known.values() if name is not None}
+        raise BadInput(
+            f"plan {plan.id!r} has no stage {stage!r}", hint=did_you_mean(stage, stages, cure)
+        )
     return tuple(dict.fromkeys((*tasks, *inside)))
 
 
@@ -88,13 +114,12 @@ def _reset(before: RunState, wanted: Wanted) -> Answer:
         raise BadInput(f"--reset-task and --{other} exclude each other", hint="use one")
     for task_id in wanted.reset_tasks:
         if task_id not in before.tasks:
-            raise BadInput(f"the run has no task {task_id!r}", hint="`windlass status`")
+            cure = did_you_mean(task_id, before.tasks, "`windlass status` lists them")
+            raise BadInput(f"the run has no task {task_id!r}", hint=cure)
     return Answer("resume", tuple(("reset", task_id) for task_id in wanted.reset_tasks))
 
 
 def _by_option(before: RunState, offered: Sequence[Choice], wanted: str) -> Answer:
-    if wanted == RESTART.name:
-        return Answer(wanted)
     for each in offered:
         if each.name == wanted:
             return Answer(each.name, each.words)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from windlass.app.clean import CleanRequest, Found, clean
-from windlass.cli.options import project_at, repo_option
+from windlass.app.clean import Cleaned, CleanRequest, Found, clean
+from windlass.cli.options import json_option, print_json, project_at, repo_option, yes_option
 from windlass.cli.person import confirm
 from windlass.core.plan.names import escaped
 from windlass.views.words import plural
@@ -22,7 +22,8 @@ from windlass.views.words import plural
 @click.option(
     "--pins", is_flag=True, help="Also delete pins of finished runs that your branches contain"
 )
-@click.option("--yes", is_flag=True, help="Do not ask")
+@yes_option
+@json_option
 @repo_option
 def command(
     plan: str | None,
@@ -30,17 +31,26 @@ def command(
     logs: bool,  # noqa: FBT001
     pins: bool,  # noqa: FBT001
     yes: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
     repo: Path,
 ) -> int:
-    """Show what of PLAN can be deleted, what stays, and why; ask, then delete it.
+    """Delete what is no longer needed: workspaces and refs that are merged or pinned.
 
-    Windlass deletes checkouts, caches, and workspaces whose task is merged or whose run is
-    finished. It commits and pins unsaved work in a workspace first; where that fails, the workspace
-    stays. It never deletes the journal, the integration branch, or work that no branch of yours
-    contains. Without PLAN: every plan that was run here.
-    """
+    Windlass shows what of PLAN it would delete, what stays and why, and asks. It deletes
+    checkouts, caches, and workspaces whose task is merged or whose run is finished. It commits and
+    pins unsaved work in a workspace first; where that fails, the workspace stays. It never deletes
+    the journal, the integration branch, or work that no branch of yours contains. Without PLAN:
+    every plan that was run here.
+
+    \b
+    Examples:
+      windlass clean
+      windlass clean docs/plan.md --runs --pins
+    """  # noqa: D301
     request = CleanRequest(plan=plan, ignored=ignored, runs=logs, pins=pins)
-    done = clean(project_at(repo), request, confirm=partial(_confirm, yes=yes))
+    done = clean(project_at(repo), request, confirm=partial(_confirm, yes=yes, as_json=as_json))
+    if as_json:
+        print_json([_values(each) for each in done])
     for each in done:
         if each.busy is not None:
             click.echo(f"windlass: {each.busy}", err=True)
@@ -49,14 +59,26 @@ def command(
     return max((each.exit_code for each in done), default=0)
 
 
-def _confirm(found: Found, *, yes: bool) -> bool:
-    click.echo(f"{found.plan}: {plural(found.going, 'item')} to delete")
+def _values(done: Cleaned) -> dict[str, object]:
+    return {
+        "plan": done.plan,
+        "deleted": done.deleted,
+        "failed": done.failed,
+        "busy": done.busy and str(done.busy),
+        "exit": done.exit_code,
+    }
+
+
+def _confirm(found: Found, *, yes: bool, as_json: bool) -> bool:
+    say = partial(click.echo, err=as_json)
+    say(f"{found.plan}: {plural(found.going, 'item')} to delete")
     for item in sorted(found.items, key=lambda item: not item.goes):
         word = "delete" if item.goes else "keep"
-        click.echo(escaped(f"  {word:<6}  {item.name} · {item.why}"))
+        say(escaped(f"  {word:<6}  {item.name} · {item.why}"))
     if not found.items:
-        click.echo("  the journal, branches and pins stay; --runs and --pins delete more")
-    if found.going and not yes:
+        say("  the journal, branches and pins stay; --runs and --pins delete more")
+    if found.going:
         again = " ".join(["windlass", *sys.argv[1:], "--yes"])
-        confirm(f"Delete {plural(found.going, 'item')}?", command=again, about=found.plan)
+        what = f"{found.plan}: {plural(found.going, 'item')} to delete."
+        confirm(what, f"Delete {plural(found.going, 'item')}?", command=again, yes=yes)
     return True

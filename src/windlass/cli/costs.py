@@ -40,7 +40,12 @@ def command(
     The sums come from the journal. A ~ marks a sum that includes an estimate, for a request whose
     answer was never seen. A + marks a sum with a part that is unknown. Amounts reserved for
     requests in flight are listed below the sums.
-    """
+
+    \b
+    Examples:
+      windlass costs
+      windlass costs docs/plan.md --by task --by model
+    """  # noqa: D301
     found = costs(project_at(repo), plan, run=run)
     wanted: tuple[By, ...] = by or ("plan", "task", "role", "model")
     if as_json:

@@ -1,13 +1,14 @@
-"""`windlass diff [TASK]`."""
+"""`windlass diff [TASK|PLAN]`."""
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from windlass.app.diff import diff
-from windlass.cli.options import project_at, repo_option
+from windlass.cli.options import json_option, print_json, project_at, repo_option
 from windlass.cli.screens.choice import wants_colour
 from windlass.cli.screens.terminal import coloured
 from windlass.core.plan.names import escaped
@@ -17,19 +18,34 @@ _COLOURS = {"@": "36", "+": "32", "-": "31"}
 
 
 @click.command("diff")
-@click.argument("task", required=False)
+@click.argument("what", metavar="[TASK|PLAN]", required=False)
 @click.option("--stat", is_flag=True, help="Show only the changed files and line counts")
+@json_option
 @repo_option
-def command(task: str | None, stat: bool, repo: Path) -> int:  # noqa: FBT001
-    """Show what TASK changed: its newest commit against the commit it started from.
+def command(what: str | None, stat: bool, as_json: bool, repo: Path) -> int:  # noqa: FBT001
+    """Show what TASK changed, or all merged work of a run against the commit it started from.
 
-    TASK may be written PLAN:TASK if several plans were run here; inside its workspace you can
-    leave it out. On a terminal, control characters are escaped; in a file or a pipe the patch is
-    byte for byte as git made it, for `git apply`.
-    """
+    For a merged task this is what its merge brought; before that, its newest commit against the
+    commit it started from. TASK may be written PLAN:TASK if several plans were run here. With PLAN,
+    or without any name, it is the whole run: the only unfinished one, else the newest. Inside a
+    task's workspace it is that task.
+
+    On a terminal, control characters are escaped; in a file or a pipe the patch is byte for byte
+    as git made it, for `git apply`.
+
+    \b
+    Examples:
+      windlass diff
+      windlass diff 1.2 --stat
+    """  # noqa: D301
     project = project_at(repo)
-    patch = diff(project, task, stat=stat).text
-    if sys.stdout.isatty():
+    found = diff(project, what, stat=stat)
+    patch = found.text
+    if as_json:
+        # JSON holds no bytes that are not UTF-8; without --json they are as git made them.
+        readable = patch.encode(errors="surrogateescape").decode(errors="replace")
+        print_json(replace(found, text=readable))
+    elif sys.stdout.isatty():
         colour = wants_colour(project.environment, terminal=True)
         click.echo("\n".join(_escaped(patch, colour=colour)), nl=False)
     else:

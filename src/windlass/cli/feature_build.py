@@ -19,13 +19,14 @@ def command(task_id: str, resumes: bool, restarts: bool, repo: Path, **options: 
     """Run the task with that id: a Markdown file below tasks/ whose frontmatter has the id.
 
     The same as `windlass run` with that file. Windlass also records progress in the file's
-    frontmatter: `status` (in_progress, in_review, blocked) and `feature_build`, with every turn. It
-    changes nothing else in the file.
+    frontmatter: `status` (in_progress, in_review, blocked) and `feature_build`, with every turn.
+    It changes nothing else in the file.
 
     \b
-    windlass feature-build TASK-042
-    windlass feature-build TASK-042 --max-turns 3 --verbose
-    windlass feature-build TASK-042 --resume
+    Examples:
+      windlass feature-build TASK-042
+      windlass feature-build TASK-042 --max-turns 3 --verbose
+      windlass feature-build TASK-042 --resume
     """  # noqa: D301
     choice = choice_of(resumes=resumes, restarts=restarts)
     project = project_at(repo)

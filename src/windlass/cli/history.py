@@ -8,10 +8,11 @@ import click
 from windlass.app.history import history
 from windlass.app.plans import never_run
 from windlass.cli.options import json_option, print_json, project_at, repo_option
-from windlass.cli.screens.terminal import room
+from windlass.cli.screens.terminal import room, zone
 from windlass.views.columns import columns, fitted, padded
 from windlass.views.cost import amounts
 from windlass.views.progress import Past
+from windlass.views.times import date_and_time
 from windlass.views.words import duration, one_line, plural
 
 _LONGEST = 30
@@ -25,8 +26,13 @@ _LONGEST = 30
 def command(plan: str | None, as_json: bool, repo: Path) -> int:  # noqa: FBT001
     """List every run of PLAN, newest first; without PLAN, those of every plan here.
 
-    Changes nothing; safe during a live run.
-    """
+    Shows when each run started, how it ended, its tasks and turns, and its cost. Changes nothing;
+    safe during a live run.
+
+    \b
+    Example:
+      windlass history docs/plan.md
+    """  # noqa: D301
     project = project_at(repo)
     found = history(project, plan)
     for plan_id, why in found.unreadable.items():
@@ -58,8 +64,9 @@ def _lines(found: Sequence[Past], width: int | None) -> Iterator[str]:
 
 
 def _name(each: Past) -> tuple[str, ...]:
-    started = f"{each.started_at:%Y-%m-%d %H:%MZ}"
-    return started, fitted(each.plan, _LONGEST), each.run[:8], each.status
+    started = date_and_time(each.started_at.astimezone(zone()))
+    status = f"{each.status}, landed" if each.landed else each.status
+    return started, fitted(each.plan, _LONGEST), each.run[:8], status
 
 
 def _figures(each: Past) -> tuple[str, ...]:

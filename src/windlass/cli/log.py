@@ -2,7 +2,7 @@
 
 import re
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -10,10 +10,11 @@ import click
 import msgspec
 
 from windlass.app.log import LogLine, LogRequest, follow_log, log, log_plan
-from windlass.app.wiring import Project, now
+from windlass.app.wiring import LOCAL_TIME, Project, now
 from windlass.cli.options import json_option, project_at, repo_option
-from windlass.cli.screens.terminal import put
+from windlass.cli.screens.terminal import put, zone
 from windlass.errors import BadInput
+from windlass.views.times import date_and_time
 from windlass.views.words import duration
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
@@ -36,7 +37,9 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
     help="Show only this word of the log (RETURNED) or fact (TurnReturned); repeatable",
 )
 @click.option(
-    "--since", metavar="WHEN", help="Start at this time: 10m ago, 2h ago, or 2026-01-31T12:00"
+    "--since",
+    metavar="WHEN",
+    help="Start at this time: 10m ago, 2h ago, or 2026-01-31T12:00 (your time; 12:00Z is UTC)",
 )
 @click.option("--follow", "-f", "following", is_flag=True, help="Follow the run until it ends")
 @click.option("--all", "every", is_flag=True, help="Show all runs of the plan, not only the last")
@@ -58,9 +61,10 @@ def command(
     Filters combine. --json prints every fact as recorded, one per line. Safe during a live run.
 
     \b
-    windlass log plan.md --task 1.2 --turn 2
-    windlass log --kind RETURNED --kind ABANDONED --since 2h
-    windlass log --follow --json
+    Examples:
+      windlass log plan.md --task 1.2 --turn 2
+      windlass log --kind RETURNED --kind ABANDONED --since 2h
+      windlass log --follow
     """  # noqa: D301
     project = project_at(repo)
     request = LogRequest(
@@ -70,6 +74,7 @@ def command(
         kinds=kinds,
         since=_moment(since),
         every_run=every,
+        zone=zone(),
     )
     if following:
         _follow(project, request, as_json=as_json)
@@ -111,9 +116,9 @@ def _moment(since: str | None) -> datetime | None:
         at = datetime.fromisoformat(since.strip())
     except ValueError:
         raise BadInput(
-            f"--since {since!r} is not a time", hint="use 10m, 2h, 3d, or 2026-01-31T12:00 in UTC"
+            f"--since {since!r} is not a time", hint="use 10m, 2h, 3d, or 2026-01-31T12:00"
         ) from None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return at if at.tzinfo is not None else at.replace(tzinfo=LOCAL_TIME)
 
 
 def _print(shown: LogLine, *, as_json: bool) -> bool:
@@ -125,7 +130,8 @@ def _print(shown: LogLine, *, as_json: bool) -> bool:
     if line is None:
         return False
     took = f" · {duration(line.took)}" if line.took is not None else ""
-    put(f"{shown.entry.event.at:%Y-%m-%d %H:%M:%S}Z  {line.word:>9}  ", f"{line.text}{took}")
+    at = date_and_time(shown.entry.event.at.astimezone(zone()), seconds=True)
+    put(f"{at}  {line.word:>9}  ", f"{line.text}{took}")
     for detail in line.details:
-        put(f"{'':20}  {'':>9}  ", detail)
+        put(f"{'':{len(at)}}  {'':>9}  ", detail)
     return True

@@ -4,48 +4,71 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from windlass.views.outcome import Exit
+from windlass.cli.problems import Errors
 
-COMMANDS = {
-    "init": "Detect the project's checks and write windlass.toml",
-    "plan": "Show what Windlass reads in a plan",
-    "run": "Run a plan to verified, merged commits",
-    "resume": "Continue a run that was interrupted, stopped or needs you",
-    "feature-build": "Run one task file in tasks/ by its id",
-    "status": "Show the state of a run",
-    "log": "Show what happened in a run",
-    "history": "List past runs",
-    "costs": "Show costs by plan, task, role and model",
-    "report": "Write an HTML or Markdown report of a run",
-    "diff": "Show what a task changed",
-    "approve": "Let a task start, accept a stale one, or pass a stage",
-    "answer": "Answer a task's question",
-    "retry": "Retry an abandoned task, or redo one whose text has changed",
-    "reset": "Start a task again from the tip",
-    "take": "Work on a task yourself, in its workspace",
-    "give": "Hand back a task that you took",
-    "recover": "Restore a lost or damaged journal from git",
-    "adopt": "Import the progress that another tool made on a plan",
-    "pause": "Pause a live run at the end of its turns",
-    "stop": "Stop a live run; it can be resumed",
-    "abort": "Abort a run for good",
-    "land": "Move your branch to the merged work",
-    "pr": "Open or update a pull request with the merged work",
-    "clean": "Delete workspaces and refs that are merged or pinned",
-    "doctor": "Check the machine, the repository and every setting",
-    "mcp": "Serve the state of runs to other programs over MCP",
-    "bundle": "Pack a scrubbed bundle for a bug report",
-    "selftest": "Prove on this machine that a crash loses nothing",
-    "demo": "Run a small plan offline, with a scripted model",
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from windlass.findings import Finding
+
+_MOST_FINDINGS = 30
+"""Errors and warnings of one plan that are printed."""
+
+GROUPS = {
+    "Start": {
+        "init": "Detect the project's checks and write windlass.toml",
+        "plan": "Show what Windlass reads in a plan",
+        "run": "Run a plan to verified, merged commits",
+        "resume": "Continue a run that was interrupted, stopped or needs you",
+        "feature-build": "Run one task file in tasks/ by its id",
+        "adopt": "Import the progress that another tool made on a plan",
+        "demo": "Run a small plan offline, with a scripted model",
+    },
+    "Watch": {
+        "status": "Show the state of a run",
+        "log": "Show what happened in a run",
+        "history": "List past runs",
+        "costs": "Show costs by plan, task, role and model",
+        "report": "Write an HTML or Markdown report of a run",
+        "diff": "Show what a task changed",
+    },
+    "Step in": {
+        "answer": "Answer a task's question",
+        "approve": "Let a task start, accept a stale one, or pass a stage",
+        "retry": "Retry an abandoned task, or redo one whose text has changed",
+        "reset": "Start a task again from the tip",
+        "take": "Work on a task yourself, in its workspace",
+        "give": "Hand back a task that you took",
+        "pause": "Pause a live run at the end of its turns",
+        "stop": "Stop a live run; it can be resumed",
+        "abort": "Abort a run for good",
+    },
+    "Take the result": {
+        "land": "Move your branch to the merged work",
+        "pr": "Open or update a pull request with the merged work",
+    },
+    "Repair": {
+        "doctor": "Check the machine, the repository and every setting",
+        "recover": "Restore a lost or damaged journal from git",
+        "clean": "Delete workspaces and refs that are merged or pinned",
+        "bundle": "Pack a scrubbed bundle for a bug report",
+        "selftest": "Prove on this machine that a crash loses nothing",
+    },
+    "Integrations": {
+        "mcp": "Serve the state of runs to other programs over MCP",
+        "completion": "Print the shell completion for bash, zsh or fish",
+        "schema": "Print the JSON Schema of windlass.toml, for editors",
+    },
 }
-"""Every command with its help line, so that --help imports none of them."""
+"""Every command with its help line, by what a person wants, so that --help imports none of them."""
+
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 
 _OTHER_FACES = {"mcp": "windlass.mcp.command", "selftest": "windlass.selftest.command"}
@@ -67,12 +90,36 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's form
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(module_of(cmd_name)).command
-        command.short_help = COMMANDS[cmd_name]  # for shell completion
+        if ctx.resilient_parsing:
+            from windlass.cli.completion import complete_parameters
+
+            complete_parameters(command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Complete commands without importing any."""
+        from click.shell_completion import CompletionItem
+
+        names = (name for name in COMMANDS if name.startswith(incomplete))
+        found = [CompletionItem(name, help=COMMANDS[name]) for name in names]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an unknown one gets the nearest as a suggestion."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from windlass.core.nearest import nearest
+
+            if (meant := nearest(args[0], COMMANDS)) is None:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {meant!r}?", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; click would exit with 1 where the reader has closed the pipe."""
@@ -83,8 +130,10 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List commands without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        wide = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{wide}}", line) for name, line in commands.items()])
 
 
 @click.group(
@@ -110,8 +159,7 @@ def main() -> None:
     _catch_signals()
     code = call(sys.argv[1:])
     _flush_streams()
-    # Every file and process is closed by now. Python would spend half a second on taking apart
-    # what the agent's SDK has imported.
+    # Every file and process is closed by now; taking apart what was imported would only take time.
     os._exit(code)
 
 
@@ -149,66 +197,68 @@ def _flush_streams() -> None:
 
 
 def call(args: list[str]) -> int:
-    return code_of(lambda: cli.main(args=args, prog_name="windlass", standalone_mode=False))
+    errors = Errors(args, tuple(COMMANDS))
+
+    def command() -> Any:
+        return cli.main(args=args, prog_name="windlass", standalone_mode=False, obj=errors)
+
+    return code_of(command, errors)
 
 
-def code_of(command: Callable[[], Any]) -> int:
-    """Run the command and return its exit code; an error is printed in one line."""
-    debugging = bool(os.environ.get("WINDLASS_DEBUG"))
+def code_of(command: Callable[[], Any], errors: Errors | None = None) -> int:
+    """Run the command and return its exit code; an error is one line, and JSON if asked for."""
+    # A run clears the environment.
+    debugging, errors = bool(os.environ.get("WINDLASS_DEBUG")), errors or Errors()
     try:
         code: Any = command()
     except click.exceptions.Exit as done:
         return done.exit_code
-    except click.ClickException as wrong:
-        with suppress(OSError):
-            wrong.show()
-        return _exit().BAD_INPUT
-    except (click.Abort, KeyboardInterrupt):
-        return _print_error("interrupted", _exit().STOPPED)
     except _Unread:
         return 0
-    except OSError as error:
-        return _explain_os_error(error)
+    except click.ClickException as wrong:
+        return _explain_usage(wrong, errors)
+    except (click.Abort, KeyboardInterrupt):
+        return _explain(KeyboardInterrupt(), errors)
     except Exception as error:
-        if debugging:
+        if debugging and not isinstance(error, OSError):
             raise
-        return _explain(error)
+        return _explain(error, errors)
     return code if isinstance(code, int) else 0
 
 
-def _exit() -> "type[Exit]":
-    """The exit codes, imported only when a command fails: --help must stay fast."""
-    from windlass.views.outcome import Exit
+def _explain_usage(wrong: click.ClickException, errors: Errors) -> int:
+    from windlass.views.problems import bad_usage
 
-    return Exit
-
-
-def _explain_os_error(error: OSError) -> int:
-    from windlass.errors import WindlassError
-
-    if isinstance(error, WindlassError):  # it has its own cure
-        return _explain(error)
-    where = f": {error.filename}" if error.filename else ""
-    cure = "fix that and try again; nothing recorded is lost"
-    return _print_error(f"{error.strerror or error}{where}; {cure}", _exit().STOPPED)
+    with suppress(OSError):
+        wrong.show()
+    context = wrong.ctx if isinstance(wrong, click.UsageError) else None
+    where = context.command_path if context is not None else errors.command
+    problem = bad_usage(wrong.format_message(), where)
+    errors.report(problem)
+    return problem.exit
 
 
-def _explain(error: Exception) -> int:
-    from windlass.errors import WindlassError
-    from windlass.views.outcome import error_code
+def _explain(error: BaseException, errors: Errors) -> int:
+    from windlass.errors import PlanError
+    from windlass.views.problems import error_line, problem_of
 
-    if isinstance(error, WindlassError):
-        return _print_error(str(error), error_code(type(error)))
-    name = type(error).__name__
-    cure = "nothing recorded is lost; WINDLASS_DEBUG=1 shows the traceback"
-    return _print_error(f"a bug in Windlass, {name}: {error}; {cure}", _exit().FAILED)
+    # If stderr cannot be written, the exit code still counts.
+    with suppress(OSError):
+        click.echo(f"windlass: {error_line(error)}", err=True)
+        if isinstance(error, PlanError):
+            _print_findings(error.findings[1:])
+    problem = problem_of(error, errors.command)
+    errors.report(problem)
+    return problem.exit
 
 
-def _print_error(text: str, code: int) -> int:
+def _print_findings(findings: "Sequence[Finding]") -> None:
+    """Print what else is wrong in a plan, one line each."""
     from windlass.views.words import one_line
 
-    # A message may quote a file name or git's output, which can hold any character. If stderr
-    # cannot be written, the exit code still counts.
-    with suppress(OSError):
-        click.echo(f"windlass: {one_line(text, 2000)}", err=True)
-    return code
+    for found in findings[:_MOST_FINDINGS]:
+        kind = "warning: " if found.severity == "warning" else ""
+        click.echo(f"windlass: {one_line(f'{found.place}: {kind}{found.words}', 2000)}", err=True)
+    if len(findings) > _MOST_FINDINGS:
+        more = len(findings) - _MOST_FINDINGS
+        click.echo(f"windlass: and {more:,} more in the plan", err=True)

@@ -45,7 +45,18 @@ def _existing(repo: Path, notice: Callable[[str], None]) -> Path:
 def print_json(value: object) -> None:
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    # A path or a text from git may hold bytes that are not UTF-8, which JSON cannot.
+    text = msgspec.json.encode(msgspec.to_builtins(value, enc_hook=str)).decode()
+    click.echo(msgspec.json.format(text, indent=2))
+
+
+def print_result(result: object, text: str, *, as_json: bool) -> int:
+    """Print the result of a command: its values as JSON, else a text; 0, its exit code."""
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(text)
+    return 0
 
 
 def _together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -67,6 +78,7 @@ repo_option = click.option(
     default=".",
     help="Use the repository around this folder  [default: the current one]",
 )
+yes_option = click.option("--yes", is_flag=True, help="Do not ask")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON")
 dialect_option = click.option(
     "--dialect", metavar="NAME", help="Read the plan in this format  [default: detected]"
@@ -113,10 +125,22 @@ def choice_of(*, resumes: bool, restarts: bool) -> Literal["resume", "restart"] 
     return "resume" if resumes else "restart" if restarts else None
 
 
+class _ModelOption(click.Option):
+    """An option whose help names the agent's own model.
+
+    Only --help asks the agent for it: to import one takes half a second, and the first word of a
+    run must not wait for that.
+    """
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from windlass.app.wiring.agents import vendor_of
+
+        record = super().get_help_record(ctx)
+        return record and (record[0], f"{record[1]}  [default: {vendor_of().model}]")
+
+
 def run_options(command: F) -> F:
     """The options of `run`, `resume` and `feature-build`."""
-    from windlass.app.wiring.agents import vendor_of
-
     return _together(
         click.option(
             "--agents", type=int, metavar="N", help="Run at most N agents at once  [default: 3]"
@@ -131,8 +155,9 @@ def run_options(command: F) -> F:
         ),
         click.option(
             "--model",
+            cls=_ModelOption,
             metavar="M",
-            help=f"Use this model for Players  [default: {vendor_of().model}]",
+            help="Use this model for Players",
         ),
         click.option(
             "--coach-model",

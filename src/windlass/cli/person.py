@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import click
 
+from windlass.app.consent import agree
 from windlass.core.state import RunState
-from windlass.errors import Unanswered
+from windlass.views.consequences import Consequences
 from windlass.views.steps import Choice, unfinished
 from windlass.views.words import one_line
 
@@ -20,12 +21,10 @@ def person() -> "AtTerminal | None":
     return AtTerminal() if is_attended() else None
 
 
-def confirm(question: str, *, command: str, about: str = "") -> None:
-    """Ask, and abort on no; without a terminal, name the command that does not ask."""
-    if not is_attended():
-        what = f"{about}: " if about else ""
-        raise Unanswered(f"{what}there is no terminal to confirm at", hint=f"run `{command}`")
-    click.confirm(question, abort=True, err=True)
+def confirm(what: str, question: str, *, command: str, yes: bool) -> None:
+    """Ask about what the command has shown already."""
+    act = Consequences(what=what, question=question, command=command, shown=True)
+    agree(act, confirmed=yes, person=person())
 
 
 class AtTerminal:
@@ -42,5 +41,6 @@ class AtTerminal:
 
     def allow(self, what: str, question: str) -> bool:
         """Ask; the default is no."""
-        click.echo(what, err=True)
+        if what:
+            click.echo(what, err=True)
         return click.confirm(question, default=False, err=True)

@@ -15,11 +15,14 @@ from windlass.app.pull_request import (
     pull_request,
 )
 from windlass.app.wiring import Project
-from windlass.cli.options import project_at, repo_option
-from windlass.cli.person import is_attended
+from windlass.cli.options import json_option, print_json, project_at, repo_option, yes_option
+from windlass.cli.person import AtTerminal, is_attended, person
+from windlass.cli.problems import Errors
 from windlass.core.state import RunState
 from windlass.errors import WindlassError
+from windlass.views.consequences import pushing
 from windlass.views.outcome import Exit
+from windlass.views.problems import Problem
 from windlass.views.words import one_line
 
 
@@ -29,10 +32,13 @@ from windlass.views.words import one_line
 @click.option("--remote", metavar="NAME", help="Push to this remote  [default: as `git push` does]")
 @click.option("--title", metavar="TEXT", help="Use this title  [default: the plan's]")
 @click.option("--draft", is_flag=True, help="Open a draft; works for an incomplete run too")
+@click.option("--squash", is_flag=True, help="Push one commit for each task, and no merges")
 @click.option(
     "--by-agent", is_flag=True, help="Let an agent write the title and summary; costs money"
 )
 @click.option("--dry-run", is_flag=True, help="Show the title and text, and push nothing")
+@yes_option
+@json_option
 @repo_option
 def command(
     plan: str | None,
@@ -40,8 +46,11 @@ def command(
     remote: str | None,
     title: str | None,
     draft: bool,  # noqa: FBT001
+    squash: bool,  # noqa: FBT001
     by_agent: bool,  # noqa: FBT001
     dry_run: bool,  # noqa: FBT001
+    yes: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
     repo: Path,
 ) -> int:
     """Push the merged work of PLAN, and open a pull request for it or update the open one.
@@ -49,13 +58,22 @@ def command(
     The text lists tasks, criteria with their evidence, checks and cost. With --by-agent, an agent
     writes a title and a summary on the run's budget. Windlass pushes with your own git, login and
     pre-push hook, and opens the pull request with `gh`. It pushes only the branch
-    windlass/PLAN/integration, and never overwrites commits that no run made.
+    windlass/PLAN/integration, and never overwrites commits that no run made. On a terminal it asks
+    first.
+
+    With --squash the branch on the remote has one commit for each task instead of the merges, and
+    the same files. `windlass land --squash` then lands the very same commits.
 
     Without gh, or if the remote is not GitHub, Windlass pushes the branch, prints the steps that
     are left, and exits with 3. While a task is stale, that is, merged for an older text of the
     plan, only --draft works. Prints the address. Without PLAN: the only run here with something to
     land.
-    """
+
+    \b
+    Examples:
+      windlass pr --dry-run                  # show the text, and push nothing
+      windlass pr docs/plan.md --draft
+    """  # noqa: D301
     project = project_at(repo)
     request = PullRequestRequest(
         plan=plan,
@@ -63,19 +81,28 @@ def command(
         remote=remote,
         title=title,
         draft=draft,
+        squash=squash,
         by_agent=by_agent,
         attended=is_attended(),
+        confirmed=yes,
     )
     if dry_run:
-        return _print_preview(preview(project, request))
-    return _print_result(pull_request(project, request, notice=_print_note))
+        shown = preview(project, request)
+        if as_json:
+            print_json(shown)
+            return 0
+        return _print_preview(shown)
+    done = pull_request(project, request, person=person(), notice=_print_note)
+    if as_json:
+        print_json(done)
+    return _print_result(done, url_to_stderr=as_json)
 
 
 def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
     """At the end of a run: open a pull request if --pr was given, or if a person agrees."""
     try:
         if wish is None and is_attended() and is_worth_offering(project, state):
-            wish = click.confirm("Create PR for this milestone?", default=True, err=True)
+            wish = AtTerminal().allow(pushing(state), "Create PR for this milestone?")
         if not wish or not is_publishable(state):
             return 0
         result = publish(project, state, PullRequestRequest(attended=is_attended()))
@@ -84,8 +111,11 @@ def offer(project: Project, state: RunState, *, wish: bool | None) -> int:
     except WindlassError as error:
         # The run itself is complete; only the pull request needs a person.
         why = one_line(str(error), 2000)
-        click.echo(f"windlass: {why}; try again: windlass pr {state.plan.id}", err=True)
-        return Exit.NEEDS_HUMAN
+        cure = f"try again: windlass pr {state.plan.id}"
+        click.echo(f"windlass: {why}; {cure}", err=True)
+        place, code = error.where or state.plan.id, int(Exit.NEEDS_HUMAN)
+        Errors.of_command().report(Problem(what=why, where=place, cure=cure, exit=code))
+        return code
 
 
 def _print_result(result: PullRequestResult, *, url_to_stderr: bool = False) -> int:

@@ -2,7 +2,7 @@
 
 import os
 
-_KEPT = ("PATH", "LANG", "TERM")
+_KEPT = ("PATH", "LANG", "TERM", "TZ")
 
 
 def forget_secrets() -> None:

@@ -17,12 +17,20 @@ from windlass.cli.options import mend_options, part_options, project_at, run_opt
 def command(plan: str | None, repo: Path, **options: Any) -> int:
     """Continue a run that was interrupted, stopped, or needs you.
 
-    Without PLAN: the paused run that continue-here names, else the only unfinished run of the
-    repository. Finished work is not done or paid for again. The next agent continues with what an
-    interrupted agent left. --task and --stage start only that part of the plan, with what it needs;
-    tasks that have started continue too. A run that failed asks how to continue; without a
-    terminal, use --retry, --retry-stage or --yes.
-    """
+    Finished work is not done or paid for again. The next agent of a task continues with what an
+    interrupted agent left. Without PLAN: the paused run that continue-here names, else the only
+    unfinished run of the repository.
+
+    A run that failed asks how to continue; without a terminal, use --retry, --retry-stage or
+    --yes. --task and --stage start only that part of the plan, with what it needs; tasks that have
+    started continue too.
+
+    \b
+    Examples:
+      windlass resume
+      windlass resume docs/plan.md --max-cost 30
+      windlass resume --retry                # give abandoned tasks new turns
+    """  # noqa: D301
     with greeting("the journal", options):
         from windlass.app.plans import plan_to_resume
         from windlass.app.run import named_to_resume

@@ -46,9 +46,10 @@ def command(
     run then stops with exit code 0, and `windlass resume` runs the rest.
 
     \b
-    windlass run docs/plan.md
-    windlass run docs/plan.md --agents 2 --max-cost 5
-    windlass run docs/plan.md --dry-run
+    Examples:
+      windlass run docs/plan.md
+      windlass run docs/plan.md --agents 2 --max-cost 5
+      windlass run docs/plan.md --task 1.1   # one task, and what it needs
     """  # noqa: D301
     choice = choice_of(resumes=resumes, restarts=restarts)
     with greeting("the plan", options):

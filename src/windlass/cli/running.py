@@ -5,13 +5,17 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import anyio
+from msgspec.structs import replace
 
+from windlass.app.desk import Desk
 from windlass.app.run import RunRequest, run
 from windlass.app.wiring import Project
 from windlass.cli.options import settings_of
-from windlass.cli.person import person
+from windlass.cli.person import is_attended, person
+from windlass.cli.problems import Errors
 from windlass.cli.process import forget_secrets
-from windlass.cli.screens.choice import screen_for
+from windlass.cli.screens.choice import can_ask, screen_for
+from windlass.cli.screens.jsonl import JsonScreen
 from windlass.core.plan import Plan
 from windlass.ports import Agent
 
@@ -41,7 +45,12 @@ def request_of(
 def run_plan(project: Project, plan: Plan, request: RunRequest, options: Mapping[str, Any]) -> int:
     """Run the plan, show it, and return the exit code."""
     unread = anyio.Event()
-    screen = screen_for(options, project.environment, left=unread.set)
+    attended = is_attended() and can_ask(options, project.environment)
+    desk = Desk(project, plan.id) if attended else None
+    screen = screen_for(options, project.environment, left=unread.set, desk=desk)
+    request = replace(request, attended=attended)
+    if isinstance(screen, JsonScreen):
+        Errors.of_command().stream = screen
 
     async def stop_unread() -> None:
         # Without a reader the run would spend money unseen: stop it as a closed terminal does.

@@ -1,4 +1,4 @@
-"""`windlass status [PLAN]`."""
+"""`windlass status [PLAN|TASK]`."""
 
 import sys
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ import click
 
 from windlass.app.follow import Fact, follow
 from windlass.app.plans import plan_to_watch
-from windlass.app.status import RunStatus, status
+from windlass.app.status import RunStatus, status, status_of, task_named
 from windlass.app.wiring import Project, now
 from windlass.cli.options import json_option, print_json, project_at, repo_option
 from windlass.cli.screens.choice import screen_for
-from windlass.cli.screens.terminal import put, room
+from windlass.cli.screens.terminal import put, room, zone
 from windlass.core.plan.names import escaped
 from windlass.core.state import RunState
 from windlass.errors import BadInput
@@ -22,9 +22,11 @@ from windlass.views.activity import wait_line
 from windlass.views.closing import what_it_needs
 from windlass.views.columns import fitted
 from windlass.views.cost import amounts, doubts, run_cost
-from windlass.views.outcome import accepted_line
-from windlass.views.progress import Progress, TaskProgress
+from windlass.views.lines import red_lines, room_for
+from windlass.views.outcome import accepted_line, words_for_people
+from windlass.views.progress import Progress, TaskProgress, landed_at
 from windlass.views.steps import listed
+from windlass.views.task_page import task_page
 from windlass.views.tree import stage_line
 from windlass.views.words import duration, one_line, plural
 
@@ -43,9 +45,19 @@ _SHORTEST = 16
 def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  # noqa: FBT001
     """Show the state of the last run of PLAN; without PLAN, of every plan that was run here.
 
+    Shows each task, what waits for you, the cost, and the command to use next. PLAN may be
+    PLAN:TASK: then everything about that task, whole: what it asks, the failed checks with their
+    output, what the Coach said, what the agents summed up.
+
     Changes nothing; safe during a live run. --watch shows what the run's own terminal shows, until
     the run ends or you press Ctrl-C, which does not stop the run.
-    """
+
+    \b
+    Examples:
+      windlass status
+      windlass status docs/plan.md --watch
+      windlass status plan:1.2
+    """  # noqa: D301
     project = project_at(repo)
     if watch and as_json:
         hint = "for programs: `windlass log --follow --json`"
@@ -54,6 +66,8 @@ def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  #
         plan = plan_to_watch(project, plan)
         with suppress(KeyboardInterrupt):
             anyio.run(_watch, project, plan)
+    if (named := task_named(project, plan)) is not None:
+        return _show_task(status_of(project, named[0]), named[1], as_json=as_json)
     shown = status(project, plan)
     if not as_json:
         for each in shown:
@@ -63,6 +77,19 @@ def command(plan: str | None, watch: bool, as_json: bool, repo: Path) -> int:  #
     for each in shown:
         if each.note:
             click.echo(f"windlass: {each.progress.plan}: {one_line(each.note, 1000)}", err=True)
+    return 0
+
+
+def _show_task(shown: RunStatus, task: str, *, as_json: bool) -> int:
+    if as_json:
+        print_json(shown.progress.tasks[task])
+        return 0
+    if shown.state is None:
+        raise BadInput(f"only the whole plan can be shown {shown.note}", hint="windlass status")
+    for line in task_page(shown.state, task):
+        put(f"{line.word:>9}  ", line.text)
+        for detail in line.details:
+            put(f"{'':9}  ", detail)
     return 0
 
 
@@ -95,12 +122,15 @@ def _print(shown: RunStatus) -> None:
         f" · {duration(metrics.elapsed_seconds)}"
         f" · {amounts(cost)}",
     )
-    for line in (one_line(progress.reason, 200), *doubts(cost), shown.note):
+    red = red_lines(state, room_for(state)) if state is not None else ()
+    for line in (one_line(progress.reason, 400), *red, *doubts(cost), shown.note):
         if line:
-            put("  ", line)
+            put("  ", escaped(line))
     for head, text in _rows(progress, state):
         put(escaped(f"  {head}"), escaped(text))
-    put("  branch ", f"{progress.integration} on {progress.base_branch or progress.base[:10]}")
+    landed = f", landed at {commit[:10]}" if (commit := state and landed_at(state)) else ""
+    base = progress.base_branch or progress.base[:10]
+    put("  branch ", f"{progress.integration} on {base}{landed}")
     for line in listed(list(shown.steps)):
         put("  next   ", escaped(line))
     click.echo("")
@@ -115,6 +145,7 @@ def _rows(progress: Progress, state: RunState | None) -> Iterator[tuple[str, str
     head = 2 + _STATUS + 1 + sum(width + 2 for width in (ids, turns, commits) if width)
     title_room = max(_SHORTEST, (room() or _USUAL) - head)
     stages = {} if state is None else {id_: state.specs[id_].stage for id_ in tasks}
+    words = {} if state is None else words_for_people(state)
     before: str | None = None
     for task_id, task in tasks.items():
         stage = stages.get(task_id)
@@ -124,19 +155,24 @@ def _rows(progress: Progress, state: RunState | None) -> Iterator[tuple[str, str
         title = fitted(state.specs[task_id].title, title_room) if state is not None else ""
         parts = ((task_id, ids), (_turns(task), turns), ((task.merged or "")[:10], commits))
         row = "".join(f"{part:<{width}}  " for part, width in parts if width)
-        yield f"{task.status:<{_STATUS}} {row}", _waiting(task) or title
+        word = words.get(task_id, task.status)
+        yield f"{word:<{_STATUS}} {row}", _waiting(task) or title
         if state is not None:
             needed = what_it_needs(state.tasks[task_id], state)
-            accepted = filter(None, (accepted_line(state, task_id),))
+            accepted = filter(None, (accepted_line(state, task_id, zone()),))
             yield from ((f"{'':<{_STATUS}} ", line) for line in (*needed, *accepted))
 
 
 def _turns(task: TaskProgress) -> str:
-    return plural(task.turns, "turn") if task.turns else ""
+    """How many turns a task took; before it is settled, the turn that it is in."""
+    if not task.turns:
+        return ""
+    settled = task.merged is not None or task.status == "abandoned"
+    return plural(task.turns, "turn") if settled else f"turn {task.turns}"
 
 
 def _waiting(task: TaskProgress) -> str:
-    at = now()
+    at = now().astimezone(zone())
     if task.waits_for is None or task.waits_until is None or task.waits_until <= at:
         return ""
-    return f"waits {wait_line(task.waits_for, task.waits_until, at)}"
+    return f"waits {wait_line(task.waits_for, task.waits_until, at, task.waits_because or '')}"

@@ -1,5 +1,6 @@
 """Values that pass between the core and its callers, and that are not facts."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, TypeAlias
@@ -11,6 +12,16 @@ MAX_LISTED = 100
 
 ChangedPaths: TypeAlias = Mapping[tuple[str, str], Mapping[str, bool]]
 """The paths that differ between pairs of commits that git has, and whether each is new."""
+
+
+_LABEL = re.compile(r"(.+?)-\d+(?:-merged|-coach-\d+)?")
+"""The labels of checkouts in which a task's checks run, or its Coach works."""
+
+
+def task_of(label: str) -> str:
+    """The task that a throwaway checkout is for, by its label; empty for the base and the tip."""
+    found = _LABEL.fullmatch(label)
+    return found[1] if found else ""
 
 
 class Expected(Struct, frozen=True, kw_only=True):
@@ -32,6 +43,8 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     run: str = ""
     """The run it is for; empty: the run of the plan that is live when it arrives."""
+    by: str = ""
+    """The person who sent it, as git names them; empty if not known."""
     meaning: str = ""
     """The digest of the task's text that the person saw; empty: any text."""
     at: datetime | None = None
@@ -50,6 +63,10 @@ class Authorship(Struct, frozen=True, kw_only=True):
     """A person worked there: their own commits are kept, with their authors."""
     text: str = ""
     """A digest of what the task asks for; the merge records the text it was made for."""
+    summary: str = ""
+    """What agents said about the work that the commit holds."""
+    by_agent: bool = False
+    """Whether an agent did some of that work."""
 
 
 class WorkStep(Struct, frozen=True, kw_only=True):

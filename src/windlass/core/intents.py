@@ -10,8 +10,10 @@ from datetime import datetime
 from typing import Literal, TypeAlias, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from windlass.core.events import model as e
+from windlass.core.excerpts import indented
 from windlass.core.exchange import Authorship, StageWork
 from windlass.core.plan import Task, digest_of
 from windlass.core.plan.judges import judges
@@ -20,7 +22,12 @@ from windlass.core.scheduler.deliverables import work_of
 from windlass.core.scheduler.evidence import criteria, doubted_checks, less_proven
 from windlass.core.state import RunState, TaskState
 from windlass.core.state.checks import task_checks
-from windlass.core.state.quota import coach_model, player_model
+from windlass.core.state.quota import (
+    coach_model,
+    coach_model_source,
+    player_model,
+    player_model_source,
+)
 from windlass.core.state.work import attempts_of_work, base_of_work
 
 
@@ -43,6 +50,8 @@ class Play(Struct, frozen=True, kw_only=True):
     """Starts up to this one belong to earlier work that was set aside."""
     spec: Task
     model: str
+    model_source: str
+    """What names the model: the task, a file or a variable; empty: an option, or the default."""
     criteria: tuple[str, ...]
     checks: tuple[str, ...]
     answers: tuple[str, ...]
@@ -87,6 +96,7 @@ class Review(Struct, frozen=True, kw_only=True):
     """The pin under which an earlier process may have left its verdict on this commit."""
     spec: Task
     model: str
+    model_source: str
     may_run: bool
     """Whether the Coach may run commands."""
     criteria: tuple[str, ...]
@@ -178,6 +188,14 @@ class BuildBaseMerge(Struct, frozen=True, kw_only=True):
     tip: str
 
 
+class Squash(Struct, frozen=True, kw_only=True):
+    """Write one commit for each task onto the base branch's commit, and pin the last."""
+
+    candidate: int
+    base: str
+    tip: str
+
+
 class MoveBranch(Struct, frozen=True, kw_only=True):
     """Move the base branch, with its checkout."""
 
@@ -204,6 +222,7 @@ Intent: TypeAlias = (
     | VerifyTip
     | LookAtBranch
     | BuildBaseMerge
+    | Squash
     | MoveBranch
     | LookAtPlan
 )
@@ -233,7 +252,7 @@ def _intent_of(state: RunState, fact: e.Event) -> Intent | None:  # noqa: C901, 
         case e.WaitStarted():
             return WaitUntil(task=fact.task, until=fact.until)
         case e.MergeStarted():
-            author = _authorship(state, fact.task)
+            author = _merge_authorship(state, fact.task)
             return BuildMerge(
                 author=author, candidate=fact.candidate, commit=fact.commit, onto=fact.onto
             )
@@ -254,6 +273,8 @@ def _intent_of(state: RunState, fact: e.Event) -> Intent | None:  # noqa: C901, 
             )
         case e.BaseLookStarted():
             return LookAtBranch(branch=fact.branch, tip=fact.tip)
+        case e.BaseMergeStarted(squash=True):
+            return Squash(candidate=fact.candidate, base=fact.base, tip=fact.tip)
         case e.BaseMergeStarted():
             author = Authorship(task="", title=state.plan.title, n=0, turn=0)
             return BuildBaseMerge(
@@ -299,6 +320,9 @@ def _intent_of(state: RunState, fact: e.Event) -> Intent | None:  # noqa: C901, 
             | e.TaskReopened()
             | e.TaskReset()
             | e.TaskResetUndone()
+            | e.RedoUndone()
+            | e.HelpAwaited()
+            | e.BaseAccepted()
             | e.TaskGiven()
             | e.HelpNeeded()
             | e.CheckpointPassed()
@@ -337,6 +361,7 @@ def _play(state: RunState, fact: e.PlayerStarted) -> Play:
         begun_after=task.begun_after,
         spec=state.specs[fact.task],
         model=player_model(state, fact.task),
+        model_source=player_model_source(state, fact.task),
         criteria=criteria(state, fact.task),
         checks=task_checks(state, fact.task),
         answers=task.answers,
@@ -378,10 +403,11 @@ def _review(state: RunState, fact: e.CoachStarted) -> Review:
         earlier=_earlier_verdict(task, fact.commit),
         spec=spec,
         model=coach_model(state),
+        model_source=coach_model_source(state),
         may_run=state.coach_commands,
         criteria=criteria(state, fact.task),
         checks=tuple(
-            (each, str(results[each].outcome) if each in results else "not run") for each in checks
+            (each, _said(results[each]) if each in results else "not run") for each in checks
         ),
         answers=task.answers,
         judging=_judging(state, task, spec),
@@ -394,10 +420,16 @@ def _review(state: RunState, fact: e.CoachStarted) -> Review:
     )
 
 
+def _said(result: e.CheckResult) -> str:
+    """The outcome of a check for the Coach; if it did not pass, with its output."""
+    word = (result.absence or result.outcome).replace("_", " ")
+    return "\n".join(filter(None, (word, indented(result.output))))
+
+
 def _earlier_verdict(task: TaskState, commit: str) -> str | None:
     """The pin of a verdict that an earlier process paid for and did not record."""
     before = task.last.coachings[task.verdicts_before : -1]
-    if not before or before[-1].commit != commit:
+    if not before or before[-1].commit != commit or before[-1].review is not None:
         return None
     return f"verdict-{before[-1].k}"
 
@@ -437,6 +469,7 @@ def _move_tip(state: RunState, fact: e.TipMoveStarted) -> MoveTip:
 
 
 def _authorship(state: RunState, task_id: str) -> Authorship:
+    """For the snapshot of one turn: what its Player said."""
     attempt = state.tasks[task_id].last
     return Authorship(
         task=task_id,
@@ -445,4 +478,17 @@ def _authorship(state: RunState, task_id: str) -> Authorship:
         turn=attempt.turn,
         by_person=attempt.by is not None,
         text=digest_of(state.specs[task_id]),
+        summary=attempt.summary,
+        by_agent=attempt.by is None,
+    )
+
+
+def _merge_authorship(state: RunState, task_id: str) -> Authorship:
+    """For the merge of a task: what was said in each of its turns, the first turn first."""
+    work = attempts_of_work(state.tasks[task_id])
+    said = dict.fromkeys(attempt.summary.strip() for attempt in reversed(work))
+    return replace(
+        _authorship(state, task_id),
+        summary="\n\n".join(filter(None, said)),
+        by_agent=any(attempt.by is None for attempt in work),
     )

@@ -52,7 +52,7 @@ KEPT = frozenset({
     # Words of a closed set: any other word could not be decoded.
     "about", "absence", "absent", "answers", "cause", "checkpoint", "decision", "desktop",
     "failure", "flaky", "how", "kind", "level", "on_failure", "otlp", "outcome",
-    "red_base", "relation", "sandbox", "severity", "status", "network",
+    "red_base", "relation", "sandbox", "severity", "sign", "status", "network",
 })  # fmt: skip
 """Fields that are never redacted, wherever in a fact they are."""
 

@@ -55,6 +55,25 @@ class WorkspaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Refuse a commit that adds or changes a file larger than this."""
 
 
+class GitSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The commits that Windlass writes."""
+
+    sign: bool | Literal["land", "all"] | None = None
+    """Sign commits with your own key: all (the same as true), or only those of a landing."""
+    co_author: bool = True
+    """Name the agent in a Co-Authored-By trailer of every commit with its work."""
+
+    @property
+    def signs_all(self) -> bool:
+        """Whether every commit is signed, as your own git does with commit.gpgSign."""
+        return self.sign is True or self.sign == "all"
+
+    @property
+    def signs_landings(self) -> bool:
+        """Whether the commits are signed that a landing or a squashed pull request writes."""
+        return bool(self.sign)
+
+
 class SandboxSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What agents and checks may reach."""
 
@@ -135,6 +154,13 @@ class NotifySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """When to send a notice: at the end, if a person is needed, at a limit, at a failure."""
 
 
+class StateFileSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """State files for other tools, beside those that a plan's format always has."""
+
+    milestone: bool = False
+    """Write state/<plan>_state.json for a milestone also where there is none yet."""
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings of a run."""
 
@@ -166,11 +192,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The branch or commit to work from; the checked-out one unless set."""
     agent: AgentSettings = AgentSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
+    git: GitSettings = GitSettings()
     sandbox: SandboxSettings = SandboxSettings()
     e2e: E2ESettings = E2ESettings()
     policy: PolicySettings = PolicySettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     notify: NotifySettings = NotifySettings()
+    state_files: StateFileSettings = StateFileSettings()
 
 
 S = TypeVar("S", bound=Struct)

@@ -46,15 +46,14 @@ def continue_here_path(plan: Plan) -> str:
 
 def project(
     state: RunState,
-    seq: int,
     texts: Mapping[str, str] = MappingProxyType({}),
     redact: Redact = str,
 ) -> Projection:
-    """The state files of the plan's dialect, as of a journal position.
+    """The state files of the plan's dialect.
 
     `texts` are the existing files of `writes`, as they are now.
     """
-    return registry.dialect_of(state.plan.dialect).project(state, seq, texts, redact)
+    return registry.dialect_of(state.plan.dialect).project(state, texts, redact)
 
 
 def claims(path: str, text: str) -> Claims | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from windlass.formats import markdown
 from windlass.formats.markdown import Block, Document
+from windlass.formats.slips import label_slip
 from windlass.formats.tables import table_of
 from windlass.formats.yaml import Data
 
@@ -55,6 +56,19 @@ def read(document: Document, data: Data) -> tuple[tuple[str, ...], int]:
         or reader.labelled(_OTHERS.fullmatch)
     )
     return tuple(found), 0
+
+
+_WRITTEN = ("Acceptance Criteria", "Success Criteria", "Definition of Done")
+
+
+def slips(document: Document) -> Iterator[tuple[int, str, str]]:
+    """Headings and labels that are slips of those that are read: line, as written, as meant."""
+    headings = ((each.heading.first, name_of(each.heading.text)) for each in document.sections())
+    labels = ((f.line, f.label) for f in markdown.fields(document.blocks) if not f.level)
+    for line, name in (*headings, *labels):
+        known = any(each.fullmatch(name) for each in (_OWN, _REPORTED, _OTHERS))
+        if not known and (meant := label_slip(name, _WRITTEN)):
+            yield line, name, meant
 
 
 def name_of(text: str) -> str:

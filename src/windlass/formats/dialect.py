@@ -49,10 +49,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Those of them that belong to the user; Windlass writes only a part of them."""
     continue_here: str = ".windlass/continue-here"
     """The file in which the format's users look for the rest of a paused run."""
-    project: Callable[[RunState, int, Mapping[str, str], Redact], Projection] = (
-        lambda _state, _seq, _texts, _redact: {}
+    project: Callable[[RunState, Mapping[str, str], Redact], Projection] = (
+        lambda _state, _texts, _redact: {}
     )
-    """The state files as of a journal position. `texts` are the existing files of `writes`, as they
+    """The state files of a state. `texts` are the existing files of `writes`, as they
     are now. What the run adds is redacted; the user's own text is not changed."""
     claims: Callable[[str, str], Claims | None] = lambda _path, _text: None
     """What a state file of this format claims; None where the text is no such file."""

@@ -13,11 +13,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from windlass.core.plan import MAX_TASKS, Note, Plan, Stage, Task
+from windlass.core.nearest import did_you_mean
+from windlass.core.plan import MAX_TASKS, Finding, Plan, Stage, Task
 from windlass.errors import PlanError
 from windlass.formats import criteria, frontmatter, waves, yaml
 from windlass.formats.dialect import Dialect, Source
 from windlass.formats.reading import Reader, refuse_too_many
+from windlass.formats.slips import key_slips
 from windlass.formats.state_files import as_list
 from windlass.formats.taskfile import state
 from windlass.formats.taskfile.reader import TaskText, names, wave_in
@@ -109,20 +111,22 @@ class _Reader(Reader):
         listed = self.data.get("tasks")
         if not isinstance(listed, list):
             self.refuse(self.data.lines.get("tasks", 1), "'tasks' is not a list", "list the tasks")
-        self.entries = [self.entry(each) for each in listed]
+        self.entries = [entry for each in listed if (entry := self.entry(each)) is not None]
         self.ids = {self.id(entry).casefold(): self.id(entry) for entry in self.entries}
         self.owners: dict[str, str] = {}
         """The task of each file that was read."""
 
     def plan(self) -> Plan:
         tasks = [self.task(entry) for entry in self.entries]
-        staged, names_, notes = waves.in_waves(self.path, tasks, self.waves())
+        staged, names_, notes = waves.in_waves(tasks, self.waves())
         stages, more = _smoke_gates(self.data, names_)
+        plan_id = self.word(self.data, "id") or self.word(self.data, "feature_id")
+        title = self.word(self.data, "name") or self.word(self.data, "title")
         self.notes += [*notes, *more, *self.unread()]
         own = sorted((n for n in self.notes if not n.path), key=lambda note: note.line)
         return Plan(
-            id=self.word(self.data, "id") or self.word(self.data, "feature_id"),
-            title=self.word(self.data, "name") or self.word(self.data, "title"),
+            id=plan_id,
+            title=title,
             dialect=name,
             path=self.path,
             tasks=staged,
@@ -160,7 +164,7 @@ class _Reader(Reader):
             return None
         if path in self.owners:
             what = f"tasks {self.owners[path]!r} and {task_id!r} have the same file"
-            self.refuse(line, what, "give each task a file of its own")
+            self.error(line, what, "give each task a file of its own")
         self.owners[path] = task_id
         if path != paths[0]:
             self.note(line, f"the file of {task_id} was moved to {path}")
@@ -226,40 +230,52 @@ class _Reader(Reader):
                 task_id = self.ids.get(word.casefold())
                 if task_id is None:
                     what = f"wave {number} has {word!r}, which is not a task of this feature"
-                    self.refuse(line, what, "correct the id, or list the task")
-                if found.setdefault(task_id, number) != number:
+                    cure = did_you_mean(word, self.ids.values(), "correct the id, or list the task")
+                    self.error(line, what, cure)
+                elif found.setdefault(task_id, number) != number:
                     what = f"task {task_id!r} is in waves {found[task_id]} and {number}"
-                    self.refuse(line, what, "keep it in one of them")
+                    self.error(line, what, "keep it in one of them")
         return found
 
     # Parts that are not read
 
-    def unread(self) -> Iterator[Note]:
+    def unread(self) -> Iterator[Finding]:
+        slips = dict(key_slips(self.data, _READ))
         for key, line in self.data.lines.items():
             if key not in _READ and self.data[key]:
-                yield Note(line=line, text=f"{key!r} is not read")
+                yield _unread(line, f"{key!r} is not read", slips.get(key))
         seen: set[str] = set()
         for entry in self.entries:
+            slips = dict(key_slips(entry, _TASK_READ))
             for key, line in entry.lines.items():
-                if key not in _TASK_READ and key not in seen and entry[key]:
+                if key not in _TASK_READ and (key not in seen or key in slips) and entry[key]:
                     seen.add(key)
-                    yield Note(line=line, text=f"{key!r} of a task is not read")
+                    yield _unread(line, f"{key!r} of a task is not read", slips.get(key))
             if entry.get("implementation_mode") == "manual":
                 what = "says 'manual'; Windlass gives the task to an agent all the same"
-                yield Note(line=entry.lines["implementation_mode"], text=what)
+                yield Finding(line=entry.lines["implementation_mode"], text=what)
 
-    def entry(self, value: Data) -> Keys:
+    def entry(self, value: Data) -> Keys | None:
+        """The entry of a task; None and an error where it is none, or has no id."""
         if not isinstance(value, Keys):
             line = self.data.lines["tasks"]
             what = f"{value!r} among the tasks is not a task"
-            self.refuse(line, what, "write 'id: …' and 'name: …'")
+            self.error(line, what, "write 'id: …' and 'name: …'")
+            return None
+        if not self.word(value, "id"):
+            self.error(value.line, "the task has no id", "write 'id: TASK-1'")
+            return None
         return value
 
     def id(self, entry: Keys) -> str:
-        task_id = self.word(entry, "id")
-        if not task_id:
-            self.refuse(entry.line, "the task has no id", "write 'id: TASK-1'")
-        return task_id
+        return text_in(entry, "id")
+
+
+def _unread(line: int, text: str, meant: str | None) -> Finding:
+    """A note on a key that is not read, or a warning where it is a slip of one that is."""
+    if meant is None:
+        return Finding(line=line, text=text)
+    return Finding(line=line, text=text, severity="warning", suggestion=f"did you mean {meant!r}?")
 
 
 def _numbered(groups: Data) -> Iterator[tuple[str, Data]]:
@@ -318,29 +334,32 @@ def _is_safe(path: str) -> bool:
     )
 
 
-def _smoke_gates(data: Keys, waves: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], list[Note]]:
+def _smoke_gates(
+    data: Keys, waves: Sequence[str]
+) -> tuple[dict[str, tuple[str, ...]], list[Finding]]:
     """The commands of each wave, and notes about gates that are not kept."""
     found: dict[str, list[str]] = defaultdict(list)
-    notes: list[Note] = []
+    notes: list[Finding] = []
     line = data.lines.get("smoke_gates", 0)
     for gate in _all(data.get("smoke_gates") or []):
         if not isinstance(gate, Keys):
-            notes.append(Note(line=line, text=f"the smoke gate {gate!r} has no 'command'"))
+            notes.append(Finding(line=line, text=f"the smoke gate {gate!r} has no 'command'"))
             continue
+        slips = dict(key_slips(gate, _GATE_READ))
+        for key in (key for key in gate if key not in _GATE_READ):
+            what = f"{key!r} of a smoke gate is not read; it is a check like any other"
+            notes.append(_unread(gate.lines[key], what, slips.get(key)))
         command = gate.get("command")
         why = _why_no_gate(gate)
         if why or not isinstance(command, str):
-            notes.append(Note(line=gate.line, text=f"the smoke gate is not kept: {why}"))
+            notes.append(Finding(line=gate.line, text=f"the smoke gate is not kept: {why}"))
             continue
         for wave in _after(gate, waves):
             if wave in waves:
                 found[wave].append(command.strip())
             else:
                 what = f"the smoke gate after wave {wave!r} is not kept: there is no such wave"
-                notes.append(Note(line=gate.line, text=what))
-        for key in (key for key in gate if key not in _GATE_READ):
-            what = f"{key!r} of a smoke gate is not read; it is a check like any other"
-            notes.append(Note(line=gate.lines[key], text=what))
+                notes.append(Finding(line=gate.line, text=what))
     return {wave: tuple(dict.fromkeys(commands)) for wave, commands in found.items()}, notes
 
 

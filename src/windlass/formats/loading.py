@@ -1,7 +1,7 @@
 """The one way from a text to a valid plan.
 
-`load` returns a plan that keeps every rule of `windlass.core.plan`, or raises a PlanError that
-names the place and the cure.
+`load` returns a plan that keeps every rule of `windlass.core.plan`, or raises a PlanError with all
+that is wrong in it, each with its place and the cure.
 """
 
 import re
@@ -11,8 +11,10 @@ from typing import NoReturn
 
 from msgspec.structs import replace
 
-from windlass.core.plan import MAX_TASKS, Plan, validated
+from windlass.core.nearest import did_you_mean
+from windlass.core.plan import MAX_TASKS, Plan, problems, validated
 from windlass.errors import PlanError
+from windlass.findings import worst_first
 from windlass.formats import markdown, registry, yaml
 from windlass.formats.dialect import Dialect, Source
 from windlass.formats.milestone import MILESTONE
@@ -44,12 +46,17 @@ def load(path: str, text: str | Mapping[str, str], *, dialect: str | None = None
     """
     source = _readable(path, {path: text} if isinstance(text, str) else text)
     plan = _chosen(source, dialect).parse(source)
-    if not plan.tasks and plan.notes:
-        note = plan.notes[0]
-        raise PlanError("no tasks found", path=path, line=note.line, hint=f"this line {note.text}")
+    errors = [note for note in plan.notes if note.severity == "error"]
+    if not plan.tasks and plan.notes and not errors:
+        note = min(plan.notes, key=lambda note: note.severity == "note")
+        hint = f"this line {note.text}" if note.severity == "note" else note.words
+        raise PlanError("no tasks found", path=path, line=note.line, hint=hint)
     # The name of a folder has no suffix to remove: 'v1.2' is all of it.
     folder = re.split(r"[/\\]", path.rstrip("/\\"))[-1] if source.text is None else None
     safe = plan_id(path, plan.id or folder)
+    if errors:
+        order = problems(plan) if plan.tasks else ()
+        raise PlanError.of(worst_first((*plan.notes, *order), path))
     return validated(replace(plan, id=safe, title=plan.title or safe))
 
 
@@ -113,10 +120,10 @@ def _named(name: str, path: str) -> Dialect:
     for each in registry.DIALECTS:
         if each.name == name:
             return each
+    names = [each.name for each in registry.DIALECTS]
+    listed = f"the dialects are {', '.join(names)}"
     raise PlanError(
-        f"there is no dialect {name!r}",
-        path=path,
-        hint=f"the dialects are {', '.join(each.name for each in registry.DIALECTS)}",
+        f"there is no dialect {name!r}", path=path, hint=did_you_mean(name, names, listed)
     )
 
 

@@ -1,5 +1,8 @@
 """State files as JSON: written readably and without secrets, and read as claims.
 
+Law: a file has the fields of its own tool and no others, because a strict reader refuses more. The
+journal position that it was made from is noted beside the run (`adapters/projections.py`).
+
 What a state file says is only a claim. Windlass never reads its own files back, and `adopt`
 verifies the claims of other tools in git.
 """
@@ -9,23 +12,12 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
-
-from windlass.core.state import RunState
+from msgspec import Struct
 
 Redact: TypeAlias = Callable[[str], str]
 
 STALE = "stale: merged for an older text of the plan"
 """What a state file says of a stale task where it has room for an error."""
-
-
-class Stamp(Struct, frozen=True, kw_only=True):
-    """The run and the journal position that a state file was made from."""
-
-    run: str
-    seq: int
-    stale: tuple[str, ...] | UnsetType = UNSET
-    """The tasks that were merged for an older text of the plan; left out where there are none."""
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -44,11 +36,6 @@ class Claims(Struct, frozen=True, kw_only=True):
     plan: str
     """Where the plan lies, as the file says; empty where it does not."""
     tasks: Mapping[str, Claim]
-
-
-def stamp_of(state: RunState, seq: int) -> Stamp:
-    """The stamp of a state file that is made from this state."""
-    return Stamp(run=state.run, seq=seq, stale=state.stale or UNSET)
 
 
 def rendered(file: Struct, redact: Redact) -> str:

@@ -10,15 +10,16 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from windlass.core.plan import Note, Task
-from windlass.errors import PlanError
+from windlass.core.plan import Finding, Task
 from windlass.formats.reading import dependency_order
+
+_ONE_BY_ONE = "a wave starts when the wave before it is done: move one of the two"
 
 
 def in_waves(
-    path: str, tasks: Sequence[Task], waves: Mapping[str, str]
-) -> tuple[tuple[Task, ...], tuple[str, ...], list[Note]]:
-    """The tasks with their stages, the stages in order, and notes about them.
+    tasks: Sequence[Task], waves: Mapping[str, str]
+) -> tuple[tuple[Task, ...], tuple[str, ...], list[Finding]]:
+    """The tasks with their stages, the stages in order, and findings about them.
 
     `waves` has the number of each task that names one. If no task names one, there are no stages.
     """
@@ -26,18 +27,23 @@ def in_waves(
         return tuple(tasks), (), []
     numbers = {task_id: Fraction(number) for task_id, number in waves.items()}
     notes = [
-        Note(line=task.line, text=f"names no wave, so it joins wave {_name(wave)}", path=task.path)
+        Finding(
+            line=task.line, text=f"names no wave, so it joins wave {_name(wave)}", path=task.path
+        )
         for task, wave in _placed(tasks, numbers)
     ]
     for task in tasks:
         for dep in task.depends_on:
             if numbers.get(dep, Fraction(0)) > numbers[task.id]:
                 here, there = _name(numbers[task.id]), _name(numbers[dep])
-                raise PlanError(
-                    f"task {task.id!r} of wave {here} depends on {dep!r} of wave {there}",
-                    path=task.path or path,
-                    line=task.line,
-                    hint="a wave starts when the wave before it is done: move one of the two",
+                notes.append(
+                    Finding(
+                        line=task.line,
+                        text=f"task {task.id!r} of wave {here} depends on {dep!r} of wave {there}",
+                        path=task.path,
+                        severity="error",
+                        suggestion=_ONE_BY_ONE,
+                    )
                 )
     staged = tuple(replace(task, stage=_name(numbers[task.id])) for task in tasks)
     return staged, tuple(_name(wave) for wave in sorted(set(numbers.values()))), notes

@@ -35,8 +35,9 @@ class Acting:
             raise BadInput(why, hint=f"ask them to run: windlass approve {where}")
         return _reply(approve(self._project, where))
 
-    def retry(self, task: str) -> Reply:
-        return _reply(retry(self._project, self._name(task, stages=True)))
+    def retry(self, task: str, *, confirmed: bool) -> Reply:
+        named = self._name(task, stages=True)
+        return _reply(retry(self._project, named, confirmed=confirmed))
 
     def pause(self, plan: str | None, *, now: bool) -> Reply:
         return _reply(pause(self._project, recorded_plan(self._project, plan), now=now))

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from windlass.app.wiring import Project
+from windlass.app.wiring.installation import how_to_add
 from windlass.errors import BadInput
 
 
@@ -13,7 +14,7 @@ from windlass.errors import BadInput
 @click.option(
     "--allow-actions",
     is_flag=True,
-    help="Also let them answer, approve, retry, pause and stop on your behalf",
+    help="Also let clients answer, approve, retry, pause and stop for you",
 )
 @click.option(
     "--repo",
@@ -26,14 +27,18 @@ def command(allow_actions: bool, repo: Path) -> int:  # noqa: FBT001
 
     Configure `windlass mcp` in your client as a server with the stdio transport. The tools status,
     task, log, diff, costs and wait are read-only. --allow-actions adds answer, approve, retry,
-    pause and stop; no tool starts, resumes or lands a run. Needs the extra windlass[mcp].
-    """
+    pause and stop; no tool starts, resumes or lands a run. Needs the extra `mcp`.
+
+    \b
+    Example:
+      windlass mcp --repo ~/project
+    """  # noqa: D301
     try:
         from windlass.mcp.server import serve
     except ImportError as error:
         raise BadInput(
             f"the MCP server needs a package that is not installed: {error.name or error}",
-            hint="pip install 'windlass[mcp]'",
+            hint=f"install it: {how_to_add('mcp')}",
         ) from error
     serve(Project(repo.resolve(), dict(os.environ)), allow_actions=allow_actions)
     return 0

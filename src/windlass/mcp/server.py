@@ -34,6 +34,9 @@ INSTRUCTIONS = (
 )
 
 Plan = Annotated[str | None, Field(description="A plan's id or path; none: the only one")]
+Confirmed = Annotated[
+    bool, Field(description="Whether the person agreed to redo work that is merged")
+]
 Task = Annotated[str, Field(description="TASK, or PLAN:TASK where several plans have it")]
 
 
@@ -145,9 +148,9 @@ def _act(server: MCPServer, desk: _Desk) -> None:
         return await desk.do(lambda: acting.approve(task))
 
     @tool()
-    async def retry(task: Task) -> Reply:
+    async def retry(task: Task, confirmed: Confirmed = False) -> Reply:  # noqa: FBT002
         """Retry an abandoned task, or redo a merged task or a stage."""
-        return await desk.do(lambda: acting.retry(task))
+        return await desk.do(lambda: acting.retry(task, confirmed=confirmed))
 
     @tool()
     async def pause(plan: Plan = None, now: bool = False) -> Reply:  # noqa: FBT001, FBT002

@@ -48,6 +48,7 @@ class Agents:
             role="player",
             prompt=self._ports.redact(player_prompt(intent, self._ports.instructions)),
             model=intent.model,
+            model_source=intent.model_source,
             turn=intent.turn,
             criteria=self._clean(intent.criteria),
             checks=self._clean(intent.checks),
@@ -117,6 +118,7 @@ class Agents:
                 role="coach",
                 prompt=self._ports.redact(prompt),
                 model=intent.model,
+                model_source=intent.model_source,
                 turn=intent.turn,
                 criteria=self._clean(intent.criteria),
                 checks=self._clean(tuple(command for command, _ in intent.checks)),
@@ -199,6 +201,9 @@ class Agents:
             usage=report.usage,
             retry_at=report.retry_at,
             jitter=self._ports.roll(),
+            setup=report.setup,
+            unreached=report.unreached,
+            lasting=report.lasting,
         )
 
     def failed(self, intent: i.Play, report: Report) -> e.PlayerFailed:
@@ -211,6 +216,9 @@ class Agents:
             usage=report.usage,
             retry_at=report.retry_at,
             jitter=self._ports.roll(),
+            setup=report.setup,
+            unreached=report.unreached,
+            lasting=report.lasting,
         )
 
 
@@ -226,4 +234,6 @@ def _unproven(missing: tuple[str, ...]) -> str:
 
 def _setup_failed(failure: SetupFailed) -> Report:
     """The report of an agent that could not start because its checkout could not be set up."""
-    return Report(failure=e.Failure.ENVIRONMENT, message=str(failure))
+    return Report(
+        failure=e.Failure.ENVIRONMENT, message=str(failure), setup=e.SetupFailure.of(failure)
+    )

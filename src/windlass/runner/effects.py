@@ -14,7 +14,7 @@ from windlass.core.events import model as e
 from windlass.core.exchange import Authorship
 from windlass.core.scheduler.deliverables import changed_in, cut_short, expected_after, in_full
 from windlass.errors import RepositoryError
-from windlass.ports import Conflict, Refused, Report, Repository
+from windlass.ports import Conflict, Merged, Refused, Report, Repository
 from windlass.runner.agents import Agents
 from windlass.runner.context import Ports
 
@@ -60,6 +60,9 @@ class Effects:
                 return await self._look(intent)
             case i.BuildBaseMerge():
                 return await self._merge_base(intent)
+            case i.Squash():
+                made = await self._ports.repository.squash(intent.tip, intent.base)
+                return self._onto_base(intent.candidate, made)
             case i.MoveBranch():
                 return await self._move_branch(intent)
             case i.LookAtPlan():
@@ -160,19 +163,27 @@ class Effects:
         return (finished,)
 
     async def _look(self, intent: i.LookAtBranch) -> Facts:
-        seen = await self._ports.repository.look(intent.branch, intent.tip)
+        try:
+            seen = await self._ports.repository.look(intent.branch, intent.tip)
+        except RepositoryError as refusal:
+            now = self._ports.clock.now()
+            return (e.LandRefused(at=now, branch=intent.branch, reason=str(refusal)),)
         found = e.BaseSeen(
             at=self._ports.clock.now(),
             branch=intent.branch,
             commit=seen.commit,
             relation=seen.relation,
             rewound=seen.rewound,
+            squashed=seen.squashed,
         )
         return (found,)
 
     async def _merge_base(self, intent: i.BuildBaseMerge) -> Facts:
         author, candidate = self._clean(intent.author), intent.candidate
         made = await self._ports.repository.merge(author, candidate, intent.tip, intent.base)
+        return self._onto_base(candidate, made)
+
+    def _onto_base(self, candidate: int, made: Merged | Conflict) -> Facts:
         now = self._ports.clock.now()
         if isinstance(made, Conflict):
             files, detail = made.files, made.detail
@@ -188,8 +199,9 @@ class Effects:
         return (e.Landed(at=self._ports.clock.now(), branch=intent.branch, commit=intent.new),)
 
     def _clean(self, author: Authorship) -> Authorship:
-        """Remove secrets from the title: it goes into a commit message, which others may fetch."""
-        return replace(author, title=self._ports.redact(author.title))
+        """Remove secrets from what goes into a commit message, which others may fetch."""
+        redact = self._ports.redact
+        return replace(author, title=redact(author.title), summary=redact(author.summary))
 
 
 async def lend(repository: Repository, intent: i.LendWorkspace) -> None:

@@ -102,9 +102,10 @@ def command(
     Python's own calls, and power losses are not tried.
 
     \b
-    windlass selftest crash
-    windlass selftest crash --command land --points all
-    windlass selftest crash --command all --json
+    Examples:
+      windlass selftest crash
+      windlass selftest crash --command land --points all
+      windlass selftest crash --command all --json
     """  # noqa: D301
     workers = min(os.cpu_count() or 1, 4)
     from windlass.app.sandbox_level import settle_rehearsal

@@ -132,7 +132,7 @@ def _aborted(rehearsals: Rehearsals) -> None:
     """A run was aborted, and a workspace holds an uncommitted file."""
     workspace = rehearsals.place.repo / f".windlass/plans/{PLAN_ID}/workspaces" / _TASK
     (workspace / "more.txt").write_text("not committed\n", encoding="utf-8")
-    _expect(rehearsals, rehearsals.call("abort", PLAN_ID), 0)
+    _expect(rehearsals, rehearsals.call("abort", PLAN_ID, "--yes"), 0)
 
 
 def _landed(rehearsals: Rehearsals) -> None:
@@ -193,10 +193,31 @@ SCENES: tuple[Scene, ...] = (
         begins="done",
         arrange=_filtered,
     ),
+    Scene(
+        command="land",
+        about="squashed",
+        argv=("land", PLAN_ID, "--squash"),
+        begins="done",
+    ),
+    Scene(
+        command="land",
+        about="squashed, moved",
+        argv=("land", PLAN_ID, "--squash"),
+        begins="done",
+        arrange=_committed,
+    ),
     # There is no program that opens pull requests, so that step is left to the user.
     Scene(
         command="pr",
         argv=("pr", PLAN_ID),
+        begins="done",
+        arrange=_with_remote,
+        code=Exit.NEEDS_HUMAN,
+    ),
+    Scene(
+        command="pr",
+        about="squashed",
+        argv=("pr", PLAN_ID, "--squash"),
         begins="done",
         arrange=_with_remote,
         code=Exit.NEEDS_HUMAN,
@@ -231,7 +252,7 @@ SCENES: tuple[Scene, ...] = (
         arrange=_journal_lost,
         rebuilds=True,
     ),
-    Scene(command="abort", argv=("abort", PLAN_ID), begins="unfinished"),
+    Scene(command="abort", argv=("abort", PLAN_ID, "--yes"), begins="unfinished"),
     Scene(command="init", argv=("init", "--yes"), begins="new", arrange=_not_set_up),
 )
 

@@ -19,6 +19,7 @@ from windlass.errors import RepositoryError
 from windlass.ports import Authorship, Conflict, Merged, Patch, Refused, Seen, Snapshot
 
 Files = Mapping[str, str]
+_SQUASHED = "squash of "
 
 
 class Crashed(BaseException):
@@ -276,9 +277,49 @@ class MemoryRepository:
             return Seen(commit="", relation="gone")
         if tip in self.ancestry(commit):
             return Seen(commit=commit, relation="holds")
+        left = self._lacking(tip, commit)
+        squashed = left != self._unmerged(tip, commit)
+        if not left:
+            return Seen(commit=commit, relation="holds", squashed=True)
         behind = commit in self.ancestry(tip)
         rewound = self.base not in self.ancestry(commit)
-        return Seen(commit=commit, relation="behind" if behind else "apart", rewound=rewound)
+        relation = "behind" if behind else "apart"
+        return Seen(commit=commit, relation=relation, rewound=rewound, squashed=squashed)
+
+    async def squash(self, tip: str, onto: str) -> Merged | Conflict:
+        """Write a commit for each merge that `onto` lacks; its message names the merge."""
+        self.points.reach("squash:before")
+        await anyio.lowlevel.checkpoint()
+        at = onto if self.base in self.ancestry(onto) else self.base
+        left = self._lacking(tip, onto)
+        known = [self.base, *(merge for merge in self._chain(tip) if merge not in left)][-1]
+        for merge in left:
+            files, conflicts = self._combined(onto, merge, known)
+            if conflicts:
+                return Conflict(files=conflicts, detail=", ".join(conflicts))
+            at = self._commit(files, (at,), f"{_SQUASHED}{merge}")
+        self._pin({f"squash/{onto}-{tip}": at})
+        self.points.reach("squash:after")
+        return Merged(commit=at, tree=self.commits[at].tree)
+
+    def _chain(self, tip: str) -> list[str]:
+        """The merges from the base to the tip, the oldest first."""
+        chain: list[str] = []
+        while tip != self.base:
+            chain.insert(0, tip)
+            tip = self.commits[tip].parents[0]
+        return chain
+
+    def _unmerged(self, tip: str, commit: str) -> list[str]:
+        """The merges that are no ancestors of the commit."""
+        held = set(self.ancestry(commit))
+        return [merge for merge in self._chain(tip) if merge not in held]
+
+    def _lacking(self, tip: str, commit: str) -> list[str]:
+        """The merges that the commit has neither as they are nor squashed."""
+        messages = {self.commits[each].message for each in self.ancestry(commit)}
+        unmerged = self._unmerged(tip, commit)
+        return [merge for merge in unmerged if f"{_SQUASHED}{merge}" not in messages]
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:
         """Move a branch forward by compare-and-swap; a dirty one stays."""
@@ -330,8 +371,10 @@ class MemoryRepository:
         self.commits[name] = made
         return name
 
-    def _combined(self, ours: str, theirs: str) -> tuple[dict[str, str], tuple[str, ...]]:
-        ancestor = self.files(self._common_ancestor(ours, theirs))
+    def _combined(
+        self, ours: str, theirs: str, common: str | None = None
+    ) -> tuple[dict[str, str], tuple[str, ...]]:
+        ancestor = self.files(common or self._common_ancestor(ours, theirs))
         left, right = self.files(ours), self.files(theirs)
         files: dict[str, str] = {}
         conflicts: list[str] = []

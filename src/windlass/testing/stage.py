@@ -10,6 +10,7 @@ import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 
@@ -37,17 +38,24 @@ class Stage:
             **variables(self.model_url),
         }
 
-    def windlass(self, *args: str, **more: str) -> subprocess.Popen[str]:
-        """Start Windlass in the repository, as the leader of its own process group."""
+    def windlass(
+        self, *args: str, shown_on: TextIO | None = None, **more: str
+    ) -> subprocess.Popen[str]:
+        """Start Windlass in the repository.
+
+        It is the leader of its own process group, and its output is read from pipes. With
+        `shown_on`, it writes for people there, and stays in this group: a terminal paints only for
+        the group in its foreground.
+        """
         return subprocess.Popen(
             [sys.executable, "-m", "windlass", *args],
             cwd=self.repo,
             env={**self.environment, **more},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL if shown_on else subprocess.PIPE,
+            stderr=shown_on or subprocess.PIPE,
             text=True,
-            start_new_session=True,
+            start_new_session=shown_on is None,
         )
 
     def git(self, *args: str) -> str:

@@ -13,10 +13,12 @@ from msgspec.structs import replace
 
 from windlass.core.events import model as e
 from windlass.core.events.model import Absence, Failure
-from windlass.core.state import Phase, RunState, TaskState
+from windlass.core.state import Phase, RunPhase, RunState, TaskState
 from windlass.core.state.checks import free_slots, task_checks
 from windlass.core.state.quota import coach_model, limits, player_model
 from windlass.ports import Activity
+from windlass.views.lines import Line, harmless_line
+from windlass.views.times import moment
 from windlass.views.words import duration, one_line
 
 _LONG = 200
@@ -32,6 +34,8 @@ class TaskView(Struct, frozen=True, kw_only=True):
     since: datetime
     doing: str = ""
     """The last thing that its agent did, or the check that runs."""
+    setup: str = ""
+    """The setup command that runs, before any of that."""
 
 
 TaskViews = Mapping[str, TaskView]
@@ -82,12 +86,31 @@ def _look(views: dict[str, TaskView], id_: str, event: e.Event, state: RunState)
 
 
 def after_activity(before: TaskViews, activity: Activity) -> dict[str, TaskView]:
-    """The views after an agent's activity."""
+    """The views after an activity of an agent or of the setup."""
     view = before.get(activity.task)
     line = one_line(activity.text, _LONG)
+    if activity.kind == "setup" and view is not None:
+        runs = line if activity.took is None else ""
+        return {**before, activity.task: replace(view, setup=runs)}
     if view is None or not line or activity.kind in {"start", "end"} or not _is_of(view, activity):
         return dict(before)
     return {**before, activity.task: replace(view, doing=line)}
+
+
+def setup_line(activity: Activity, state: RunState | None) -> Line:
+    """The line for a setup command that begins, or has ended."""
+    spec = state.specs.get(activity.task) if state is not None else None
+    named = f"{activity.task} {one_line(spec.title, 60)}" if spec is not None else activity.task
+    who = named or whole_name(state)
+    runs = " runs" if activity.took is None else ""
+    text = f"{who} · `{one_line(activity.text, _LONG)}`{runs}"
+    return harmless_line(Line("SETUP", text, (), activity.took))
+
+
+def whole_name(state: RunState | None) -> str:
+    """What is checked while no task is."""
+    is_tip = state is not None and state.phase is not RunPhase.CHECKING_BASE
+    return "the tip" if is_tip else "base"
 
 
 def _is_of(view: TaskView, activity: Activity) -> bool:
@@ -105,6 +128,9 @@ _WORDS = {
     Failure.USAGE_LIMIT: "for the provider's usage limit to end",
     Failure.TRANSIENT: "for the provider to recover",
 }
+
+REASON = 200
+"""Columns for why a provider cannot be reached: the cure stands at its end."""
 
 _FOR_COACH = frozenset({Phase.SAVED, Phase.CHECKED})
 
@@ -175,14 +201,13 @@ def _waits_for_slot(state: RunState, task: TaskState) -> bool:
     return not done.issuperset(task_checks(state, task.id))
 
 
-def moment(until: datetime, now: datetime, *, seconds: bool = False) -> str:
-    """`14:20Z`, with the date if it is another day: a limit can last a week."""
-    day = "" if until.date() == now.date() else f"{until:%Y-%m-%d} "
-    return f"{day}{until:%H:%M:%S}Z" if seconds else f"{day}{until:%H:%M}Z"
+def unreached(task: TaskState) -> str:
+    """Why the provider could not be reached, if the task waits for that."""
+    return one_line(task.failed.message, REASON) if task.failed and task.failed.unreached else ""
 
 
-def wait_line(failure: Failure, until: datetime, now: datetime) -> str:
-    """`for the provider's usage limit to end · until 14:20:05Z, in 31m50s`."""
-    reason = _WORDS.get(failure, f"before it is tried again ({failure})")
+def wait_line(failure: Failure, until: datetime, now: datetime, unreached: str = "") -> str:
+    """`for the provider's usage limit to end · until 14:20:05Z, in 31m50s`; the zone of `now`."""
+    reason = unreached or _WORDS.get(failure, f"before it is tried again ({failure})")
     left = max(0.0, (until - now).total_seconds())
     return f"{reason} · until {moment(until, now, seconds=True)}, in {duration(left)}"

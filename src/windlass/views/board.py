@@ -1,7 +1,8 @@
 """The footer of a live screen: the state of every task under way, in a few rows.
 
-Law: a pure function of the state, the views and the time. No row is wider than the screen, no text
-of an agent or a plan can control the terminal, and what does not fit is counted.
+Law: a pure function of the state, the views and the time, which comes in the person's time zone.
+No row is wider than the screen, no text of an agent or a plan can control the terminal, and what
+does not fit is counted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from windlass.core.events.model import Failure
-from windlass.core.state import Phase, RunPhase, RunState, TaskState
+from windlass.core.state import Phase, RunState, TaskState
 from windlass.core.state.selection import blocked
 from windlass.core.state.stretches import worked
 from windlass.core.state.transitions import HELPLESS, IN_MERGE, WITH_AGENT
@@ -20,15 +21,17 @@ from windlass.views.activity import (
     TaskViews,
     held_by_limit,
     idle,
-    moment,
     under_way,
+    unreached,
     waits_for,
+    whole_name,
 )
 from windlass.views.columns import ascii_only, columns, cut, fitted, padded
 from windlass.views.cost import column, of_limit, run_cost, task_cost
 from windlass.views.lines import must_fix
 from windlass.views.outcome import STALE_BECAUSE
 from windlass.views.progress import turns_allowed
+from windlass.views.times import moment
 from windlass.views.tree import stage_name
 from windlass.views.words import clock, duration, one_line, plural, tokens
 
@@ -79,6 +82,9 @@ class Row(Struct, frozen=True):
     def text(self) -> str:
         return "".join(text for _, text in self.pieces)
 
+    def in_ascii(self) -> "Row":
+        return Row(tuple((style, ascii_only(text)) for style, text in self.pieces))
+
 
 class Screen(Struct, frozen=True, kw_only=True):
     """The size of the terminal, and what it can show."""
@@ -111,7 +117,7 @@ def board(state: RunState, views: TaskViews, now: datetime, screen: Screen) -> l
     kept = below[: max(0, min(len(below), room - min(room, 3)))] if room < len(below) + 1 else below
     rows += _tasks(state, views, now, screen.width, room - len(kept))
     rows += [_fitting(row, screen.width) for row in kept]
-    return [_in_ascii(row) for row in rows] if screen.ascii else rows
+    return [row.in_ascii() for row in rows] if screen.ascii else rows
 
 
 def heartbeat(state: RunState, views: TaskViews, now: datetime) -> str:
@@ -120,7 +126,7 @@ def heartbeat(state: RunState, views: TaskViews, now: datetime) -> str:
     whole = views.get(WHOLE)
     parts = _sums(state, now)
     if whole is not None:
-        parts.append(f"{_whole_name(state)} {clock(_since(state, whole, now))}")
+        parts.append(f"{whole_name(state)} {clock(_since(state, whole, now))}")
     parts += [f"{each.id} {each.word} {clock(each.seconds)}" for each in at_work[:_SOME_IDS]]
     parts += [f"+{len(at_work) - _SOME_IDS} more"] if len(at_work) > _SOME_IDS else []
     return " · ".join(parts)
@@ -179,6 +185,8 @@ class _About(Struct, frozen=True, kw_only=True):
 
 def _about(state: RunState, task: TaskState, view: TaskView | None, now: datetime) -> _About:
     word, detail = _doing(state, task, view, now)
+    if view is not None and view.setup:
+        word, detail = "setup", view.setup
     return _About(
         kind=_kind(task),
         id=task.id,
@@ -209,7 +217,7 @@ def _doing(
         return word, _queued(state, task)
     if (failure := waits_for(task)) is not None:
         word = "limit" if failure is Failure.USAGE_LIMIT else word
-        return word, _waiting(failure, task.wait_until or now, now)
+        return word, _waiting(failure, task.wait_until or now, now, unreached(task))
     if (idles := idle(state, task)) is not None:
         what = f"until {moment(idles.until, now)}" if idles.until is not None else idles.text
         answers = _to_answer(task) if task.phase is Phase.RETURNED else ""
@@ -231,8 +239,10 @@ def _queued(state: RunState, task: TaskState) -> str:
     return f"queued behind {before[-1]}" if before else "to be merged"
 
 
-def _waiting(failure: Failure, until: datetime, now: datetime) -> str:
+def _waiting(failure: Failure, until: datetime, now: datetime, unreached: str) -> str:
     left = clock(max(0.0, (until - now).total_seconds()))
+    if unreached:  # first, because a narrow screen cuts the end
+        return f"{unreached} · until {moment(until, now)}, in {left}"
     cause = "usage limit" if failure is Failure.USAGE_LIMIT else failure.value
     return f"until {moment(until, now)}, in {left} ({cause})"
 
@@ -250,8 +260,9 @@ def _tasks(
     about = [_about(state, task, views.get(task.id), now) for task in _ordered(state)]
     whole = views.get(WHOLE)
     if whole is not None:
-        seconds, name = _since(state, whole, now), _whole_name(state)
-        row = _About(kind="work", id=name, word="checks", seconds=seconds, detail=whole.doing)
+        seconds, name = _since(state, whole, now), whole_name(state)
+        word, doing = ("setup", whole.setup) if whole.setup else ("checks", whole.doing)
+        row = _About(kind="work", id=name, word=word, seconds=seconds, detail=doing)
         about.insert(0, row)
     if len(about) > room:
         about, left = about[: max(0, room - 1)], len(about) - max(0, room - 1)
@@ -264,10 +275,6 @@ def _tasks(
         yield _fitting(_task(state, each, widths), width)
     if left and room > 0:
         yield _fitting(Row((("dim", f"   +{left} more"),)), width)
-
-
-def _whole_name(state: RunState) -> str:
-    return "base" if state.phase is RunPhase.CHECKING_BASE else "the tip"
 
 
 class _Widths:
@@ -361,10 +368,6 @@ def _fitting(row: Row, width: int) -> Row:
     if columns(row.text) <= width:
         return row
     return Row(((row.pieces[0][0], cut(row.text, width)),))
-
-
-def _in_ascii(row: Row) -> Row:
-    return Row(tuple((style, ascii_only(text)) for style, text in row.pieces))
 
 
 def bracketed(seconds: float | None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from windlass.core.events.model import Outcome, RunEnd
+from windlass.core.events.model import RunEnd
 from windlass.core.state import Phase, RunState, TaskState
 from windlass.core.state.selection import blocked
 from windlass.core.state.stretches import limit_seconds, task_seconds
@@ -18,28 +18,34 @@ from windlass.core.state.transitions import HELPLESS
 from windlass.views.activity import quota
 from windlass.views.cost import amounts, column, doubts, run_cost, task_cost
 from windlass.views.lines import (
+    ALL,
+    FEW,
     UNCHECKED,
     Line,
+    Room,
     harmless_line,
     is_unchecked,
     must_fix,
     network_advice,
     not_passed,
-    quoted,
+    red_lines,
+    room_for,
 )
 from windlass.views.outcome import STALE_BECAUSE, accepted_line, check_lines, counts, task_statuses
 from windlass.views.progress import (
+    checks_line,
     commits_of,
     integration_branch,
+    landed_at,
     progress,
     turns_allowed,
     turns_used,
 )
-from windlass.views.steps import Ground, Step, landed_at, listed, next_steps, ways_to_help
+from windlass.views.steps import Ground, Step, listed, next_steps, ways_to_help
 from windlass.views.tree import position, stage_name, tree, unverified_stage
 from windlass.views.words import duration, money, one_line, plural, tokens
 
-_WORST = ("ABANDONED", "STAGE", "NEEDS YOU", "STALE", "BLOCKED")
+_WORST = ("RED", "ABANDONED", "STAGE", "NEEDS YOU", "STALE", "BLOCKED")
 
 
 def closing(
@@ -56,6 +62,7 @@ def closing(
         steps.append(Step(f"windlass report {plan} --open", "read the report"))
     first, *more = listed(steps)
     lines = [
+        *_summaries(state),
         *troubles(state, workspaces),
         *_rests(state, continue_here),
         _summary(state),
@@ -63,6 +70,20 @@ def closing(
         Line("Next", first, tuple(more)),
     ]
     return [harmless_line(line) for line in lines]
+
+
+def _summaries(state: RunState) -> list[Line]:
+    """What agents said of merged tasks, whole, where the screen showed only a part of it."""
+    lines: list[Line] = []
+    for task in (state.tasks[id_] for id_ in state.done):
+        said = task.last.summary if task.attempts else ""
+        if room_for(state, task.id).folds(said):
+            lines.append(Line("DONE", _name(state, task), ALL.prose(said)))
+    return lines
+
+
+def _name(state: RunState, task: TaskState) -> str:
+    return f"{task.id} {one_line(state.specs[task.id].title, 60)}"
 
 
 def troubles(state: RunState, workspaces: str) -> list[Line]:
@@ -74,7 +95,7 @@ def _troubles(state: RunState, workspaces: str) -> list[Line]:
     lines: list[Line] = []
     words = task_statuses(state)
     for task in state.tasks.values():
-        name = f"{task.id} {one_line(state.specs[task.id].title, 60)}"
+        name = _name(state, task)
         log = f"windlass log {state.plan.id}:{task.id}"
         kept = (f"kept: {workspaces}/{task.id} · {log}",) if task.attempts else ()
         if task.phase is Phase.ABANDONED:
@@ -82,26 +103,36 @@ def _troubles(state: RunState, workspaces: str) -> list[Line]:
         elif state.is_stale(task.id):
             lines.append(Line("STALE", name, (*about_stale(state, task.id), *kept)))
         elif task.phase in HELPLESS:
-            asked, *ways = what_it_needs(task, state)
-            lines.append(Line("NEEDS YOU", name, (asked, *kept, *ways)))
+            ways = (step.command for step in ways_to_help(task, state))
+            lines.append(Line("NEEDS YOU", name, (*ALL.prose(asks(task)), *kept, *ways)))
         elif words[task.id] == "blocked":
             lines.append(Line("BLOCKED", f"{name} · needs {blocked(state)[task.id]}"))
-    return lines + _stage_trouble(state)
+    return lines + _stage_trouble(state) + _red(state)
+
+
+def _red(state: RunState) -> list[Line]:
+    red = red_lines(state, room_for(state))
+    what = "tip" if state.merged else "base"
+    return [Line("RED", f"the {what} itself does not pass", red)] if red else []
 
 
 def _abandoned(state: RunState, task: TaskState, name: str, kept: tuple[str, ...]) -> Line:
     spent = column(task_cost(state, task))
     text = f"{name} · {turns_used(task)}/{turns_allowed(state, task)} turns · {spent}"
-    failed = (*not_passed(task.last.results)[:2], *_must_fix(task)[:2])
+    room = room_for(state, task.id)
+    why = (*not_passed(task.last.results, room), *_must_fix(task))
     # Without either, the feedback says why.
-    why = " · ".join(failed or quoted(task.feedback or "")[:1])
+    why = why or room.prose(task.feedback or "")
     again = f"retry it: windlass retry {state.plan.id}:{task.id}"
-    details = (*((why,) if why else ()), *kept, again)
+    details = (*why, *kept, again)
     return Line("ABANDONED", text, details, task_seconds(state, task))
 
 
 def _must_fix(task: TaskState) -> list[str]:
-    return [f"must_fix {one_line(each.file or each.description, 60)}" for each in must_fix(task)]
+    return [
+        f"must_fix {one_line(' · '.join(filter(None, (each.file, each.description))), 300)}"
+        for each in must_fix(task)
+    ]
 
 
 def _stage_trouble(state: RunState) -> list[Line]:
@@ -128,12 +159,13 @@ def _rests(state: RunState, continue_here: str) -> list[Line]:
 
 
 def what_it_needs(task: TaskState, state: RunState) -> tuple[str, ...]:
-    """What a task needs from a person, and the commands that give it, if any."""
+    """What a task needs from a person, in a few lines, and the commands that give it, if any."""
     if task.phase not in HELPLESS:
         return ()
     if task.phase is Phase.STALE:
         return about_stale(state, task.id)
-    return (one_line(asks(task), 160), *(step.command for step in ways_to_help(task, state)))
+    asked = Room(f"windlass status {state.plan.id}:{task.id}", FEW).prose(asks(task))
+    return (*asked, *(step.command for step in ways_to_help(task, state)))
 
 
 def about_stale(state: RunState, task_id: str) -> tuple[str, ...]:
@@ -153,14 +185,13 @@ def asks(task: TaskState) -> str:
 def _summary(state: RunState) -> Line:
     metrics = progress(state, 0).metrics
     cost = run_cost(state)
-    checks = " ".join(f"{metrics.checks[o]} {o}" for o in Outcome if metrics.checks[o])
     read, written = cost.input_tokens + cost.cached_tokens, tokens(cost.output_tokens)
     cached = f" ({round(100 * cost.cached_tokens / read)}% cached)" if cost.cached_tokens else ""
     spent = f"{amounts(cost)} of {money(state.settings.max_cost)}"
-    why = [one_line(state.reason, 400)] if state.reason else []
+    turns = f"{plural(metrics.turns, 'turn')}, {metrics.returned} returned"
     details = [
-        *why,
-        f"{plural(metrics.turns, 'turn')}, {metrics.returned} returned · checks {checks or 'none'}",
+        *ALL.prose(state.reason),
+        f"{turns} · checks {checks_line(state)}",
         f"{spent} · tokens {tokens(read)} in{cached}, {written} out",
     ]
     details += _repeated(state)
@@ -217,7 +248,9 @@ def _base_line(state: RunState, ground: Ground | None) -> tuple[str, ...]:
     if base is None:
         return ("the run started from a commit without a branch",)
     if (landed := landed_at(state)) is not None:
-        return (f"landed: {base} was moved to {landed[:10]}, which has all of it",)
+        squashed = state.landing is not None and state.landing.squash
+        how = ", as one commit for each task" if squashed else ""
+        return (f"landed: {base} was moved to {landed[:10]}, which has all of it{how}",)
     if ground is None:
         return ()
     if ground.commit is None:

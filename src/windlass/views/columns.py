@@ -45,7 +45,11 @@ def padded(line: str, width: int) -> str:
 
 
 def folded(line: str, width: int) -> list[str]:
-    """A safe line folded to the width, between words if possible."""
+    """A safe line folded to the width, between words if possible; its indentation stays."""
+    text = line.lstrip(" ")
+    indent = line[: len(line) - len(text)]
+    if indent and width - len(indent) >= _NARROWEST:
+        return [indent + part for part in folded(text, width - len(indent))]
     lines = [""]
     for word in line.split(" "):
         rest = word

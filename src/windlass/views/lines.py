@@ -1,4 +1,7 @@
-"""Lines for people, and their parts: tallies of checks, quotations, warnings, hosts."""
+"""Lines for people, and their parts: tallies of checks, long texts, warnings, hosts.
+
+Law: a long text is either whole, or it ends with the command that shows all of it.
+"""
 
 from collections.abc import Iterable
 
@@ -7,11 +10,16 @@ from msgspec.structs import replace
 
 from windlass.core.events import model as e
 from windlass.core.events.review import Issue
+from windlass.core.excerpts import gist
 from windlass.core.plan.names import escaped
 from windlass.core.state import RunState, TaskState
-from windlass.views.words import one_line, plural
+from windlass.core.state.model import stands_in_the_way
+from windlass.views.words import duration, one_line, plural
 
-WIDTH = 100
+FEW = 6
+"""Lines of a long text on a screen."""
+_WIDE = 300
+"""Characters of such a line."""
 UNCHECKED = "unchecked: there are no checks, so only agents have judged the work"
 NO_COMMANDS = "the Coach runs no commands: this sandbox cannot keep them from forging its verdict"
 _HOSTS = 8
@@ -34,8 +42,11 @@ def harmless_line(line: Line) -> Line:
 
 
 def is_unchecked(state: RunState) -> bool:
-    own = any(task.checks for task in state.plan.tasks)
-    return not (state.settings.checks or state.plan.checks or own)
+    """Whether no check was ever asked for: by settings, plan, stage or task, now or before."""
+    asked = (*state.plan.stages, *state.plan.tasks)
+    if state.settings.checks or state.plan.checks or any(each.checks for each in asked):
+        return False
+    return not (state.baseline or any(state.evidence.values()))
 
 
 def unchecked(state: RunState) -> tuple[str, ...]:
@@ -53,26 +64,105 @@ def tally(results: tuple[e.CheckResult, ...]) -> str:
     return " ".join(f"{count} {o}" for o, count in counts.items() if count)
 
 
-def not_passed(results: tuple[e.CheckResult, ...]) -> tuple[str, ...]:
-    """A detail for each check that did not pass."""
-    return tuple(
-        f"`{one_line(r.command, 60)}` {(r.absence or r.outcome).replace('_', ' ')}"
-        for r in results
-        if r.outcome is not e.Outcome.PASS
-    )
+class Room(Struct, frozen=True):
+    """How many lines of a long text are shown, and the command that shows all of them."""
+
+    command: str = ""
+    most: int | None = None
+    """None: all."""
+
+    def prose(self, text: str) -> tuple[str, ...]:
+        """A text of an agent or a person, from its beginning."""
+        if self.most is None:
+            return tuple(line.rstrip() for line in text.expandtabs(4).strip("\n").splitlines())
+        telling = _telling(text)
+        shown = telling[: self.most] if self.folds(text) else telling
+        left = len(telling) - len(shown)
+        more = f"… {plural(left, 'more line')}" if left else "… all of it"
+        rest = (f"{more}: {self.command}",) if self.folds(text) else ()
+        return (*(one_line(line, _WIDE) for line in shown), *rest)
+
+    def folds(self, text: str) -> bool:
+        """Whether it leaves out a part of the text."""
+        telling = _telling(text)
+        # One more line takes no more room than saying that there is one.
+        few = self.most is None or len(telling) <= self.most + 1
+        return not few or any(len(line) > _WIDE for line in telling)
+
+    def output(self, text: str) -> tuple[str, ...]:
+        """A program's output, from where it matters."""
+        if self.most is None:
+            return tuple(f"  {line}".rstrip() for line in text.expandtabs(4).splitlines())
+        found = gist(text, self.most)
+        lines = (f"  {line[:_WIDE].expandtabs(4)}" for line in found.lines)
+        more = f"… {plural(found.left, 'more line')}: {self.command}"
+        return (*lines, *((f"  {more}",) if found.left else ()))
+
+
+def _telling(text: str) -> list[str]:
+    """The lines with a letter or a digit."""
+    return [line for line in text.splitlines() if any(map(str.isalnum, line))]
+
+
+ALL = Room()
+
+
+def room_for(state: RunState, task_id: str = "") -> Room:
+    """A few lines of each text, with the command that shows what happened to the task."""
+    about = f"{state.plan.id}:{task_id}" if task_id else state.plan.id
+    return Room(f"windlass log {about}", FEW)
+
+
+def not_passed(
+    results: tuple[e.CheckResult, ...], room: Room = ALL, *, outputs: bool = True
+) -> tuple[str, ...]:
+    """The checks that did not pass: the command, its exit code, and what it printed."""
+
+    def printed(text: str) -> tuple[str, ...]:
+        return room.output(text) if outputs else ()
+
+    red = [result for result in results if result.outcome is not e.Outcome.PASS]
+    lines: list[str] = []
+    for setup in dict.fromkeys(result.setup for result in red if result.setup is not None):
+        lines += (one_line(setup.sentence, _WIDE), *printed(setup.output))
+    for result in red:
+        if result.setup is not None:
+            lines.append(f"`{one_line(result.command, 60)}` did not run")
+        else:
+            headline = f"`{one_line(result.command, 60)}` {_how(result)}"
+            lines += (headline, *printed(result.output))
+    return tuple(lines)
+
+
+def _how(result: e.CheckResult) -> str:
+    """`fail · exit code 1`."""
+    word = (result.absence or result.outcome).replace("_", " ")
+    if result.absence is e.Absence.TIMED_OUT:
+        return f"{word} after {duration(result.seconds)}"
+    return f"{word} · exit code {result.exit_code}" if result.exit_code else word
+
+
+def failure_lines(message: str, setup: e.SetupFailure | None, room: Room) -> tuple[str, ...]:
+    """Why an agent failed; where that was the setup, with what it printed."""
+    if setup is None:
+        return room.prose(message)
+    return (one_line(message, _WIDE), *room.output(setup.output))
+
+
+def red_lines(state: RunState, room: Room = ALL) -> tuple[str, ...]:
+    """The checks that the base or the tip did not pass, if the run ended because of them."""
+    if state.ended not in {e.RunEnd.NEEDS_HUMAN, e.RunEnd.FAILED}:
+        return ()
+    if not state.merged:
+        return not_passed(state.red_base if state.settings.policy.red_base != "go" else (), room)
+    red = (each for each in state.verification or () if stands_in_the_way(each))
+    return not_passed(tuple(red), room)
 
 
 def must_fix(task: TaskState) -> tuple[Issue, ...]:
     """The must_fix issues of the last review of the last attempt."""
     reviews = [each.review for each in task.last.coachings if each.review is not None]
     return tuple(i for review in reviews[-1:] for i in review.issues if i.severity == "must_fix")
-
-
-def quoted(text: str) -> tuple[str, ...]:
-    """The first lines of a text, without lines that have no letter or digit."""
-    lines = [one_line(line, WIDTH) for line in text.splitlines() if any(map(str.isalnum, line))]
-    more = (f"… {plural(len(lines) - 4, 'more line')}",) if len(lines) > 5 else ()  # noqa: PLR2004
-    return (*lines[: 4 if more else 5], *more)
 
 
 def flaky(state: RunState, tree: str, results: tuple[e.CheckResult, ...]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Law: a stale task is never shown as completed. No other module knows the number 
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from enum import IntEnum
 from types import MappingProxyType
 
@@ -14,6 +15,7 @@ from windlass.core.plan import Task, same_meaning
 from windlass.core.state import Phase, RunState, TaskState, selection
 from windlass.core.state.selection import blocked
 from windlass.core.state.transitions import IN_TIP
+from windlass.views.times import date_and_time
 from windlass.views.words import one_line, plural
 
 
@@ -48,6 +50,7 @@ _ERROR_CODES: Mapping[type, Exit] = MappingProxyType(
         errors.JournalTooNew: Exit.BAD_INPUT,
         errors.Unanswered: Exit.NEEDS_HUMAN,
         errors.JournalDamaged: Exit.NEEDS_HUMAN,
+        errors.Declined: Exit.STOPPED,
         errors.Interrupted: Exit.STOPPED,
         errors.JournalUnwritable: Exit.STOPPED,
         errors.Busy: Exit.BUSY,
@@ -150,13 +153,13 @@ def check_lines(state: RunState, task_id: str) -> tuple[str, ...]:
     )
 
 
-def accepted_line(state: RunState, task_id: str) -> str:
+def accepted_line(state: RunState, task_id: str, zone: tzinfo = UTC) -> str:
     """Who accepted the merged work for the current text, and when; empty if not accepted."""
     task, spec = state.tasks[task_id], state.specs[task_id]
     accepted = task.accepted if task.phase is Phase.MERGED else None
     if accepted is None or task.merged_as is None or same_meaning(task.merged_as, spec):
         return ""
-    by, at = one_line(accepted.by, 80), f"{accepted.at:%Y-%m-%d %H:%M}Z"
+    by, at = one_line(accepted.by, 80), date_and_time(accepted.at.astimezone(zone))
     return f"merged for an older text, and accepted by {by} at {at}"
 
 

@@ -11,8 +11,10 @@ from windlass.core.events.model import Failure, Outcome
 from windlass.core.plan import digest_of
 from windlass.core.state import RunState, TaskState
 from windlass.core.state.stretches import run_seconds
-from windlass.views.activity import waits_for
+from windlass.core.state.work import turn_limit
+from windlass.views.activity import unreached, waits_for
 from windlass.views.cost import Cost, run_cost, task_cost
+from windlass.views.lines import tally
 from windlass.views.outcome import (
     STALE_BECAUSE,
     accepted_line,
@@ -54,6 +56,8 @@ class TaskProgress(Struct, frozen=True, kw_only=True):
     waits_for: Failure | None = None
     """The failure after which the next agent must wait."""
     waits_until: datetime | None = None
+    waits_because: str | UnsetType = UNSET
+    """Why the provider cannot be reached; only if the task waits for that."""
     stale: Stale | UnsetType = UNSET
     """Only if the status is stale."""
     accepted: Accepted | UnsetType = UNSET
@@ -146,25 +150,39 @@ def progress(state: RunState, seq: int) -> Progress:
     )
 
 
+def landed_at(state: RunState) -> str | None:
+    """The commit that the base branch was moved to, if it was."""
+    return state.landing.landed if state.landing is not None else None
+
+
+def checks_line(state: RunState) -> str:
+    """`3 pass 1 fail`: all results; where only the base was checked, those of the base."""
+    counts = _metrics(state).checks
+    line = " ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
+    if not line and state.baseline:
+        return f"{tally(state.baseline)} on the base"
+    return line or "none"
+
+
 def integration_branch(state: RunState) -> str:
     """The branch that shows the merged work."""
     return f"windlass/{state.plan.id}/integration"
 
 
 def turns_used(task: TaskState) -> int:
-    """How many turns a task has used; conflict rounds and repetitions are not turns."""
-    return task.last.turn if task.attempts else 0
+    """How many turns a task has begun; conflict rounds and repetitions are not turns."""
+    return task.last.turn if task.counted else 0
 
 
 def turns_allowed(state: RunState, task: TaskState) -> int:
     """The task's last turn before it is abandoned; a reopened task gets as many again."""
-    return (state.specs[task.id].max_turns or state.settings.max_turns) + task.first_turn - 1
+    return turn_limit(state, task.id) + task.first_turn - 1
 
 
 def commits_of(task: TaskState) -> tuple[str, ...]:
     """The snapshots of a task, or the commit that another tool claimed for it."""
-    snapshots = (attempt.commit for attempt in task.attempts if attempt.kind == "snapshot")
-    adopted = (task.merge_commit,) if not task.attempts else ()
+    snapshots = (attempt.commit for attempt in task.counted if attempt.kind == "snapshot")
+    adopted = (task.merge_commit,) if not task.counted else ()
     return tuple(dict.fromkeys(c for c in (*snapshots, *adopted) if c is not None))
 
 
@@ -184,6 +202,7 @@ def _task(state: RunState, task: TaskState, status: str) -> TaskProgress:
         feedback=task.question or task.feedback,
         waits_for=waiting,
         waits_until=task.wait_until if waiting is not None else None,
+        waits_because=(waiting is not None and unreached(task)) or UNSET,
         stale=Stale(why=STALE_BECAUSE, checks=checks_on_tip(state, task.id))
         if state.is_stale(task.id)
         else UNSET,
@@ -238,6 +257,8 @@ class Past(Struct, frozen=True, kw_only=True):
     reserved_usd: float
     reserved_most_usd: float
     tip: str
+    landed: str | None
+    """The commit that the base branch was moved to by a landing."""
 
     @property
     def cost(self) -> Cost:
@@ -273,4 +294,5 @@ def past(state: RunState) -> Past:
         reserved_usd=metrics.reserved_usd,
         reserved_most_usd=metrics.reserved_most_usd,
         tip=state.tip,
+        landed=landed_at(state),
     )

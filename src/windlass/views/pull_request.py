@@ -4,7 +4,7 @@ Law: derived from the state alone, so the same state always gives the same text.
 Windlass's own part belongs to people, and stays.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
@@ -40,6 +40,7 @@ BEGIN, END = "<!-- windlass: from here -->", "<!-- windlass: to here -->"
 SUMMARY, SUMMARY_END = "<!-- windlass: summary -->", "<!-- windlass: end of summary -->"
 _NAME, _CRITERION, _SAID, _COMMAND = 120, 400, 600, 120
 _SUMMARY, _PARTS = 1500, 8
+_AS_MERGED: Mapping[str, str] = {}
 _ROOM = 200
 """For the line that says how much was left out."""
 
@@ -75,9 +76,18 @@ def summary_in(body: str) -> str:
     return f"{mark}{summary}{end}" if end else ""
 
 
-def body_of(state: RunState, *, summary: str = "", limit: int = LIMIT) -> str:
-    """Windlass's own part, between its marks, of at most that many characters."""
-    sections = [*([summary] if summary else []), *_sections(state)]
+def body_of(
+    state: RunState,
+    *,
+    summary: str = "",
+    squashed: Mapping[str, str] = _AS_MERGED,
+    limit: int = LIMIT,
+) -> str:
+    """Windlass's own part, between its marks, of at most that many characters.
+
+    `squashed` has the commit that stands for each merge, if others see only those.
+    """
+    sections = [*([summary] if summary else []), *_sections(state, squashed)]
     room = limit - len(BEGIN) - len(END) - _ROOM
     kept: list[str] = []
     for section in sections:
@@ -91,7 +101,13 @@ def body_of(state: RunState, *, summary: str = "", limit: int = LIMIT) -> str:
     return "\n\n".join([BEGIN, *kept, END])
 
 
-def fitted_into(there: str, state: RunState, *, summary: str = "") -> str:
+def fitted_into(
+    there: str,
+    state: RunState,
+    *,
+    summary: str = "",
+    squashed: Mapping[str, str] = _AS_MERGED,
+) -> str:
     """An existing body with Windlass's part replaced and the rest unchanged."""
     before, begin, rest = there.partition(BEGIN)
     own, end, after = rest.partition(END)
@@ -99,20 +115,21 @@ def fitted_into(there: str, state: RunState, *, summary: str = "") -> str:
         # A person removed the marks: the whole text is theirs.
         before, after = (f"{there.rstrip()}\n\n" if there.strip() else ""), ""
     limit = LIMIT - len(before) - len(after)
-    return before + body_of(state, summary=summary or summary_in(own), limit=limit) + after
+    kept = summary or summary_in(own)
+    return before + body_of(state, summary=kept, squashed=squashed, limit=limit) + after
 
 
-def _sections(state: RunState) -> Iterator[str]:
+def _sections(state: RunState, squashed: Mapping[str, str]) -> Iterator[str]:
     """The sections, the most important first: those at the end are left out if they do not fit."""
     words = task_statuses(state)
     yield "\n".join(_head(state))
-    yield "\n".join(_table(state, words))
+    yield "\n".join(_table(state, words, squashed))
     left = [task for task in state.tasks.values() if task.merge_commit is None]
     if left:
         lines = [f"- {_name(state, task)}: {words[task.id]}" for task in left]
         yield "\n".join(["## Not included", "", *lines])
     yield "\n".join(["## Checks on the merged work", "", *_checks(state)])
-    yield "\n".join(["## Trace", "", *_trace(state)])
+    yield "\n".join(["## Trace", "", *_trace(state, squashed)])
     for task in state.tasks.values():
         if task.merge_commit is not None:
             yield "\n".join(_task(state, task))
@@ -136,7 +153,7 @@ def _head(state: RunState) -> Iterator[str]:
         yield f"**{UNCHECKED[0].upper()}{UNCHECKED[1:]}.**"
 
 
-def _table(state: RunState, words: dict[str, str]) -> Iterator[str]:
+def _table(state: RunState, words: dict[str, str], squashed: Mapping[str, str]) -> Iterator[str]:
     yield "| task | status | turns | checks | cost | commit |"
     yield "|---|---|---:|---|---:|---|"
     for task in state.tasks.values():
@@ -145,9 +162,9 @@ def _table(state: RunState, words: dict[str, str]) -> Iterator[str]:
             _name(state, task),
             f"{words[task.id]}{_aside(state, task)}",
             str(turns_used(task)),
-            (tally(task.last.results) if task.attempts else "") or "none",
+            (tally(task.last.results) if task.counted else "") or "none",
             column(cost),
-            (task.merge_commit or "")[:10],
+            squashed.get(merge := task.merge_commit or "", merge)[:10],
         )
         yield f"| {' | '.join(cells)} |"
 
@@ -182,9 +199,10 @@ def _check(result: CheckResult) -> str:
     return f"- {code_span(result.command, _COMMAND)} {outcome}{counted}{flaky}"
 
 
-def _trace(state: RunState) -> Iterator[str]:
+def _trace(state: RunState, squashed: Mapping[str, str]) -> Iterator[str]:
     base = state.base_branch or "commit"
-    yield f"- Branch {code_span(integration_branch(state), 200)} at {state.tip[:10]}"
+    tip = squashed.get(state.tip, state.tip)
+    yield f"- Branch {code_span(integration_branch(state), 200)} at {tip[:10]}"
     yield f"- Base {code_span(base, 200)} at {state.base[:10]}"
     yield f"- Run {code_span(state.run, 40)}, sandbox level {state.sandbox}"
     yield "- Every commit names its origin: `Windlass-Run`, `Windlass-Task`, `Windlass-Turn`"
@@ -200,7 +218,7 @@ def _task(state: RunState, task: TaskState) -> Iterator[str]:
     elif accepted := accepted_line(state, task.id):
         shown = "the evidence here is for the older text"
         yield f"\n{markdown_text(accepted, _SAID)}; {shown}."
-    if not task.attempts:
+    if not task.counted:
         yield "\nImported from another tool; it was not reviewed here."
         return
     last = task.last

@@ -15,16 +15,18 @@ from msgspec import Struct
 from windlass.core.events.model import RunEnd
 from windlass.core.events.values import Amount
 from windlass.core.plan import Plan
-from windlass.core.plan.names import some
+from windlass.core.plan.names import escaped, some
 from windlass.core.scheduler.late_edits import newly_stale
 from windlass.core.state import Phase, RunState, TaskState
 from windlass.core.state.budget import is_money_short, used_up
-from windlass.core.state.transitions import IN_TIP, RESETTABLE, UNDER_WAY
+from windlass.core.state.transitions import IN_MERGE, IN_TIP, RESETTABLE, UNDER_WAY
+from windlass.core.state.work import turn_limit
 from windlass.views.edits import edited
+from windlass.views.lines import red_lines, room_for
 from windlass.views.outcome import run_status, task_statuses
-from windlass.views.progress import integration_branch
+from windlass.views.progress import integration_branch, landed_at
 from windlass.views.tree import failed_stage, position, stage_name, tree, unverified_stage
-from windlass.views.words import plural
+from windlass.views.words import one_line, plural
 
 _SOME_WORDS = 3
 _BROAD = 36
@@ -82,7 +84,7 @@ def next_steps(state: RunState, *, plan: str, ground: Ground | None) -> list[Ste
             return [again, *_take_it(state, plan, ground), _clean(plan)]
         case RunEnd.ABANDONED:
             return [Step(f"windlass run {plan}", "start a new run")]
-        case RunEnd.NEEDS_HUMAN if state.red_base and not state.merged:
+        case RunEnd.NEEDS_HUMAN if state.base_is_refused and not state.merged:
             go = Step(f"windlass resume {plan} --red-base go", "continue anyway")
             return [go, Step(_restart(plan).command, "after fixing the base")]
         case RunEnd.NEEDS_HUMAN:
@@ -99,11 +101,6 @@ def _clean(plan: str) -> Step:
 
 def _restart(plan: str) -> Step:
     return Step(f"windlass run {plan} --restart", "start again")
-
-
-def landed_at(state: RunState) -> str | None:
-    """The commit that the base branch was moved to, if it was."""
-    return state.landing.landed if state.landing is not None else None
 
 
 def has_landed(state: RunState, ground: Ground | None) -> bool:
@@ -265,10 +262,9 @@ def choices(state: RunState) -> tuple[Choice, ...]:
     """The ways to continue the run, the usual one first."""
     found = [_plain(state)]
     if given_up := state.index.abandoned:
-        those, turns = some(given_up, _NAMED), state.settings.max_turns
         again = Choice(
             name="retry",
-            text=f"give {those} another {turns} turns, and continue",
+            text=f"give {_turns_again(state, given_up)}, and continue",
             words=tuple(("retry", id_) for id_ in given_up),
         )
         # A run that failed can do nothing without them.
@@ -282,17 +278,37 @@ def choices(state: RunState) -> tuple[Choice, ...]:
     return tuple(found)
 
 
+def _turns_again(state: RunState, ids: Sequence[str]) -> str:
+    """`1.1, 1.2 another 5 turns`; tasks with another limit of their own are named with it."""
+    by_limit: dict[int, list[str]] = {}
+    for id_ in ids:
+        by_limit.setdefault(turn_limit(state, id_), []).append(id_)
+    return " and ".join(
+        f"{some(those, _NAMED)} another {plural(limit, 'turn')}"
+        for limit, those in by_limit.items()
+    )
+
+
 def unfinished(state: RunState) -> list[str]:
     """The run that the choices are for, and its state."""
     merged = f"{len(state.done)} of {plural(len(state.tasks), 'task')} merged"
     first = f"Run {state.run} of {state.plan.id} is {run_status(state)}: {merged}"
-    return [first, "", "Progress:", *tree(state)]
+    red = (escaped(line) for line in red_lines(state, room_for(state)))
+    return [first, *filter(None, (why_it_ended(state),)), *red, "", "Progress:", *tree(state)]
+
+
+def why_it_ended(state: RunState) -> str:
+    """Why the run could not go on, in one line; empty where its tasks say that."""
+    return one_line(state.reason, 400) if state.ended in {RunEnd.NEEDS_HUMAN, RunEnd.LIMIT} else ""
 
 
 def how_to_go_on(state: RunState, plan: str) -> str:
     """The commands to use without a terminal, the usual one first."""
     first, *_ = offered = choices(state)
     restart = f"`windlass run {plan} --restart` starts a new run"
+    if state.base_is_refused and not state.merged:
+        anyway = f"`windlass resume {plan} --red-base go` continues anyway"
+        return f"fix the base, then {restart}; {anyway}"
     if first.name == "resume":
         return f"continue with `{resuming(state, plan).command}`; {restart}"
     ways = [f"`windlass resume {plan} --{each.name}`" for each in offered if each.words]
@@ -302,7 +318,9 @@ def how_to_go_on(state: RunState, plan: str) -> str:
 
 def _plain(state: RunState) -> Choice:
     stage = unverified_stage(state)
-    if stage is not None:
+    if state.base_is_refused and not state.merged:
+        text = "stop again at the base, which does not pass; --red-base go ignores that"
+    elif stage is not None:
         text = f"look at {stage_name(state, stage)} again, and continue if it holds"
     elif state.index.abandoned:
         text = f"continue without {some(state.index.abandoned, _NAMED)}"
@@ -329,7 +347,7 @@ class Refusal(NamedTuple):
 
 
 def refusal(command: str, state: RunState, task_id: str, *, undo: bool = False) -> Refusal:
-    """Why the command does not fit the task now; `undo`: of a reset."""
+    """Why the command does not fit the task now; `undo`: of a reset or a retry."""
     why, cure = _why(command, state, task_id, undo=undo)
     done = "put back" if undo else _DONE[command]
     return Refusal(f"task {task_id!r} cannot be {done}: {why}", cure)
@@ -339,7 +357,7 @@ def _why(command: str, state: RunState, task_id: str, *, undo: bool) -> tuple[st
     task = state.tasks[task_id]
     status = f"it is {task_statuses(state)[task_id]}"
     if undo:
-        return "it was not reset, or has started since", _LOOK
+        return _not_undone(command, task)
     if command == "give":
         return f"it is not taken, {status}", _how_to_take(state, task_id, status)
     if command in {"approve", "answer"}:
@@ -353,6 +371,17 @@ def _why(command: str, state: RunState, task_id: str, *, undo: bool) -> tuple[st
     if command == "reset" and task.phase not in RESETTABLE:
         return f"no work was done on it yet, {status}", _LOOK
     return f"only merged or abandoned tasks can be retried, {status}", _LOOK
+
+
+def _not_undone(command: str, task: TaskState) -> tuple[str, str]:
+    """There is no reset or redo that could be undone, or work on it is under way."""
+    if command == "reset":
+        return "it was not reset, or has started since", _LOOK
+    if task.redoes is None:
+        return "no retry of merged work is open; once the redo is merged, it stays", _LOOK
+    if task.phase in IN_MERGE:
+        return "its redo is being merged", _LOOK
+    return "work on it is under way", _WAIT
 
 
 def _not_asked(command: str, state: RunState, task_id: str, status: str) -> tuple[str, str]:

@@ -1,12 +1,13 @@
-"""A plan as Windlass read it, for people: its tasks, their order, and what was not read."""
+"""A plan as Windlass read it, for people: its tasks, their order, and what a run would meet."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from windlass.core.plan import Note, Plan, Task, critical_path
+from windlass.core.plan import Finding, Plan, Task, critical_path
 from windlass.views.columns import columns, cut, fitted, wrapped
 from windlass.views.graph import by_stage, picture
+from windlass.views.outlook import Outlook, asking_lines, forecast_lines, warnings_of
 from windlass.views.words import one_line, plural
 
 MIN_WIDTH = 60
@@ -21,8 +22,12 @@ _ENDS = 30
 """How many tasks of a long critical path are named at either end of it."""
 
 
-def understanding(plan: Plan, *, width: int, verbose: bool = False) -> list[str]:
+def understanding(
+    plan: Plan, *, width: int, verbose: bool = False, seen: Outlook | None = None
+) -> list[str]:
     """The lines; with `verbose` lists are shown in full instead of counted.
+
+    With an outlook, they also say what a run would meet.
 
     None is wider than `width`, but for a path, which is of use only whole.
     """
@@ -45,7 +50,13 @@ def understanding(plan: Plan, *, width: int, verbose: bool = False) -> list[str]
         lines += ["", "Order", *_indented([*legend, "", *drawn.lines])]
         lines += ["", *_path(plan, wide)]
     lines += _end(plan, wide)
-    return [*lines, *_passed_over(plan, wide, verbose=verbose)]
+    if seen is not None:
+        lines += _titled("A run stops and asks", asking_lines(seen), wide)
+        lines += _titled("Estimate", forecast_lines(seen), wide)
+    found = plan.notes if seen is None else seen.findings
+    notes = [each for each in found if each.severity == "note"]
+    lines += _listed(plan, "Passed over", notes, wide, verbose=verbose)
+    return [*lines, *_listed(plan, "Warnings", warnings_of(found), wide, verbose=verbose)]
 
 
 def _head(plan: Plan, width: int) -> Iterator[str]:
@@ -159,24 +170,31 @@ def _end(plan: Plan, width: int) -> Iterator[str]:
         yield "It has an E2E scenario; --e2e runs it."
     if done := [task.id for task in plan.tasks if task.marked_done]:
         yield ""
-        yield f"{len(done):,} of {plural(len(plan.tasks), 'task')} marked as done by another tool."
+        yield f"{len(done):,} of {plural(len(plan.tasks), 'task')} marked as done."
         yield "A run ignores these marks; `windlass adopt` imports them."
 
 
-def _passed_over(plan: Plan, width: int, *, verbose: bool) -> Iterator[str]:
-    if not plan.notes:
+def _titled(title: str, lines: Iterable[str], width: int) -> list[str]:
+    shown = [part for line in lines for part in wrapped(line.split(), width - _MARGIN)]
+    return ["", title, *_indented(shown)] if shown else []
+
+
+def _listed(
+    plan: Plan, title: str, findings: Sequence[Finding], width: int, *, verbose: bool
+) -> Iterator[str]:
+    if not findings:
         return
-    notes = plan.notes if verbose else plan.notes[:_SOME_NOTES]
+    shown = findings if verbose else findings[:_SOME_NOTES]
     yield ""
-    yield "Passed over"
-    for note in notes:
-        yield from _note(plan, note, width)
-    if len(notes) < len(plan.notes):
-        yield f"  … and {len(plan.notes) - len(notes):,} more; --verbose shows all"
+    yield title
+    for finding in shown:
+        yield from _finding(plan, finding, width)
+    if len(shown) < len(findings):
+        yield f"  … and {len(findings) - len(shown):,} more; --verbose shows all"
 
 
-def _note(plan: Plan, note: Note, width: int) -> Iterator[str]:
-    where, text = _place(plan, note), one_line(note.text, 500)
+def _finding(plan: Plan, finding: Finding, width: int) -> Iterator[str]:
+    where, text = _place(plan, finding), one_line(finding.words, 500)
     if _MARGIN + columns(f"{where}: {text}") <= width:
         yield f"{' ' * _MARGIN}{where}: {text}"
         return
@@ -184,7 +202,7 @@ def _note(plan: Plan, note: Note, width: int) -> Iterator[str]:
     yield from _indented(wrapped(text.split(), width - 2 * _MARGIN), 2 * _MARGIN)
 
 
-def _place(plan: Plan, what: Task | Note) -> str:
+def _place(plan: Plan, what: Task | Finding) -> str:
     path = one_line(what.path or plan.path, _PATH)
     return f"{path}:{what.line}" if what.line else path
 

@@ -2,7 +2,7 @@
 
 import re
 
-from windlass.core.plan.names import CONTROLS, without_terminal_codes
+from windlass.core.plan.names import CONTROLS, without_calls, without_terminal_codes
 
 _CONTROL = re.compile(f"[\x00-\x1f{CONTROLS}]+")
 _SHORT, _MINUTE, _HOUR, _DAY = 10, 60, 3600, 86400
@@ -15,8 +15,6 @@ _ODD = re.compile(f"[\x00-\x08\x0b-\x1f{CONTROLS}\ufe00-\ufe0e\ud800-\udfff\U000
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>|#~&!$^])")
 _AT_START = re.compile(r"^(\d*)([-+=:.)])")
 """What begins a list or a rule; elsewhere these characters mean nothing."""
-_CALLS = re.compile(r"@(?=[\w-])|#(?=\d)|gh(?=-\d)|:(?=//)|:(?=[\w+-]+:)|www(?=\.)", re.IGNORECASE)
-"""What a forge turns into a mention, a reference, a link or an emoji after rendering."""
 
 
 def duration(seconds: float) -> str:
@@ -98,7 +96,7 @@ def markdown_text(text: str, width: int) -> str:
 
 def without_mentions(text: str, width: int) -> str:
     """One line without mentions, for a title, where Markdown is not read."""
-    return _CALLS.sub(lambda found: f"{found[0]}\u200b", one_line(text, width))
+    return without_calls(one_line(text, width))
 
 
 def code_span(text: str, width: int) -> str:

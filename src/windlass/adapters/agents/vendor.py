@@ -62,10 +62,10 @@ class Vendor(Struct, frozen=True, kw_only=True):
     """Where its requests go by default."""
     wire: str = ""
     """The module of `adapters/meter/wire` for its requests; empty: it cannot be metered."""
+    co_author: str = ""
+    """Its name and address in a Co-Authored-By trailer; empty: commits do not name it."""
     provider: str = ""
     """Who answers its requests, by OpenTelemetry's name; by default the vendor's name."""
-    load: Callable[[], object] = lambda: None
-    """Import what takes long; run in a thread before the first agent starts."""
 
     def credentials(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The variables that its agents may need; they get no other secret."""

@@ -16,12 +16,13 @@ from windlass.adapters.git.pool import Shelf
 from windlass.adapters.git.store import printable_line
 from windlass.adapters.sandbox import Box, Sandbox
 from windlass.adapters.sandbox import commands as processes
-from windlass.core.events.model import Absence, CheckResult, Outcome, Suite
+from windlass.core.events.model import Absence, CheckResult, Outcome, SetupFailure, Suite
+from windlass.core.excerpts import READ, excerpt
 from windlass.core.secrets import Redactor
 from windlass.errors import SetupFailed
 
-TAIL = 4000
-"""Characters of output in a result; the log has all of it."""
+_NOTHING_FOUND = 4_000
+"""Characters at the end of the output in which a runner says that it found no test."""
 
 _CANNOT_START = frozenset({126, 127})
 """A shell's exit codes for a program that is missing or cannot run."""
@@ -59,7 +60,7 @@ class CommandChecks:
             async with self._throwaways.checkout(commit, log, then=self._then) as place:
                 return tuple([await self._one(command, place.path, logs) for command in commands])
         except SetupFailed as failure:
-            return tuple(_unable(command, str(failure)) for command in commands)
+            return tuple(_unable(command, failure) for command in commands)
 
     async def parse(self, commit: str, paths: Sequence[str]) -> tuple[str, ...]:
         """A line for each of these files that does not parse, where a parser is available."""
@@ -90,18 +91,38 @@ class CommandChecks:
     async def _one(self, command: str, checkout: Path, log: Path) -> CheckResult:
         with open_to_append(log) as file:
             file.write(f"$ {self._redactor.text(command)}\n".encode())
-        tally = Tally()
-        done = await processes.run(
+        return await run_check(
             self._sandbox,
             Box(checkout=checkout, network=self._network, env={"CI": "true"}, role="check"),
-            ("/bin/sh", "-c", command),
+            command,
             timeout=self._timeout,
-            tail=TAIL,
-            log=log,
             redactor=self._redactor,
-            on_output=tally.feed,
+            log=log,
         )
-        return _judged(command, done, tally.suites(done.output, green=done.exit_code == 0))
+
+
+async def run_check(
+    sandbox: Sandbox,
+    box: Box,
+    command: str,
+    *,
+    timeout: float,  # noqa: ASYNC109 (must differ from the caller's own cancellation)
+    redactor: Redactor,
+    log: Path | None = None,
+) -> CheckResult:
+    """Run one command in the box, and judge it."""
+    tally = Tally()
+    done = await processes.run(
+        sandbox,
+        box,
+        ("/bin/sh", "-c", command),
+        timeout=timeout,
+        tail=READ,
+        log=log,
+        redactor=redactor,
+        on_output=tally.feed,
+    )
+    return _judged(command, done, tally.suites(done.output, green=done.exit_code == 0))
 
 
 def _judged(command: str, done: processes.Finished, suites: tuple[Suite, ...]) -> CheckResult:
@@ -112,7 +133,7 @@ def _judged(command: str, done: processes.Finished, suites: tuple[Suite, ...]) -
     elif not done.started or done.exit_code in _CANNOT_START:
         absence = Absence.UNABLE_TO_START
     elif (done.exit_code == 0 and tests == 0) or (
-        not tests and collected_nothing(command, done.exit_code, done.output)
+        not tests and collected_nothing(command, done.exit_code, done.output[-_NOTHING_FOUND:])
     ):
         absence = Absence.COLLECTED_NOTHING
     outcome = Outcome.PASS if done.exit_code == 0 else Outcome.FAIL
@@ -122,13 +143,18 @@ def _judged(command: str, done: processes.Finished, suites: tuple[Suite, ...]) -
         absence=absence,
         exit_code=done.exit_code,
         seconds=round(done.seconds, 3),
-        output=done.output,
+        output=excerpt(done.output, failed=outcome is Outcome.FAIL and absence is None),
         tests=tests,
         suites=suites,
     )
 
 
-def _unable(command: str, why: str) -> CheckResult:
+def _unable(command: str, failure: SetupFailed) -> CheckResult:
+    """The result of a check in a checkout that could not be set up."""
     return CheckResult(
-        command=command, outcome=Outcome.ABSENT, absence=Absence.UNABLE_TO_START, output=why
+        command=command,
+        outcome=Outcome.ABSENT,
+        absence=Absence.UNABLE_TO_START,
+        output=str(failure),
+        setup=SetupFailure.of(failure),
     )

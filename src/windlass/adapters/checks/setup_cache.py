@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import asdict
 
 from windlass.adapters.files import is_folder, remove, sync_all
 from windlass.adapters.git.checkouts import Checkouts
@@ -34,14 +35,16 @@ from windlass.adapters.git.paths import (
 from windlass.adapters.git.store import Store
 from windlass.adapters.sandbox import Box, Sandbox
 from windlass.adapters.sandbox import commands as processes
+from windlass.core.events.values import SetupFailure
+from windlass.core.excerpts import READ, excerpt
 from windlass.core.secrets import Redactor
 from windlass.core.settings import WorkspaceSettings
 from windlass.errors import SetupFailed
+from windlass.ports import Activity, Watch
 
 TIMEOUT = 1800
 """Seconds for a setup command: it may download a whole toolchain."""
 
-_TAIL = 2000
 _FORM = "2"
 """Changed when results of earlier versions must not be used any more."""
 
@@ -71,16 +74,21 @@ class SetupCache:
         self._folders = kept_folders(settings.keep)
         self._checkouts = Checkouts(store)
         self._one_at_a_time = anyio.Lock()
+        self.watch: Watch = lambda _activity: None
+        """Called when a command begins, and again with its time when it ends."""
 
-    async def __call__(self, checkout: Path, index: Path, commit: str) -> bool:
-        """Prepare a checkout of the commit, whose files are exactly those of `index`."""
+    async def __call__(self, checkout: Path, index: Path, commit: str, *, task: str = "") -> bool:
+        """Prepare a checkout of the commit, whose files are exactly those of `index`.
+
+        `task` is the task that it is for; empty for the base and the tip.
+        """
         if not self._settings.setup and not self._folders:
             return False
         if self._sandbox.level == "bwrap":
             async with self._one_at_a_time:  # the first runs setup, the others use its result
-                await self._bring_or_make(checkout, index, commit)
+                await self._bring_or_make(checkout, index, commit, task)
         elif self._settings.setup:
-            await self._set_up(checkout, commit)
+            await self._set_up(checkout, commit, task)
             await self._note(checkout, index)
         if self._settings.setup:
             await self._checkouts.restore(checkout, index)
@@ -99,13 +107,13 @@ class SetupCache:
                 return
             await self._keep(checkout / folder, {".": "."}, target)
 
-    async def _bring_or_make(self, checkout: Path, index: Path, commit: str) -> None:
+    async def _bring_or_make(self, checkout: Path, index: Path, commit: str, task: str) -> None:
         """Copy the result for these inputs or this tree; run setup if there is none."""
         place = await self._place(checkout, index, self._inputs)
         if self._settings.setup and not await self._brought(place, checkout, index):
             own = await self._place(checkout, index, ()) if self._inputs else place
             if own == place or not await self._brought(own, checkout, index):
-                await self._set_up(checkout, commit)
+                await self._set_up(checkout, commit, task)
                 made = await self._note(checkout, index)
                 own.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(made_by_setup(index), _listing(own))
@@ -167,27 +175,31 @@ class SetupCache:
         await self._checkouts.restore(checkout, index)
         return False
 
-    async def _set_up(self, checkout: Path, commit: str) -> None:
+    async def _set_up(self, checkout: Path, commit: str, task: str) -> None:
         # Unreviewed code could send data anywhere, and extend the hosts that agents reach.
         reach = "public" if await self._is_merged(commit) else "listed"
         box = Box(checkout=checkout, network=True, reach=reach, role="setup")
         for command in self._settings.setup:
+            self.watch(Activity(task=task, kind="setup", text=command))
             done = await processes.run(
                 self._sandbox,
                 box,
                 ("/bin/sh", "-c", command),
                 timeout=TIMEOUT,
-                tail=_TAIL,
+                tail=READ,
                 redactor=self._redactor,
             )
+            self.watch(Activity(task=task, kind="setup", text=command, took=done.seconds))
             if done.exit_code != 0:
-                lines = done.output.strip().splitlines()
-                why = f"failed with {done.exit_code}" if done.started else "could not start"
-                why = "took too long" if done.timed_out else why
-                raise SetupFailed(
-                    f"setup command `{command}` {why}: {lines[-1] if lines else 'no output'}",
-                    hint="mend [workspace] setup in windlass.toml",
+                failed = SetupFailure(
+                    command=command,
+                    exit_code=done.exit_code,
+                    timed_out=done.timed_out,
+                    seconds=round(done.seconds, 3),
+                    output=excerpt(done.output),
                 )
+                last = failed.output.rpartition("\n")[2] or "no output"
+                raise SetupFailed(f"{failed.sentence}: {last}", **asdict(failed))
 
     async def _note(self, checkout: Path, index: Path) -> list[str]:
         """Record what setup made, for this checkout's snapshots alone."""

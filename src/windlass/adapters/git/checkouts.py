@@ -23,6 +23,7 @@ from windlass.adapters.git.checkout_git_dir import Clone, GitDirs, Histories, Vi
 from windlass.adapters.git.paths import made_by_setup, remove_traps
 from windlass.adapters.git.pool import Pool, Shelf
 from windlass.adapters.git.store import Store, printable_line
+from windlass.core.exchange import task_of
 from windlass.errors import GitFailed
 
 
@@ -113,7 +114,7 @@ def _made(index: Path) -> Path:
 class RunSetup(Protocol):
     """Runs the setup of checkouts."""
 
-    async def __call__(self, checkout: Path, index: Path, commit: str) -> bool:
+    async def __call__(self, checkout: Path, index: Path, commit: str, *, task: str = "") -> bool:
         """Run the setup commands, or restore their earlier results; whether there are any."""
         ...
 
@@ -175,7 +176,7 @@ class Throwaways:
         checkout, index = place / "checkout", place / "index"
         try:
             await self._checkouts.make(checkout, commit, index, "judges")
-            if await self._setup(checkout, index, commit):
+            if await self._setup(checkout, index, commit, task=task_of(label)):
                 # Again, because the exclude file now has the results of the setup.
                 await self._checkouts.write_git_dir(checkout, commit, index)
             yield GitThrowaway(self._store, self._checkouts, checkout, index)

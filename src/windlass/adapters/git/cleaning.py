@@ -27,7 +27,7 @@ from windlass.adapters.files import (
     write_durably,
 )
 from windlass.adapters.git.checkout_git_dir import WorktreeEntries
-from windlass.adapters.git.commits import Merges, Snapshots
+from windlass.adapters.git.commits import Commits, Merges, Snapshots
 from windlass.adapters.git.landing_record import take_lock
 from windlass.adapters.git.layout import Refs, is_order
 from windlass.adapters.git.paths import excludes, made_by_setup
@@ -234,5 +234,6 @@ class Cleaning:
         await self._store.refs("update-ref", "--stdin", stdin=lines)
 
     def _snapshots(self, run: str) -> Snapshots:
-        merges = Merges(self._store, run=run)
-        return Snapshots(self._store, merges, run=run, max_file_bytes=self._max_file_bytes)
+        commits = Commits(self._store, run=run)
+        merges = Merges(self._store, commits)
+        return Snapshots(self._store, merges, commits, max_file_bytes=self._max_file_bytes)

@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import anyio.to_thread
@@ -23,35 +23,67 @@ from msgspec import Struct
 
 from windlass.adapters.files import is_folder, open_to_append
 from windlass.adapters.git.git import SUBMODULE, Output
+from windlass.adapters.git.inspect import (
+    LFS,
+    NO_FILTERS,
+    NO_SUBMODULES,
+    filter_names,
+    filter_search,
+)
 from windlass.adapters.git.layout import MOST_LINKS
 from windlass.adapters.git.paths import MOST_RULES, Trap, find_traps, first_trap, made_by_setup
+from windlass.adapters.git.signing import Signer
 from windlass.adapters.git.store import Store, printable_line, quoted
+from windlass.core.commit_messages import commit_message, squashed_message
 from windlass.core.exchange import MAX_LISTED
 from windlass.core.plan.judges import judges
-from windlass.errors import GitFailed
+from windlass.core.settings import GitSettings
+from windlass.errors import GitFailed, SigningFailed
 from windlass.ports import Authorship, Conflict, Merged, Refused, Snapshot
 
-_SUBJECT = 72
 
+class Commits:
+    """Writes the commits of one run: in the user's name, and signed where the settings say so."""
 
-def message(author: Authorship, run: str, *, merging: bool) -> str:
-    """The message of a snapshot or a merge."""
-    # Git refuses some control characters, and a terminal obeys others.
-    title = " ".join("".join(c if c.isprintable() else " " for c in author.title).split())
-    about = f"{author.task}: " if author.task else ""
-    subject = f"{about}{'merge ' if merging else ''}{title}"
-    if len(subject) > _SUBJECT:
-        subject = subject[: _SUBJECT - 1].rstrip() + "…"
-    if not author.task:
-        return f"{subject[0].upper()}{subject[1:]}\n\nWindlass-Run: {run}\n"
-    text = f"Windlass-Text: {author.text}\n" if merging and author.text else ""
-    return (
-        f"{subject}\n\n"
-        f"Windlass-Run: {run}\n"
-        f"Windlass-Task: {author.task}\n"
-        f"Windlass-Turn: {author.turn}\n"
-        f"{text}"
-    )
+    def __init__(
+        self,
+        store: Store,
+        *,
+        run: str,
+        settings: GitSettings | None = None,
+        co_author: str = "",
+        signer: Signer | None = None,
+    ) -> None:
+        """`co_author` is the agent's name with its address; without a signer none is signed."""
+        self._store = store
+        self._run = run
+        self._settings = settings or GitSettings()
+        self._co_author = co_author if self._settings.co_author else ""
+        self._signer = signer
+
+    @property
+    def signs_landings(self) -> bool:
+        return self._signer is not None and self._settings.signs_landings
+
+    async def write(
+        self, author: Authorship, tree: str, parents: Sequence[str], *, merging: bool
+    ) -> str:
+        """A snapshot or a merge; gc may remove it until it is pinned."""
+        text = commit_message(author, self._run, merging=merging, co_author=self._co_author)
+        # A merge that is about no task in particular is a landing's.
+        signs = self._settings.signs_all or (not author.task and self._settings.signs_landings)
+        if self._signer is not None and signs:
+            return await self._signer.commit(self._store, tree, parents, text)
+        return await self._store.commit(tree, parents, text)
+
+    async def squash(self, merge: str, tree: str, parent: str, *, note: str = "") -> str:
+        """The commit that stands for a merge, with its message and its date."""
+        made = await self._store.read_commit(merge)
+        message = made.message.decode(errors="surrogateescape")
+        text = squashed_message(message, merge, note=note)
+        if self._signer is not None and self._settings.signs_landings:
+            return await self._signer.commit(self._store, tree, (parent,), text, made.date)
+        return await self._store.commit(tree, (parent,), text, date=made.date)
 
 
 CONFLICTED = 1
@@ -59,14 +91,16 @@ CONFLICTED = 1
 
 
 class Merges:
-    def __init__(self, store: Store, *, run: str) -> None:
+    def __init__(self, store: Store, commits: Commits) -> None:
         self._store = store
-        self._run = run
+        self._commits = commits
 
     async def build(self, author: Authorship, commit: str, tip: str, ref: str) -> Merged | Conflict:
         """Merge the commit onto the tip, and pin the result under `ref`."""
         try:
             made = await self._attempt(author, commit, tip, ref)
+        except SigningFailed:
+            raise
         except GitFailed:
             made = None
         # A concurrent gc removed some of the objects: all are written again, once.
@@ -100,8 +134,7 @@ class Merges:
         tree, conflict = await self.combine(tip, commit)
         if conflict is not None:
             return conflict
-        text = message(author, self._run, merging=True)
-        made = await self._store.commit(tree, (tip, commit), text)
+        made = await self._commits.write(author, tree, (tip, commit), merging=True)
         await self._store.pin({ref: made})
         if await self._store.is_whole(made, beyond=(tip, commit)):
             return Merged(commit=made, tree=tree)
@@ -259,10 +292,12 @@ _TRAP_CURES: Mapping[str, str] = {
 
 
 class Snapshots:
-    def __init__(self, store: Store, merges: Merges, *, run: str, max_file_bytes: float) -> None:
+    def __init__(
+        self, store: Store, merges: Merges, commits: Commits, *, max_file_bytes: float
+    ) -> None:
         self._store = store
         self._merges = merges
-        self._run = run
+        self._commits = commits
         self._max_file_bytes = max_file_bytes
         self._person_commits = PersonCommitReader(store)
 
@@ -274,6 +309,8 @@ class Snapshots:
         index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
         try:
             made = await self._attempt(author, workspace, index, parents, ref)
+        except SigningFailed:
+            raise
         except GitFailed:
             made = None
         if made is None:
@@ -309,8 +346,7 @@ class Snapshots:
             return tree
         commit, pins = parents[0], {_left(ref, k): c for k, c in enumerate(work.others, 1)}
         if work.parents != (commit,) or tree != await self._store.tree_of(commit):
-            text = message(author, self._run, merging=False)
-            commit = await self._store.commit(tree, work.parents, text)
+            commit = await self._commits.write(author, tree, work.parents, merging=False)
             pins[ref] = commit
         if pins and not await self._pin(pins, parents):
             return None
@@ -335,7 +371,7 @@ class Snapshots:
         listed = await self._store.trees("diff-tree", "-r", "-z", parents[0], tree)
         for entry, path in zip(listed.fields[::2], listed.fields[1::2], strict=True):
             if entry.split()[1] == SUBMODULE:
-                return _refused(f"{path} is a submodule; Windlass supports none: remove it")
+                return _refused(f"{path} is a submodule; {NO_SUBMODULES}; remove it")
         return tree
 
     async def _pin(self, pins: Mapping[str, str], parents: tuple[str, ...]) -> bool:
@@ -379,7 +415,8 @@ class Snapshots:
         except GitFailed as failure:
             return await self._refused_by_git(failure, index)
         tree = (await self._store.trees("write-tree", index=index)).text
-        if (reason := await self._own_folder_changed(tree, parents)) is None:
+        reason = await self._own_folder_changed(tree, parents)
+        if reason is None and (reason := await self._new_filter(tree, parents)) is None:
             return tree
         await self._reset_index(index, parents)  # or it would keep what was added or removed there
         return _refused(reason)
@@ -394,6 +431,16 @@ class Snapshots:
             os.fsdecode(entry.path) for entry in own.symmetric_difference(before[0])
         )
         return f"{name} is Windlass's own and no part of a task; put it back as it was or remove it"
+
+    async def _new_filter(self, tree: str, parents: tuple[str, ...]) -> str | None:
+        """Why the tree is refused: it moves content to Git LFS, which Windlass never runs."""
+        before = await self._store.tree_of(parents[0])
+        paths = await self._store.changed_in_tree(before, tree)
+        if not any(path.rpartition("/")[2] == ".gitattributes" for path in paths):
+            return None
+        answers = [await self._store.trees(*filter_search(t), ok=(0, 1)) for t in (before, tree)]
+        known, now = (filter_names(answer.text) for answer in answers)
+        return f"a .gitattributes uses Git LFS; {NO_FILTERS}" if LFS in now - known else None
 
     async def _as_snapshot(self, commit: str, parents: tuple[str, ...]) -> Snapshot:
         tree = await self._store.tree_of(commit)

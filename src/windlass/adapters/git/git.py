@@ -16,6 +16,7 @@ safe to repeat.
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import threading
@@ -24,7 +25,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -123,9 +124,12 @@ class Git:
         ceiling: Path,
         environment: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT,
+        own_session: bool = False,
     ) -> None:
+        """With `own_session`, no process of a call can use the terminal or outlive the call."""
         self.git_dir = git_dir
         self.timeout = timeout
+        self._own_session = own_session
         self._environment = {
             "PATH": absolute(os.environ.get("PATH", os.defpath)),
             **_ENVIRONMENT,
@@ -182,7 +186,8 @@ class Git:
             timeout=self.timeout,
             env=environment,
             cwd=work_tree or self.git_dir,
-            process_group=0,
+            process_group=None if self._own_session else 0,
+            start_new_session=self._own_session,
         )
 
     def start(self, *args: str, stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
@@ -313,25 +318,48 @@ def _run(
     command: list[str],
     *,
     ok: Sequence[int],
+    cwd: Path,
+    env: Mapping[str, str],
     stdin: str | None = None,
     timeout: float | None = None,
-    **options: Any,
+    pass_fds: Sequence[int] = (),
+    process_group: int | None = None,
+    start_new_session: bool = False,
 ) -> Output:
+    given = None if stdin is None else stdin.encode(errors="surrogateescape")
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            input=None if stdin is None else stdin.encode(errors="surrogateescape"),
-            capture_output=True,
-            check=False,
-            timeout=timeout,
-            **options,
+            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env=env,
+            pass_fds=pass_fds,
+            process_group=process_group,
+            start_new_session=start_new_session,
         )
     except OSError as error:  # git is not there, or the folder is gone
         raise GitFailed(args, -1, str(error)) from error
-    except subprocess.TimeoutExpired as expired:
-        raise _stuck(args, expired.timeout) from None
+    with process:
+        try:
+            stdout, stderr = process.communicate(given, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _kill(process, whole=start_new_session)
+            raise _stuck(args, timeout or 0) from None
+        except BaseException:
+            _kill(process, whole=start_new_session)
+            raise
+    done = subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
     return _answer(args, done, ok)
+
+
+def _kill(process: "subprocess.Popen[bytes]", *, whole: bool) -> None:
+    """End git; `whole`: with every process of its session, such as one that asks a person."""
+    if whole:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
 
 
 def _stuck(args: tuple[str, ...], timeout: float) -> GitFailed:

@@ -8,7 +8,7 @@ modes and submodules.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -19,12 +19,26 @@ from windlass.adapters.git.paths import MOST_RULES, OWN, RULES, as_any_file_syst
 from windlass.adapters.git.store import HELD_SETTINGS, Origin, Store, printable, printable_line
 from windlass.core.settings import WorkspaceSettings
 from windlass.errors import GitFailed, RepositoryError
-from windlass.ports import Change, Changes, Patch
+from windlass.ports import Change, Changes, Patch, PatchText
 
 _HEADS = "refs/heads/"
 _HASH = re.compile(r"[0-9a-fA-F]{4,64}")
 _MAX_BORROWED = 5
 """How long a chain of alternates may be; git's own limit."""
+
+
+LFS = "lfs"
+"""The filter that is refused even where no program for it is installed."""
+
+NO_SUBMODULES = (
+    "Windlass does not work in a repository with submodules: their files would be missing in every"
+    " workspace and check"
+)
+NO_FILTERS = (
+    "Windlass does not work in a repository with Git LFS or another content filter: agents and"
+    " checks would get pointers in place of the files"
+)
+"""The limits in the words of README; a run, a landing and `doctor` refuse with the same."""
 
 
 class UserGit(Struct, frozen=True):
@@ -153,17 +167,23 @@ def base(git: UserGit, wanted: str | None, own: tuple[str, ...] = ()) -> Base:
         raise _no_base(wanted)
     commit = found.text
     _refuse_missing(git, commit)
-    entries = git.ask("ls-tree", "-r", "-z", "--full-tree", commit).fields
-    _refuse_submodules(entries)
+    entries = refuse_unsupported(git, commit)
     _refuse_own(entries)
     _refuse_endless_rules(git, entries)
-    _refuse_filters(git, commit, [entry.partition("\t")[2] for entry in entries])
     branch = ref.removeprefix(_HEADS) if ref is not None else None
     return Base(commit=commit, branch=branch, warnings=(*warnings, *reminders(git, commit, own)))
 
 
+def refuse_unsupported(git: UserGit, commit: str) -> list[str]:
+    """Raise for submodules and filters in a commit; returns its entries."""
+    entries = git.ask("ls-tree", "-r", "-z", "--full-tree", commit).fields
+    _refuse_submodules(entries)
+    _refuse_filters(git, commit, [entry.partition("\t")[2] for entry in entries])
+    return entries
+
+
 def reminders(git: UserGit, commit: str, own: tuple[str, ...]) -> list[str]:
-    """Warnings about the user's changes and settings that a run from this commit ignores."""
+    """Warnings about the user's changes that a run from this commit ignores."""
     warnings: list[str] = []
     status = git.ask(
         "status",
@@ -173,16 +193,33 @@ def reminders(git: UserGit, commit: str, own: tuple[str, ...]) -> list[str]:
         "--untracked-files=all",
         "--ignore-submodules",
     )
-    dirty = [entry for entry in status.fields if not entry[3:].startswith(own)]
+    dirty = [entry for entry in status.fields if not _is_below(entry[3:], own)]
     if dirty:
         count = len(dirty)
         warnings.append(
             f"{count} uncommitted change{'s are' if count != 1 else ' is'} not part of the run:"
             f" it works from commit {commit[:10]}"
         )
-    if git.ask("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1)).text == "true":
-        warnings.append("commit.gpgSign is set, but Windlass signs no commit: sign what you land")
     return warnings
+
+
+def _is_below(path: str, places: tuple[str, ...]) -> bool:
+    """Whether the path is one of these files, or in one of these folders."""
+    return any(path == each or path.startswith(f"{each.rstrip('/')}/") for each in places)
+
+
+def changed_files(git: UserGit, own: tuple[str, ...]) -> list[str]:
+    """Tracked files that differ from the checked-out commit, without Windlass's own."""
+    status = git.ask(
+        "status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules"
+    )
+    return [entry[3:] for entry in status.fields if not entry[3:].startswith(own)]
+
+
+def signs_by_default(git: UserGit) -> bool:
+    """Whether the user's own git signs every commit here."""
+    asked = ("config", "--type=bool", "--get", "commit.gpgSign")
+    return git.ask(*asked, ok=(0, 1, 128)).text == "true"
 
 
 def refuse_own_tracked(git: UserGit) -> None:
@@ -222,7 +259,8 @@ def _no_repository(directory: Path, answer: Output) -> RepositoryError:
     lines = [line.strip() for line in answer.stderr.splitlines() if line.strip()] or [""]
     why = lines[0].removeprefix("fatal: ")
     if lines[-1].startswith("git config "):  # another user owns it, and git names the cure
-        return RepositoryError(f"{directory}: {why}", hint=f"if you trust it: {lines[-1]}")
+        hint = f"if you trust it: {lines[-1]}"
+        return RepositoryError(why, where=str(directory), hint=hint)
     more = "" if why.startswith(_NOWHERE) else f": {why}"
     return RepositoryError(
         f"{directory} is not in a git repository{more}",
@@ -260,10 +298,8 @@ def _branch(git: UserGit, wanted: str | None) -> tuple[str | None, list[str]]:
 def _refuse_submodules(entries: list[str]) -> None:
     for entry in entries:
         if entry.startswith(SUBMODULE):
-            raise RepositoryError(
-                f"the repository has a submodule at {entry.partition(chr(9))[2]!r}",
-                hint="Windlass does not support submodules yet; nothing was started",
-            )
+            path = entry.partition("\t")[2]
+            raise RepositoryError(f"the repository has a submodule at {path!r}", hint=NO_SUBMODULES)
 
 
 def _refuse_own(entries: list[str]) -> None:
@@ -313,22 +349,35 @@ def _refuse_missing(git: UserGit, commit: str) -> None:
 
 def _refuse_filters(git: UserGit, commit: str, paths: list[str]) -> None:
     """LFS and similar filters keep the content elsewhere, where a workspace cannot find it."""
+    run = {LFS, *_configured_filters(git)}
     for name in sorted(_committed_filters(git, commit) | _local_filters(git, paths)):
-        configured = git.ask("config", "--get-regexp", f"^filter\\.{re.escape(name)}\\.", ok=(0, 1))
-        if name == "lfs" or configured.text:
+        if name in run:
             raise RepositoryError(
-                f"the repository uses the filter {name!r} (gitattributes)",
-                hint="Windlass does not support LFS and similar filters yet; nothing was started",
+                f"the repository uses the filter {name!r} (gitattributes)", hint=NO_FILTERS
             )
 
 
+def _configured_filters(git: UserGit) -> frozenset[str]:
+    """The filters for which the user's git has a program."""
+    listed = git.ask("config", "--null", "--name-only", "--get-regexp", r"^filter\.", ok=(0, 1))
+    names = (entry.removeprefix("filter.").rpartition(".")[0] for entry in listed.fields)
+    return frozenset(filter(None, names))
+
+
 def _committed_filters(git: UserGit, commit: str) -> set[str]:
-    found = git.ask(
+    return filter_names(git.ask(*filter_search(commit), ok=(0, 1)).text)
+
+
+def filter_search(tree: str) -> tuple[str, ...]:
+    """The arguments by which git finds the lines that give files of a tree a filter."""
+    return (
         *("grep", "--no-color", "-h", "-I", "-E", "-e", r"(^|[[:space:]])filter="),
-        *(commit, "--", ":(top,glob)**/.gitattributes"),
-        ok=(0, 1),
+        *(tree, "--", ":(top,glob)**/.gitattributes"),
     )
-    return set(re.findall(r"\sfilter=(\S+)", found.text))
+
+
+def filter_names(lines: str) -> set[str]:
+    return set(re.findall(r"\sfilter=(\S+)", lines))
 
 
 def _local_filters(git: UserGit, paths: list[str]) -> set[str]:
@@ -398,6 +447,10 @@ def _user_excludes(git: UserGit, git_dir: Path) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
+_TEXT = ("-r", "--patch", "--no-ext-diff", "--no-textconv", "--no-color", "-M")
+_COMMIT_LINE = re.compile(r"(?m)^[0-9a-f]{40}(?:[0-9a-f]{24})?\n")
+_MOST_FILES, _MOST_LINES = 20, 1_000
+"""Of a larger one: how many files are read, and how many changed lines each may have."""
 _STAT = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
 
 
@@ -421,6 +474,38 @@ def changes(git: UserGit, pairs: Iterable[tuple[str, str]]) -> Changes:
         deleted, _, path = rest.partition("\t")
         found[-1].append(Change(path=path, added=_lines(added), deleted=_lines(deleted)))
     return {pair: tuple(each) for pair, each in zip(asked, found, strict=True)}
+
+
+MOST_PATCHED = 20_000
+"""Changed lines up to which a patch is read as a whole."""
+
+
+def patch_texts(git: UserGit, changes: Changes) -> dict[tuple[str, str], PatchText]:
+    """The patch between each of these pairs; of a large one, only some of the files."""
+    small = [pair for pair, found in changes.items() if _size(found) <= MOST_PATCHED]
+    texts: dict[tuple[str, str], PatchText] = {}
+    if small:
+        asked = "".join(f"{new} {old}\n" for old, new in small)
+        whole = git.ask("diff-tree", "--stdin", "--always", *_TEXT, stdin=asked).stdout
+        # A line of a patch begins with a word of git's, a blank, a sign or a backslash.
+        parts = _COMMIT_LINE.split(printable(whole))[1:]
+        texts = {pair: PatchText(text=part) for pair, part in zip(small, parts, strict=True)}
+    for pair, found in changes.items():
+        if pair not in texts:
+            texts[pair] = _some_files(git, pair, found)
+    return texts
+
+
+def _some_files(git: UserGit, pair: tuple[str, str], found: Sequence[Change]) -> PatchText:
+    paths = [change.path for change in found if _size((change,)) <= _MOST_LINES][:_MOST_FILES]
+    if not paths:
+        return PatchText(text="", files_left=len(found))
+    shown = git.ask("--literal-pathspecs", "diff-tree", *_TEXT, *pair, "--", *paths).stdout
+    return PatchText(text=printable(shown), files_left=len(found) - len(paths))
+
+
+def _size(found: Iterable[Change]) -> int:
+    return sum((change.added or 0) + (change.deleted or 0) for change in found)
 
 
 def _commits(git: UserGit, names: set[str]) -> set[str]:

@@ -35,6 +35,7 @@ from windlass.adapters.files import is_folder, sync_all
 from windlass.adapters.git.git import SUBMODULE, Output, run_user_git
 from windlass.adapters.git.landing_record import Intent, LandingFolder, LandingTarget, Rollback
 from windlass.adapters.git.layout import HEADS, MOST_LINKS, in_progress, worktrees
+from windlass.adapters.git.squash import landed_in
 from windlass.adapters.git.store import Origin, Store, printable
 from windlass.adapters.locks import exclusively
 from windlass.errors import Busy, GitFailed, RepositoryError
@@ -134,9 +135,17 @@ class Branches:
             return Seen(commit="", relation="gone")
         if await self._store.is_ancestor(tip, commit):
             return Seen(commit=commit, relation="holds")
+        part = await landed_in(self._store, base, tip, commit)
+        if part.is_all:
+            return Seen(commit=commit, relation="holds", squashed=True)
         behind = await self._store.is_ancestor(commit, tip)
         rewound = commit != base and not await self._store.is_ancestor(base, commit)
-        return Seen(commit=commit, relation="behind" if behind else "apart", rewound=rewound)
+        return Seen(
+            commit=commit,
+            relation="behind" if behind else "apart",
+            rewound=rewound,
+            squashed=part.has_squashed,
+        )
 
     async def move(self, branch: str, old: str, new: str) -> None:
         """Move the branch from one commit to the next, or raise with nothing changed."""

@@ -61,6 +61,10 @@ class Refs(Struct, frozen=True):
         """A merge before its checks ran."""
         return f"{self.root}/candidate/{number}"
 
+    def squash(self, onto: str, tip: str, *, signed: bool) -> str:
+        """The last of the commits that stand for the merges up to the tip, on top of `onto`."""
+        return f"{self.root}/squash/{onto}-{tip}{'-signed' if signed else ''}"
+
     def attempt(self, task: str, n: int, what: str) -> str:
         """A pin of the n-th start of a task's Player."""
         return f"{self.root}/task/{task}/{n}/{what}"

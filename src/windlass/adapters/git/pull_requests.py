@@ -181,7 +181,7 @@ class Publisher:
         return True
 
     def _is_ours(self, commit: str, refs: Refs, tip: str) -> bool:
-        """Whether the commit is in the tip of this run or of an earlier run of the plan."""
+        """Whether the commit is in the tip of a run of the plan, or in its squashed commits."""
         if self.holds(commit, commit) is None:
             return False
         listed = self._git.ask(
@@ -189,6 +189,7 @@ class Publisher:
             f"--contains={commit}",
             "--format=%(refname)",
             f"refs/windlass/{refs.plan}/*/tip",
+            f"refs/windlass/{refs.plan}/*/squash/*",
         )
         return bool(listed.text) or bool(self.holds(tip, commit))
 
@@ -229,7 +230,7 @@ def _pushing(git_dir: Path, root: Path, remote: Remote, refs: Refs) -> Generator
     with exclusively(Folders(root / OWN, refs.plan).home / "push", busy) as held:
         left = os.pread(held, _NAME_MAX, 0).decode(errors="replace")
         if left.startswith("refs/remotes/"):
-            _remove_stale_lock(git_dir / f"{left.strip()}.lock")
+            remove_stale_lock(git_dir / f"{left.strip()}.lock")
         os.ftruncate(held, 0)
         os.pwrite(held, f"{_tracking_ref(remote, refs)}\n".encode(), 0)
         os.fsync(held)
@@ -237,7 +238,7 @@ def _pushing(git_dir: Path, root: Path, remote: Remote, refs: Refs) -> Generator
         os.ftruncate(held, 0)
 
 
-def _remove_stale_lock(lock: Path) -> None:
+def remove_stale_lock(lock: Path) -> None:
     """Remove a lock that stays unchanged for longer than git needs one."""
     if not lock.exists():
         return

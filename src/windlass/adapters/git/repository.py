@@ -30,8 +30,9 @@ from windlass.adapters.git.checkouts import (
     Throwaways,
     is_occupied,
 )
-from windlass.adapters.git.commits import Merges, Snapshots, set_identity
-from windlass.adapters.git.inspect import patches
+from windlass.adapters.git.commits import Commits, Merges, Snapshots, set_identity
+from windlass.adapters.git.git import run_uncancelled
+from windlass.adapters.git.inspect import UserGit, patches, refuse_unsupported
 from windlass.adapters.git.landing import Branches, OwnChanges, no_own_changes
 from windlass.adapters.git.layout import (
     HEADS,
@@ -45,6 +46,7 @@ from windlass.adapters.git.layout import (
 from windlass.adapters.git.paths import made_by_setup
 from windlass.adapters.git.pool import Pool
 from windlass.adapters.git.reconcile import Deliverables
+from windlass.adapters.git.squash import Squashes
 from windlass.adapters.git.store import Store, next_order
 from windlass.core.exchange import ChangedPaths, Expected
 from windlass.core.settings import WorkspaceSettings
@@ -62,12 +64,14 @@ class GitRepository:
         setup: RunSetup,
         settings: WorkspaceSettings,
         environment: Mapping[str, str],
+        commits: Commits | None = None,
         notice: Callable[[str], None] = lambda _text: None,
         ours: OwnChanges = no_own_changes,
     ) -> None:
         """`environment` is the one that the user's own git is called with."""
         self._store = store
         self._refs = refs
+        self._environment = environment
         self._branches = Branches(store, environment, ours)
         self._setup = setup
         self._notice = notice
@@ -80,9 +84,11 @@ class GitRepository:
         self._checkouts = Checkouts(store, self._pool, git_dirs)
         self.throwaways = Throwaways(store, setup, Checkouts(store, self._pool, clone))
         """Also for the checks of this run's commits."""
-        self._merges = Merges(store, run=refs.run)
+        commits = commits or Commits(store, run=refs.run)
+        self._merges = Merges(store, commits)
+        self._squashes = Squashes(store, refs, self._merges, commits)
         self._snapshots = Snapshots(
-            store, self._merges, run=refs.run, max_file_bytes=settings.max_file_mb * 1e6
+            store, self._merges, commits, max_file_bytes=settings.max_file_mb * 1e6
         )
         self._ours: set[str] = set()
         """Tasks whose workspace this process made."""
@@ -145,7 +151,8 @@ class GitRepository:
             has_git_dir = False
         if fresh:
             with contextlib.suppress(*((SetupFailed,) if by_person else ())):
-                has_git_dir = not await self._setup(workspace, index, start) and has_git_dir
+                made = await self._setup(workspace, index, start, task=task)
+                has_git_dir = not made and has_git_dir
         if not has_git_dir:
             # Last, because it lists what setup made; an agent's changes to the old one are gone.
             if by_person:
@@ -333,7 +340,16 @@ class GitRepository:
         return await Deliverables(self._store, self.throwaways).missing(tip, expected)
 
     async def look(self, branch: str, tip: str) -> Seen:
-        return await self._branches.look(branch, tip, self._base)
+        seen = await self._branches.look(branch, tip, self._base)
+        if seen.relation == "apart":  # it has commits that no start of a run has looked at
+            git = UserGit(self._store.origin.root, self._environment)
+            await run_uncancelled(lambda: refuse_unsupported(git, seen.commit))
+        return seen
+
+    async def squash(self, tip: str, onto: str) -> Merged | Conflict:
+        made = await self._squashes.build(self._base, tip, onto)
+        await self._store.settle()
+        return made
 
     async def move_branch(self, branch: str, old: str, new: str) -> None:
         await self._branches.move(branch, old, new)

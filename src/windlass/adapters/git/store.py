@@ -40,6 +40,8 @@ class Commit(Struct, frozen=True):
     tree: str
     parents: tuple[str, ...]
     message: bytes = b""
+    date: str = ""
+    """When it was committed: seconds and time zone, as git writes them."""
 
 
 class Listed(NamedTuple):
@@ -222,10 +224,11 @@ def _commit(session: Session, name: str) -> Commit:
     if data is None:
         raise _Missing(name)
     head, _, message = data.partition(b"\n\n")
-    lines = [line.split(b" ", 1) for line in head.split(b"\n")]
-    [tree] = (value.decode() for key, *rest in lines if key == b"tree" for value in rest)
-    parents = (value.decode() for key, *rest in lines if key == b"parent" for value in rest)
-    return Commit(tree, tuple(parents), message)
+    lines = [line.partition(b" ")[::2] for line in head.split(b"\n")]
+    [tree] = (value.decode() for key, value in lines if key == b"tree")
+    parents = (value.decode() for key, value in lines if key == b"parent")
+    dates = (b" ".join(value.rsplit(b" ", 2)[1:]) for key, value in lines if key == b"committer")
+    return Commit(tree, tuple(parents), message, next(dates, b"").decode())
 
 
 def _contents(session: Session, names: Sequence[str]) -> Iterator[bytes | None]:
@@ -447,6 +450,10 @@ class Store:
         found = await self._objects.changes(*trees)
         return {_path_text(path): letter for path, letter in found.items()}
 
+    async def changed_in_tree(self, old: str, new: str) -> list[str]:
+        """The paths in which two trees differ, as printable text."""
+        return [_path_text(path) for path in await self._objects.changes(old, new)]
+
     async def listing(
         self, commit: str, leads: Callable[[str], bool] = lambda _folder: True
     ) -> dict[str, Listed]:
@@ -478,13 +485,19 @@ class Store:
     async def message_of(self, commit: str) -> bytes:
         return (await self._objects.commit(commit)).message
 
+    async def read_commit(self, commit: str) -> Commit:
+        return await self._objects.commit(commit)
+
     async def text(self, text: str) -> str:
         """Write a text as an object; gc may remove it until it is pinned."""
         return await self._objects.write("blob", text.encode(errors="surrogateescape"))
 
-    async def commit(self, tree: str, parents: Iterable[str], message: str) -> str:
-        """Write a commit in the user's name, dated now; gc may remove it until it is pinned."""
-        content = self._commit_text(tree, parents, message.encode(errors="surrogateescape"))
+    async def commit(
+        self, tree: str, parents: Iterable[str], message: str, *, date: str = ""
+    ) -> str:
+        """Write a commit in the user's name, dated now or `date`; gc may remove it until pinned."""
+        text = message.encode(errors="surrogateescape")
+        content = self._commit_text(tree, parents, text, date)
         made = await self._objects.write("commit", content)
         self._tree_of[made] = tree
         return made
@@ -514,16 +527,18 @@ class Store:
             write_durably(path, zlib.compress(data, 1), inside=folder, mode=0o444)
         return name
 
-    def _commit_text(self, tree: str, parents: Iterable[str], message: bytes) -> bytes:
+    def _commit_text(
+        self, tree: str, parents: Iterable[str], message: bytes, date: str = ""
+    ) -> bytes:
         lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
-        lines += [f"{role} {self._signature(role)}" for role in ("author", "committer")]
+        lines += [f"{role} {self._signature(role, date)}" for role in ("author", "committer")]
         return "\n".join([*lines, "", ""]).encode(errors="surrogateescape") + message
 
-    def _signature(self, role: str) -> str:
+    def _signature(self, role: str, date: str) -> str:
         who = f"GIT_{role.upper()}_"
         name, email = self.origin.identity[f"{who}NAME"], self.origin.identity[f"{who}EMAIL"]
         now = SystemClock().now().astimezone()
-        return f"{name} <{email}> {int(now.timestamp())} {now:%z}"
+        return f"{name} <{email}> {date or f'{int(now.timestamp())} {now:%z}'}"
 
 
 def quoted(text: str) -> str:

@@ -124,6 +124,7 @@ class SqliteJournal:
                 raise JournalGone(
                     f"the journal {str(self._path)!r} was deleted or replaced while it was written;"
                     " nothing was appended",
+                    about=str(self._path),
                     hint=RECOVER,
                 )
             self._verify(self._verified)
@@ -274,7 +275,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     """Open the file, if it is a journal that this Windlass can read."""
     refuse_unsafe(path)  # SQLite follows links
     if not path.exists():
-        raise JournalError(f"there is no journal at {str(path)!r}")
+        raise JournalError(f"there is no journal at {str(path)!r}", about=str(path))
     # SQLite would treat an empty file as a new database, and delete the log next to it.
     if path.stat().st_size == 0:
         raise _damaged(path, 0, "the file is empty")
@@ -327,7 +328,9 @@ def _create(path: Path) -> None:
         fsync_dir(path.parent)
     except (OSError, sqlite3.Error) as error:
         raise JournalUnwritable(
-            f"the journal {str(path)!r} cannot be made: {error}", hint=_MAKE_ROOM
+            f"the journal {str(path)!r} cannot be made: {error}",
+            about=str(path),
+            hint=_MAKE_ROOM,
         ) from error
 
 
@@ -351,6 +354,7 @@ def _explain(error: Exception, path: Path, position: int) -> JournalError:
         )
     return JournalUnwritable(
         f"the journal {str(path)!r} cannot be used: {error}; nothing was appended",
+        about=str(path),
         hint=_MAKE_ROOM,
     )
 
@@ -359,6 +363,7 @@ def _damaged(path: Path, position: int, why: str) -> JournalDamaged:
     return JournalDamaged(
         f"the journal {str(path)!r} cannot be trusted from entry {position} on: {why}",
         position=position,
+        about=str(path),
     )
 
 

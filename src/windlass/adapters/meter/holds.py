@@ -1,7 +1,7 @@
-"""Whether the meter holds a request of an agent until money is free.
+"""What the meter knows of an agent's requests while the agent works.
 
-Law: while a request is held, its model was not asked. So an agent's idle time does not count then;
-its total deadline does.
+Law: while a request is held until money is free, its model was not asked. So an agent's idle time
+does not count then; its total deadline does.
 """
 
 from collections.abc import Callable, Generator
@@ -9,11 +9,13 @@ from contextlib import contextmanager
 
 
 class Holds:
-    """The requests of one agent that the meter holds."""
+    """The requests of one agent that the meter holds, and why the last one got no answer."""
 
     def __init__(self) -> None:
         self._requests = 0
         self._changed: Callable[[], None] = lambda: None
+        self.unreached = ""
+        """Why the provider could not be reached; empty once it has answered."""
 
     @property
     def any(self) -> bool:

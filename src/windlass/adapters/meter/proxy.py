@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
+from types import MappingProxyType
 from typing import assert_never
 
 import anyio
@@ -23,15 +24,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windlass.adapters.clock import SystemClock
 from windlass.adapters.meter.holds import Holds
-from windlass.adapters.meter.rate_limits import Refusal
+from windlass.adapters.meter.rate_limits import Complaint, Refusal
+from windlass.adapters.meter.upstream import Unreached, Upstream
 from windlass.adapters.meter.web import Web, connection_of
 from windlass.adapters.meter.wire import Call, Problem, UnpricedError, Wire
 from windlass.core.events.model import Usage
 from windlass.core.state.budget import No
 from windlass.ports import Ask, Held, Ledger
-
-_NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-"""Failures before a provider can have seen the request; after any later one it may be charged."""
 
 MOST_BYTES = 64 * 2**20
 """Of all open requests of one agent; the provider takes half of that in one."""
@@ -46,7 +45,7 @@ class Admission(Struct, frozen=True, kw_only=True):
     url: str
     token: str
     holds: Holds
-    """Says while the meter holds a request of the agent."""
+    """Says while the meter holds a request of the agent, and why one got no answer."""
 
 
 class _Agent(Struct, kw_only=True, eq=False):
@@ -64,7 +63,9 @@ class _Agent(Struct, kw_only=True, eq=False):
 
     def note(self, model: str, refusal: Refusal | None, *, granted: bool) -> None:
         """Record how a request was answered."""
-        if granted or refusal is not None:
+        self.holds.unreached = ""
+        before = self.refusals.get(model)
+        if granted or refusal is not None or (before is not None and before.unreached):
             # Each model has its own limits: a grant for one says nothing about another.
             self.refusals.pop(model, None)
             self.refusals.pop(_NO_MODEL, None)
@@ -73,8 +74,21 @@ class _Agent(Struct, kw_only=True, eq=False):
 
     def refuse(self, model: str, why: str = "") -> None:
         """Record that a request was refused; without a reason, for lack of money."""
+        self._last(model, Refusal(is_ours=not why, why=why))
+
+    def complain(self, model: str, complaint: Complaint, status: int) -> None:
+        """Record that the provider found something wrong that a person must put right."""
+        self._last(model, Refusal(complaint=complaint, status=status))
+
+    def miss(self, model: str, unreached: Unreached) -> None:
+        """Record that the provider gave no answer."""
+        self.holds.unreached = unreached.why
+        lasting = unreached.is_lasting
+        self._last(model, Refusal(why=unreached.why, unreached=True, is_lasting=lasting))
+
+    def _last(self, model: str, refusal: Refusal) -> None:
         self.refusals.pop(model, None)
-        self.refusals[model] = Refusal(is_ours=not why, why=why)
+        self.refusals[model] = refusal
 
     @property
     def refusal(self) -> Refusal | None:
@@ -90,24 +104,37 @@ class Meter:
     """Admits agents, and serves them at an address."""
 
     def __init__(
-        self, wire: Wire, upstream: str, credentials: Mapping[str, str], ledger: Ledger
+        self,
+        wire: Wire,
+        upstream: str,
+        credentials: Mapping[str, str],
+        ledger: Ledger,
+        environment: Mapping[str, str],
     ) -> None:
         self._wire = wire
-        self._upstream = upstream.rstrip("/")
+        self._upstream = Upstream(upstream, environment)
         self._secrets = wire.secret_headers(credentials)
         self._till = _Till(ledger)
         self._agents: dict[str, _Agent] = {}
-        self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=30))
+        self._client = self._upstream.client()
         self._web = Web(self._serve)
         self.url = self._web.url
 
     @classmethod
     @contextlib.asynccontextmanager
     async def serving(
-        cls, wire: Wire, upstream: str, credentials: Mapping[str, str], ledger: Ledger
+        cls,
+        wire: Wire,
+        upstream: str,
+        credentials: Mapping[str, str],
+        ledger: Ledger,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncGenerator["Meter"]:
-        """Serve until the end of the block; by then every request has ended and is settled."""
-        meter = cls(wire, upstream, credentials, ledger)
+        """Serve until the end of the block; by then every request has ended and is settled.
+
+        The environment is the user's: its proxies and certificates lead to the upstream.
+        """
+        meter = cls(wire, upstream, credentials, ledger, environment)
         # The socket listens already, so early connections just wait.
         async with meter._client, anyio.create_task_group() as tasks:
             tasks.start_soon(meter._web.serve_until_left)
@@ -161,8 +188,9 @@ class Meter:
             why = f"the meter refused the request: {error}"
             agent.refuse(_NO_MODEL, why)
             return self._problem(Problem.UNPRICED, why)
-        url = f"{self._upstream}{path.decode()}{'?' if query else ''}{query.decode()}"
-        return _Passage(self._wire, self._client, self._till, url, call, agent)
+        target = f"{path.decode()}{'?' if query else ''}{query.decode()}"
+        way = (self._upstream, self._client)
+        return _Passage(self._wire, way, self._till, target, call, agent)
 
     def _problem(self, problem: Problem, message: str) -> Response:
         return _answer(self._wire, problem, message)
@@ -242,14 +270,15 @@ class _Passage:
     def __init__(
         self,
         wire: Wire,
-        client: httpx2.AsyncClient,
+        way: tuple[Upstream, httpx2.AsyncClient],
         till: _Till,
-        url: str,
+        target: str,
         call: Call,
         agent: _Agent,
     ) -> None:
-        self._wire, self._client, self._till = wire, client, till
-        self._url, self._call, self._agent = url, call, agent
+        self._wire, self._till = wire, till
+        self._upstream, self._client = way
+        self._url, self._call, self._agent = self._upstream.url + target, call, agent
         self._reading = call.reading
         self._ask = Ask(
             task=agent.task, role=agent.role, model=call.model, most=call.most, least=call.least
@@ -268,7 +297,7 @@ class _Passage:
             self._settle()
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call, client = self._call, self._client
+        call = self._call
         if not call.is_free:
             if self._agent.cut is None:
                 self._held = await self._till.reserve(self._ask, self._agent.holds)
@@ -279,17 +308,12 @@ class _Passage:
                 return
             call = call.within(self._held.granted)
             self._reading = call.reading
-        request = client.build_request(
+        request = self._client.build_request(
             "POST", self._url, headers=call.headers, content=call.content
         )
-        try:
-            opened = await client.send(request, stream=True)
-        except httpx2.RequestError as error:
-            never_sent = isinstance(error, _NEVER_SENT)
-            self._settle(Usage() if never_sent else None)
-            why = "cannot be reached" if never_sent else "broke off before it answered"
-            refusal = self._problem(Problem.UNREACHABLE, f"the provider {why}")
-            await refusal(scope, receive, send)
+        opened = await self._sent(request)
+        if isinstance(opened, Unreached):
+            await self._missed(opened)(scope, receive, send)
             return
         async with contextlib.aclosing(opened) as answer:
             if not call.is_free:
@@ -308,12 +332,15 @@ class _Passage:
     async def _pass_back(
         self, answer: httpx2.Response, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        headers = self._wire.answered_headers(answer.headers)
+        headers = self._wire.answered_headers(answer.status_code, answer.headers)
         if not headers.get("content-type", "").strip().lower().startswith("text/event-stream"):
             body = await answer.aread()
             if answer.is_success and not self._call.is_free:
                 self._reading.read_document(body)
             self._settle()
+            complaint = self._wire.complaint(answer.status_code, body)
+            if complaint is not None and not self._call.is_free:
+                self._agent.complain(self._call.model, complaint, answer.status_code)
             whole = Response(body, answer.status_code, headers)
             nonsense = self._nonsense()
             failed = self._problem(Problem.NONSENSE, nonsense) if nonsense else whole
@@ -342,6 +369,24 @@ class _Passage:
         status, headers = answer.status_code, answer.headers
         refusal = self._wire.refusal(status, headers, clock.now(), clock.counted)
         self._agent.note(self._call.model, refusal, granted=answer.is_success)
+
+    async def _sent(self, request: httpx2.Request) -> httpx2.Response | Unreached:
+        """The provider's answer, not read yet; or why there is none."""
+        try:
+            answer = await self._client.send(request, stream=True)
+        except httpx2.RequestError as error:
+            return self._upstream.explain(error)
+        if (unreached := self._upstream.refused_by_proxy(answer.status_code)) is not None:
+            await answer.aclose()
+            return unreached
+        return answer
+
+    def _missed(self, unreached: Unreached) -> Response:
+        """The answer to a request that the provider did not answer."""
+        self._settle(Usage() if unreached.never_sent else None)
+        self._agent.miss(self._call.model, unreached)
+        problem = Problem.BARRED if unreached.is_lasting else Problem.UNREACHABLE
+        return self._problem(problem, unreached.why)
 
     def _nonsense(self) -> str:
         """What is wrong with the provider's numbers, if anything; recorded for its agent."""

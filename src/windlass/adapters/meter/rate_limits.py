@@ -4,11 +4,20 @@ A header that cannot be parsed is ignored; none can make this fail. Whether a ti
 decided by the code that waits for it.
 """
 
+import enum
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from msgspec import Struct
+
+
+class Complaint(enum.Enum):
+    """What the provider finds wrong, where only a person can put it right."""
+
+    KEY = "the credentials"
+    MODEL = "the model"
+    PATH = "the address"
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
@@ -24,6 +33,13 @@ class Refusal(Struct, frozen=True, kw_only=True):
     """Whether the answer was cut short because the meter had limited it to what was left."""
     why: str = ""
     """What was wrong with the request or its answer, in the meter's words."""
+    unreached: bool = False
+    """Whether there was no answer because the provider could not be reached."""
+    is_lasting: bool = False
+    """Whether that stays so until a person changes something."""
+    complaint: Complaint | None = None
+    status: int = 0
+    """The status of the provider's answer, with a complaint."""
 
 
 def retry_after(

@@ -25,8 +25,10 @@ import subprocess
 import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import Self
 
 from msgspec import Struct
 
@@ -184,6 +186,13 @@ class Bubblewrap:
         if self._repository.resolve() == Path("/"):
             message = "the repository is the root of the file system, which cannot be covered"
             raise ConfigError(message, hint="use `--sandbox checkout`")
+
+    def of_run(self, marker: str, ways_out: WaysOut) -> Self:
+        """The same walls for the processes of a run; what was tested here is not tested again."""
+        made = copy(self)
+        made._marker = marker  # noqa: SLF001  (its own copy)
+        made.ways_out = None if self.ways_out is None else ways_out
+        return made
 
     def inside(self, box: Box) -> str:  # noqa: ARG002 (the port's signature)
         return self._mount

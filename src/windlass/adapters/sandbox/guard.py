@@ -100,7 +100,7 @@ class GuardedAgent:
     async def work(self, brief: Brief, workspace: PurePath, watch: Watch) -> Report:
         before = await self._guard.fingerprint()
         report = await self._agent.work(brief, workspace, watch)
-        await self._guard.compare(before, f"the Player of {brief.task}")
+        await self._guard.compare(before, f"the {brief.role.capitalize()} of {brief.task}")
         return report
 
 

@@ -22,25 +22,25 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
-from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import (
-    proxy_bypass_environment,  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
-)
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
 import h11
+from anyio import aclose_forcefully
 from anyio.abc import ByteStream, SocketListener, SocketStream
+from anyio.streams.tls import TLSStream
 from msgspec import Struct
 
 from windlass.adapters.sandbox.box import Asked, Box, Serve
 from windlass.adapters.sandbox.enter import OPEN
+from windlass.adapters.user_network import SCHEMES, Proxy, UserNetwork, place
 from windlass.core.hosts import PORTS, BadHost, HostEntry, parse, read_address, why_refused
+from windlass.errors import ConfigError
 
 LONGEST_HEAD = 64 * 1024
 PATIENCE = 60.0
 """Seconds for a request's head, and seconds to connect."""
-SCHEMES = {"http": 80, "https": 443}
 
 _OWN = frozenset(
     (b"connection", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"te", b"upgrade")
@@ -71,8 +71,7 @@ class Target(Struct, frozen=True):
 
     def __str__(self) -> str:
         """As in a request's first line."""
-        shown = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{shown}:{self.port}"
+        return place(self.host, self.port)
 
 
 class ForwardingProxy:
@@ -81,12 +80,7 @@ class ForwardingProxy:
     def __init__(self, rule: Rule, environment: Mapping[str, str]) -> None:
         """Take the user's environment: its proxy settings apply behind this proxy too."""
         self._rule = rule
-        self._proxies = {
-            kind: value
-            for kind in ("http", "https", "all", "no")
-            for name in (f"{kind}_proxy", f"{kind}_proxy".upper())
-            if (value := environment.get(name, "").strip())
-        }
+        self._network = UserNetwork(environment)
 
     async def serve(self, client: SocketStream) -> None:
         """Serve one connection to its end; its failures concern no other."""
@@ -115,7 +109,7 @@ class ForwardingProxy:
                 await upstream.send(more)
             await _both_ways(client, upstream)
 
-    async def _connect(self, target: Target) -> tuple[ByteStream, SplitResult | None]:
+    async def _connect(self, target: Target) -> tuple[ByteStream, Proxy | None]:
         # Before the lookup: a forbidden name could carry data to its name server.
         self._judge(target, None)
         addresses, proxy = await _resolve(target), self._proxy_for(target)
@@ -124,7 +118,7 @@ class ForwardingProxy:
         self._judge(target, addresses)
         try:
             if proxy is not None:
-                return await _through(proxy, target), proxy
+                return await self._through(proxy, target), proxy
             return await _first_of(addresses, target.port), None
         except (OSError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
             raise Refusal(502, f"{target} does not answer: {error}") from error
@@ -133,15 +127,31 @@ class ForwardingProxy:
         if (why := self._rule.refuse(target.host, target.port, addresses)) is not None:
             raise Refusal(403, f"{target} cannot be reached from here: {why}")
 
-    def _proxy_for(self, target: Target) -> SplitResult | None:
-        if proxy_bypass_environment(target.host, self._proxies):
-            return None
+    def _proxy_for(self, target: Target) -> Proxy | None:
         scheme = "https" if target.tunnel else "http"
-        found = self._proxies.get(scheme) or self._proxies.get("all")
-        if not found:
-            return None
-        proxy = urlsplit(found if "://" in found else f"http://{found}")
-        return proxy if proxy.scheme in SCHEMES and proxy.hostname else None
+        try:
+            return self._network.proxy_for(scheme, target.host, target.port)
+        except ConfigError as error:
+            raise Refusal(502, str(error)) from error
+
+    async def _through(self, proxy: Proxy, target: Target) -> ByteStream:
+        """Connect to the user's proxy, and for a tunnel through it to the target."""
+        stream: ByteStream = await anyio.connect_tcp(proxy.host, proxy.port)
+        try:
+            if proxy.url.scheme == "https":
+                tls = self._network.tls()
+                stream = await TLSStream.wrap(
+                    stream, hostname=proxy.host, ssl_context=tls, standard_compatible=False
+                )
+            if target.tunnel:
+                await _open_tunnel(stream, proxy, target)
+        except ConfigError as error:
+            await aclose_forcefully(stream)
+            raise Refusal(502, str(error)) from error
+        except BaseException:
+            await aclose_forcefully(stream)
+            raise
+        return stream
 
 
 async def _read_request(client: SocketStream, head: h11.Connection) -> h11.Request:
@@ -194,33 +204,21 @@ async def _first_of(addresses: Sequence[str], port: int) -> SocketStream:
     raise failure or OSError("no address")
 
 
-async def _through(proxy: SplitResult, target: Target) -> ByteStream:
-    """Connect to the user's proxy, and for a tunnel through it to the target."""
-    host, port = proxy.hostname or "", proxy.port or SCHEMES[proxy.scheme]
-    stream: ByteStream
-    if proxy.scheme == "https":
-        stream = await anyio.connect_tcp(host, port, tls=True, tls_standard_compatible=False)
-    else:
-        stream = await anyio.connect_tcp(host, port)
-    if not target.tunnel:
-        return stream
+async def _open_tunnel(stream: ByteStream, proxy: Proxy, target: Target) -> None:
+    answer = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
+    answer.send(h11.Request(method="CONNECT", target=str(target), headers=[_host(target)]))
+    await stream.send(_head(f"CONNECT {target} HTTP/1.1", [_host(target), *_login(proxy)]))
     try:
-        await stream.send(_head(f"CONNECT {target} HTTP/1.1", [_host(target), *_login(proxy)]))
-        answer = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
-        answer.send(h11.Request(method="CONNECT", target=str(target), headers=[_host(target)]))
         while (event := answer.next_event()) is h11.NEED_DATA:
             answer.receive_data(await stream.receive())
-        status = event.status_code if isinstance(event, h11.Response) else 0
     except h11.RemoteProtocolError as error:
-        await stream.aclose()
         raise OSError("your proxy gave no answer") from error
+    status = event.status_code if isinstance(event, h11.Response) else 0
     if not 200 <= status < 300:  # noqa: PLR2004 (success)
-        await stream.aclose()
         raise OSError(f"your proxy answered {status}")
-    return stream
 
 
-def _rewritten(request: h11.Request, proxy: SplitResult | None) -> bytes:
+def _rewritten(request: h11.Request, proxy: Proxy | None) -> bytes:
     """The request's head for its host or the user's proxy; one request per connection."""
     parts = urlsplit(request.target.decode("ascii", "replace"))
     path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
@@ -239,11 +237,11 @@ def _host(target: Target) -> tuple[bytes, bytes]:
     return b"host", str(target).encode()
 
 
-def _login(proxy: SplitResult) -> list[tuple[bytes, bytes]]:
-    if proxy.username is None:
+def _login(proxy: Proxy) -> list[tuple[bytes, bytes]]:
+    if proxy.login is None:
         return []
-    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return [(b"proxy-authorization", b"Basic " + base64.b64encode(login.encode()))]
+    login = base64.b64encode(":".join(proxy.login).encode())
+    return [(b"proxy-authorization", b"Basic " + login)]
 
 
 def _answer(status: int, words: str) -> bytes:
@@ -276,7 +274,7 @@ async def _pour(source: ByteStream, sink: ByteStream, both: anyio.CancelScope) -
         async for chunk in source:
             await sink.send(chunk)
         # A TLS connection to a proxy has no half-close; its other end will hang up.
-        with suppress(NotImplementedError):
+        if not isinstance(sink, TLSStream):
             await sink.send_eof()
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         both.cancel()

@@ -1,5 +1,7 @@
 """JavaScript: the test script of package.json, run by the package manager with a lock file."""
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
@@ -16,6 +18,7 @@ class _Package(Struct, rename={"package_manager": "packageManager", "dev": "devD
     package_manager: str = ""
     dependencies: dict[str, str] = {}
     dev: dict[str, str] = {}
+    workspaces: Any = None
 
 
 class _Manager(Struct, frozen=True):
@@ -25,15 +28,43 @@ class _Manager(Struct, frozen=True):
     test: str
     locks: tuple[str, ...]
     install: str
+    unlocked: str
+    """Installs without a lock file, and writes none."""
 
 
 _MANAGERS = (
-    _Manager("npm", "npm test", ("package-lock.json", "npm-shrinkwrap.json"), "npm ci"),
-    _Manager("pnpm", "pnpm test", ("pnpm-lock.yaml",), "pnpm install --frozen-lockfile"),
-    _Manager("yarn", "yarn test", ("yarn.lock",), "yarn install --frozen-lockfile"),
+    _Manager(
+        "npm",
+        "npm test",
+        ("package-lock.json", "npm-shrinkwrap.json"),
+        "npm ci",
+        "npm install --no-package-lock",
+    ),
+    _Manager(
+        "pnpm",
+        "pnpm test",
+        ("pnpm-lock.yaml",),
+        "pnpm install --frozen-lockfile",
+        "pnpm install --no-lockfile",
+    ),
+    _Manager(
+        "yarn",
+        "yarn test",
+        ("yarn.lock",),
+        "yarn install --frozen-lockfile",
+        "yarn install --no-lockfile",
+    ),
     # `bun test` would be bun's own runner rather than the script.
-    _Manager("bun", "bun run test", ("bun.lock", "bun.lockb"), "bun install --frozen-lockfile"),
+    _Manager(
+        "bun",
+        "bun run test",
+        ("bun.lock", "bun.lockb"),
+        "bun install --frozen-lockfile",
+        "bun install --no-save",
+    ),
 )
+# Newer yarn keeps packages in the home, which checks do not see, unless it is told otherwise.
+_YARN = "YARN_ENABLE_GLOBAL_CACHE=false yarn"
 
 
 def javascript(files: Files) -> Part | None:
@@ -48,19 +79,22 @@ def javascript(files: Files) -> Part | None:
     if not (package.dependencies or package.dev):
         return Part(checks=(check,))
     lock = next((name for name in manager.locks if name in files), None)
+    named = ("package.json", *(("*/package.json",) if _has_workspaces(package, files) else ()))
     if lock is None:
-        note = "package.json has no lock file, so write in [workspace] setup what to install"
-        return Part(checks=(check,), notes=(note,))
+        because = "package.json names packages, and there is no lock file"
+        setup = Command(manager.unlocked, because, needs=manager.name)
+        return Part(checks=(check,), setup=(setup,), inputs=named, keep=("node_modules",))
+    setup = Command(manager.install, f"{lock} is there", needs=manager.name)
+    keep = ("node_modules",)
     if lock == "yarn.lock" and "# yarn lockfile v1" not in files[lock]:
-        # Newer yarn may keep packages in the home, which checks do not see.
-        note = "yarn.lock is not of yarn 1, so write in [workspace] setup how to install"
-        return Part(checks=(check,), notes=(note,))
-    return Part(
-        checks=(check,),
-        setup=(Command(manager.install, f"{lock} is there", needs=manager.name),),
-        inputs=("package.json", lock),
-        keep=("node_modules",),
-    )
+        check = Command(f"{_YARN} test", check.because, needs="yarn")
+        setup = Command(f"{_YARN} install --immutable", f"{lock} is there", needs="yarn")
+        keep = ("node_modules", ".yarn/cache")
+    return Part(checks=(check,), setup=(setup,), inputs=(*named, lock), keep=keep)
+
+
+def _has_workspaces(package: _Package, files: Files) -> bool:
+    return bool(package.workspaces) or "pnpm-workspace.yaml" in files
 
 
 def _package(files: Files) -> _Package | None:

@@ -1,25 +1,26 @@
 """A table of toolchains that are detected by their files, and the recipes of make and just.
 
-Packages are fetched into the checkout, where checks without network can see them. If a toolchain
-cannot do that, a note says so.
+Packages are fetched into the checkout, where checks without network can see them.
 """
 
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from windlass.app.detect.model import Command, Files, Part
 
-_ONLINE = (
-    "`{}` fetches packages into the home, but checks have a fresh home and no network: "
-    "set [sandbox] network = true, or write in [workspace] setup how it works without"
-)
 _CARGO_HOME = 'CARGO_HOME="$PWD/.cargo-home"'
 # Without -modcacherw Go makes its folders read-only, and they could not be removed.
 _GO_CACHE = 'GOFLAGS=-modcacherw GOMODCACHE="$PWD/.go-mod"'
 _GEMS = "BUNDLE_PATH=vendor/bundle bundle"
+_GRADLE_HOME = 'GRADLE_USER_HOME="$PWD/.gradle-home"'
+_MAVEN_HOME = '-Dmaven.repo.local="$PWD/.m2"'
+_NUGET_HOME = 'NUGET_PACKAGES="$PWD/.nuget"'
+_MIX_HOME = 'export MIX_HOME="$PWD/.mix" HEX_HOME="$PWD/.hex" &&'
+# Surefire fetches what runs the tests only when it looks for some.
+_NO_TEST = "test -Dtest=NoSuchTest -Dsurefire.failIfNoSpecifiedTests=false"
 # Without --no-tests=error, ctest passes if there are no tests.
 _CTEST = (
     "cmake -S . -B .ctest-build && cmake --build .ctest-build"
@@ -60,6 +61,7 @@ class Packages(Struct, frozen=True):
     keep: str
     needs: str = ""
     """The program that the check needs, if it is not its first word."""
+    note: str = ""
 
 
 class Toolchain(Struct, frozen=True):
@@ -74,9 +76,9 @@ class Toolchain(Struct, frozen=True):
     needs: str = ""
     wrapper: str = ""
     """A script of the project that is used instead; both known ones need Java."""
+    beside: str = ""
+    """A pattern of files that must be there too."""
     keep: str = ""
-    fetches: str | None = None
-    """Matches a file whose packages are fetched into the home, which checks do not see."""
     packages: Packages | None = None
     language: str = ""
     """Of several rows of one language, only the first match is used."""
@@ -86,7 +88,12 @@ def _gems(check: str) -> Packages:
     check, setup = f"{_GEMS} exec {check}", f"{_GEMS} install"
     inputs, keep = "Gemfile Gemfile.lock", "vendor/bundle .bundle"
     return Packages(
-        lambda files: "Gemfile.lock" in files, check, setup, "Gemfile.lock is there", inputs, keep
+        lambda files: "Gemfile" in files or "Gemfile.lock" in files,
+        check,
+        setup,
+        "Gemfile names gems",
+        inputs,
+        keep,
     )
 
 
@@ -97,6 +104,44 @@ _CRATES_OF_CARGO = Packages(
     "dependencies are named, and checks have no network",
     "Cargo.toml */Cargo.toml Cargo.lock */Cargo.lock",
     "target .cargo-home",
+)
+_CRATES_OF_WORKSPACE = structs.replace(
+    _CRATES_OF_CARGO, check=f"{_CARGO_HOME} cargo test --workspace --offline"
+)
+_PACKAGES_OF_GRADLE = Packages(
+    lambda _files: True,
+    f"{_GRADLE_HOME} gradle --offline test",
+    f"{_GRADLE_HOME} gradle testClasses",
+    "packages come from the network, and checks have none",
+    "*.gradle *.gradle.kts gradle.properties gradle/*",
+    ".gradle-home .gradle build",
+    note="`gradle testClasses` fetches no packages that only running tests need: `windlass init"
+    " --try` shows whether some are missing",
+)
+_PACKAGES_OF_MAVEN = Packages(
+    lambda _files: True,
+    f"mvn -B -o {_MAVEN_HOME} test",
+    f"mvn -B {_MAVEN_HOME} {_NO_TEST}",
+    "packages come from the network, and checks have none",
+    "pom.xml */pom.xml",
+    "target .m2",
+)
+_PACKAGES_OF_DOTNET = Packages(
+    lambda _files: True,
+    f"{_NUGET_HOME} dotnet test --no-restore",
+    f"{_NUGET_HOME} dotnet restore",
+    "packages come from the network, and checks have none",
+    "*.sln *.slnx *.[cfv][sb]proj Directory.*.props */packages.lock.json NuGet.config",
+    ".nuget",
+)
+_PACKAGES_OF_MIX = Packages(
+    lambda files: _says(files, "mix.exs", _HEX),
+    f"{_MIX_HOME} mix test",
+    f"{_MIX_HOME} mix local.hex --force && mix local.rebar --force && mix deps.get",
+    "mix.exs names packages, and checks have no network",
+    "mix.exs mix.lock",
+    "_build deps .mix .hex",
+    needs="mix",
 )
 _MODULES_OF_GO = Packages(
     _has_modules,
@@ -124,13 +169,39 @@ _RAKEFILES = "Rakefile rakefile Rakefile.rb"
 _TESTED = r"(?i)^\s*(enable_testing\s*\(|include\s*\(\s*CTest\b)"
 
 TOOLCHAINS = (
-    Toolchain("Cargo.toml", "cargo test", keep="target", packages=_CRATES_OF_CARGO),
+    Toolchain(
+        "Cargo.toml",
+        "cargo test --workspace",
+        "{} has a workspace",
+        r"^\s*\[workspace\]",
+        keep="target",
+        packages=_CRATES_OF_WORKSPACE,
+        language="rust",
+    ),
+    Toolchain(
+        "Cargo.toml", "cargo test", keep="target", packages=_CRATES_OF_CARGO, language="rust"
+    ),
     Toolchain("go.mod", "go test ./...", packages=_MODULES_OF_GO),
-    Toolchain(_GRADLE, "gradle test", wrapper="gradlew", fetches=""),
-    Toolchain("pom.xml", "mvn -B test", wrapper="mvnw", keep="target", fetches=""),
-    Toolchain("*.[cfv][sb]proj", "dotnet test", "{} is a test project", _TEST_PROJECT, fetches=""),
-    Toolchain("mix.exs", "mix test", keep="_build deps", fetches=_HEX),
+    Toolchain(_GRADLE, "gradle test", wrapper="gradlew", packages=_PACKAGES_OF_GRADLE),
+    Toolchain("pom.xml", "mvn -B test", wrapper="mvnw", packages=_PACKAGES_OF_MAVEN),
+    Toolchain(
+        "*.[cfv][sb]proj",
+        "dotnet test",
+        "{} is a test project",
+        _TEST_PROJECT,
+        packages=_PACKAGES_OF_DOTNET,
+    ),
+    Toolchain("mix.exs", "mix test", keep="_build deps", packages=_PACKAGES_OF_MIX),
     Toolchain(".rspec *_spec.rb", "rspec", packages=_gems("rspec"), language="ruby"),
+    Toolchain(
+        "bin/rails",
+        "bin/rails test",
+        beside="test/*_test.rb",
+        packages=structs.replace(
+            _gems("rake"), check="BUNDLE_PATH=vendor/bundle bin/rails test", needs="ruby"
+        ),
+        language="ruby",
+    ),
     Toolchain(
         _RAKEFILES,
         "rake test",
@@ -160,6 +231,8 @@ def toolchains(files: Files) -> list[Part]:
 
 def _mark(row: Toolchain, files: Files) -> str | None:
     """The file that shows the toolchain."""
+    if row.beside and not _matching(files, row.beside):
+        return None
     paths = (path for pattern in row.marks.split() for path in _matching(files, pattern))
     return next((path for path in paths if _says(files, path, row.says)), None)
 
@@ -170,21 +243,30 @@ def _matching(files: Files, pattern: str) -> list[str]:
 
 def _part(row: Toolchain, mark: str, files: Files) -> Part:
     because, packages = row.because.format(mark), row.packages
-    if packages is not None and packages.used(files):
-        patterns = packages.inputs.split()
-        inputs = {path for pattern in patterns for path in _matching(files, pattern)}
-        return Part(
-            checks=(_command(packages.check, because, packages.needs),),
-            setup=(_command(packages.setup, packages.because),),
-            inputs=tuple(sorted(inputs)),
-            keep=tuple(packages.keep.split()),
-        )
-    check = _command(row.check, because, row.needs)
-    if row.wrapper and row.wrapper in files:
-        check = Command(f"./{row.wrapper} {row.check.partition(' ')[2]}", because, needs="java")
-    fetches = row.fetches is not None and _says(files, mark, row.fetches)
-    notes = (_ONLINE.format(check.line),) if fetches else ()
-    return Part(checks=(check,), keep=tuple(row.keep.split()), notes=notes)
+    if packages is None or not packages.used(files):
+        check = _wrapped(row, _command(row.check, because, row.needs), files)
+        return Part(checks=(check,), keep=tuple(row.keep.split()))
+    inputs = {path for pattern in packages.inputs.split() for path in _matching(files, pattern)}
+    check = _wrapped(row, _command(packages.check, because, packages.needs), files)
+    setup = _wrapped(row, _command(packages.setup, packages.because, packages.needs), files)
+    return Part(
+        checks=(check,),
+        setup=(setup,),
+        inputs=tuple(sorted(inputs)),
+        keep=tuple(packages.keep.split()),
+        notes=(packages.note,) if packages.note else (),
+    )
+
+
+def _wrapped(row: Toolchain, command: Command, files: Files) -> Command:
+    """The command with the project's own wrapper in place of the program, if it has one."""
+    if not row.wrapper or row.wrapper not in files:
+        return command
+    program = row.check.partition(" ")[0]
+    line = " ".join(
+        f"./{row.wrapper}" if word == program else word for word in command.line.split(" ")
+    )
+    return structs.replace(command, line=line, needs="java")
 
 
 def _command(line: str, because: str, needs: str = "") -> Command:

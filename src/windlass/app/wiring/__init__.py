@@ -1,6 +1,7 @@
 """The only package that picks adapters. It decides nothing that the core could decide."""
 
 from windlass.app.wiring.facts import (
+    LOCAL_TIME,
     ended,
     last_run_state,
     now,
@@ -14,6 +15,7 @@ from windlass.app.wiring.state_files import write_state_files
 from windlass.app.wiring.world import World
 
 __all__ = [
+    "LOCAL_TIME",
     "Observers",
     "Project",
     "World",

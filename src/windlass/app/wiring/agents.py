@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from windlass.adapters.agents import vendors
 from windlass.adapters.agents.vendor import Vendor
+from windlass.adapters.user_network import UserNetwork
 from windlass.core.settings import AgentSettings, Settings
 from windlass.errors import BadInput, ConfigError
 
@@ -17,7 +18,8 @@ def vendor_of(settings: AgentSettings = DEFAULT) -> Vendor:
     """The vendor that the settings name, or the default; raises for an unknown name."""
     name = settings.name or vendors.names()[0]
     if name not in vendors.names():
-        raise ConfigError(no_such_agent(name), hint="correct [agent] name in windlass.toml")
+        hint = "correct [agent] name in windlass.toml"
+        raise ConfigError(no_such_agent(name), about="agent.name", hint=hint)
     return vendors.find(name)
 
 
@@ -44,14 +46,18 @@ def refuse_without_credentials(
     if not found.keys() - {vendor.address}:
         raise BadInput(
             "no key for the agent in the environment",
+            about=vendor.keys[0],
             hint=f"set {vendor.keys[0]}, or {instead}",
         )
     # The value may hold a login, so it is not shown.
     if vendor.address in found and not _is_web_address(found[vendor.address]):
         raise ConfigError(
             f"{vendor.address} is not a URL",
+            about=vendor.address,
             hint="set it to one that begins with http:// or https://, or unset it",
         )
+    if url := found.get(vendor.address) or vendor.url:
+        UserNetwork(environment).refuse_unusable(url)
     return tuple(found)
 
 

@@ -11,15 +11,19 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from windlass.adapters.files import remove_durably, remove_empty_folder
 from windlass.adapters.git import inspect
 from windlass.adapters.git.cleaning import Cleaning, WorkspaceContents, is_partly_removed
 from windlass.adapters.git.layout import Refs, note_of
 from windlass.adapters.git.reconcile import remove_stale_locks
 from windlass.adapters.git.store import Store
 from windlass.adapters.processes.leftovers import end_leftovers
+from windlass.adapters.projections import hash_of
 from windlass.app.wiring.project import Project
+from windlass.app.wiring.state_files import written_by_runs
 from windlass.core.state import RunState, TaskState
 from windlass.errors import RepositoryError
+from windlass.formats import shares, writes
 from windlass.views.cleaning import Item, last_commit, why_it_stays
 from windlass.views.outcome import is_finished
 from windlass.views.words import one_line, plural
@@ -85,6 +89,7 @@ class Cleanup:
         found = [*self._caches(), *self._runs()]
         found += [await self._workspace(each) for each in _inside(self._folders.workspaces)]
         found += [await self._set_aside(each) for each in _inside(self._folders.kept)]
+        found += await self._state_files()
         if self._options.pins:
             found += [await self._pins(state) for state in self._states]
         return found
@@ -120,6 +125,37 @@ class Cleanup:
             else:
                 why = "the last run" if folder.name == last else "not a finished run of the plan"
                 yield self._kept(folder, why)
+
+    async def _state_files(self) -> list[Removal]:
+        """State files in the user's checkout, as far as Windlass itself wrote them."""
+        plans = [state.plan for state in self._states]
+        shared = {path for plan in plans for path in shares(plan)}
+        paths = dict.fromkeys(path for plan in plans for path in writes(plan))
+        written = written_by_runs(self._project, self._states[-1].plan.id)
+        return [
+            self._state_file(path, written.get(path, frozenset()))
+            for path in paths
+            if path not in shared and (self._project.root / path).is_file()
+        ]
+
+    def _state_file(self, path: str, written: frozenset[str]) -> Removal:
+        file = self._project.root / path
+        if not is_finished(self._states[-1]):
+            return self._kept(file, "the run is not finished, and keeps it up to date")
+        if self._project.git.ask("ls-files", "--", path).strip():
+            return self._kept(file, "git tracks it")
+        if hash_of(file, inside=self._project.root) not in written:
+            return self._kept(file, "another tool wrote or changed it")
+        item = Item(name=self._shown(file), goes=True, why="a state file, as Windlass wrote it")
+        return Removal(item, partial(self._delete_state_file, file, written))
+
+    async def _delete_state_file(self, file: Path, written: frozenset[str]) -> None:
+        """Look again, because another tool may have written it since."""
+        if hash_of(file, inside=self._project.root) not in written:
+            raise RepositoryError("another tool has just changed it")
+        remove_durably(file, inside=self._project.root)
+        if file.parent != self._project.root:
+            remove_empty_folder(file.parent, inside=self._project.root)
 
     async def _workspace(self, folder: Path) -> Removal:
         if is_partly_removed(folder):

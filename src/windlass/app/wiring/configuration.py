@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 from windlass.adapters.agents import vendors
 from windlass.app.wiring.agents import no_such_agent, with_agent
 from windlass.core.events.model import Configured
+from windlass.core.nearest import did_you_mean
 from windlass.core.secrets import Redactor
 from windlass.core.settings import Settings, is_secret, leaves, mask
 from windlass.core.state import RunState
@@ -29,7 +30,7 @@ _AGENT = "agent.name"
 
 S = TypeVar("S", bound=Struct)
 
-_PROCESS_SECTIONS = frozenset({"notify", "telemetry"})
+_PROCESS_SECTIONS = frozenset({"git", "notify", "telemetry"})
 """Sections that belong to the process that runs, and not to the run."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -153,8 +154,8 @@ def resumed_settings(
 
     Law: a run keeps its settings. An option changes one. So does the file or a variable, if it says
     something else than when it was last there: a source that is gone, or back as it was, changes
-    nothing. `notify` and `telemetry` belong to the process, and secrets are not recorded: for these
-    the new value always counts.
+    nothing. `git`, `notify` and `telemetry` belong to the process, and secrets are not recorded:
+    for these the new value always counts.
     """
     now, shown = configuration.settings, redactor.event(configuration.settings)
     settings, changes, kept = now, list[Change](), list[str]()
@@ -361,6 +362,7 @@ def refuse_settings_below(root: Path, directory: Path) -> None:
     if (found := settings_below(root, directory)) is not None:
         raise ConfigError(
             f"{found} is not at the root of the repository, and is not read",
+            about=found,
             hint=f"move its keys to {root / FILE}, whose commands run at the root,"
             " or start the command at the root",
         )
@@ -393,7 +395,7 @@ def _table(table: Any, *names: str) -> dict[str, Any] | None:
         table = table.get(name) if isinstance(table, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if table is not None and not isinstance(table, dict):
         raise ConfigError(
-            f"pyproject.toml: {'.'.join(names)} is not a table", hint="correct that line"
+            f"{'.'.join(names)} is not a table", where="pyproject.toml", hint="correct that line"
         )
     return table  # pyright: ignore[reportUnknownVariableType]
 
@@ -402,24 +404,27 @@ def _read(path: Path) -> str:
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             # Reading a pipe would block. A link is the user's own, and is read like any file.
-            raise ConfigError(f"{path.name} is not a regular file", hint="replace or remove it")
+            message = f"{path.name} is not a regular file"
+            raise ConfigError(message, about=path.name, hint="replace or remove it")
         content = path.read_bytes()
     except OSError as error:
         message = f"{path.name} cannot be read: {error.strerror or error}"
-        raise ConfigError(message, hint="replace or remove it") from None
+        raise ConfigError(message, about=path.name, hint="replace or remove it") from None
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        message = f"{path.name}:{line}: the file is not UTF-8 text"
-        raise ConfigError(message, hint="save it as UTF-8") from None
+        where = f"{path.name}:{line}"
+        message = "the file is not UTF-8 text"
+        raise ConfigError(message, where=where, hint="save it as UTF-8") from None
 
 
 def _parsed(name: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name} is not TOML: {error}", hint="correct that line") from None
+        message = f"{name} is not TOML: {error}"
+        raise ConfigError(message, about=name, hint="correct that line") from None
 
 
 class _Sources(Struct, frozen=True):
@@ -429,13 +434,14 @@ class _Sources(Struct, frozen=True):
     text: str
     by_key: Mapping[str, str]
 
-    def error(self, key: str, message: str) -> ConfigError:
-        cure = "`windlass doctor` lists every key and its bounds"
+    def error(self, key: str, message: str, meant: str = "") -> ConfigError:
+        cure = " ".join(filter(None, (meant, "`windlass doctor` lists every key and its bounds")))
         if self.by_key.get(key, self.file) != self.file:
-            return ConfigError(f"{self.by_key[key]}: {message}", hint=cure)
+            return ConfigError(message, where=self.by_key[key], hint=cure)
         inside = "tool.windlass." if self.file == "pyproject.toml" else ""
         line = _line_of(self.text, inside + key)
-        return ConfigError(f"{self.file}{f':{line}' if line else ''}: {message}", hint=cure)
+        where = f"{self.file}:{line}" if line else self.file
+        return ConfigError(message, where=where, hint=cure)
 
 
 def _converted(values: dict[str, Any], origin: _Sources) -> Settings:
@@ -448,10 +454,26 @@ def _converted(values: dict[str, Any], origin: _Sources) -> Settings:
         unknown = re.search(r"unknown field `([^`]+)`", what)
         key = ".".join(part for part in (section, unknown[1] if unknown else "") if part)
         message = f"unknown key {key!r}" if unknown else f"{key}: {what[0].lower()}{what[1:]}"
-        raise origin.error(key, message) from None
+        raise origin.error(key, message, _meant(key, what)) from None
     if (name := settings.agent.name) is not None and name not in vendors.names():
-        raise origin.error(_AGENT, f"{_AGENT}: {no_such_agent(name)}")
+        meant = did_you_mean(name, vendors.names())
+        raise origin.error(_AGENT, f"{_AGENT}: {no_such_agent(name)}", meant)
     return settings
+
+
+def _meant(key: str, what: str) -> str:
+    """The key or the value that was probably meant; a key may also be in the wrong table."""
+    kinds = dict(leaves(Settings))
+    if (wrong := re.search(r"[Ii]nvalid enum value '([^']*)'", what)) is not None:
+        return did_you_mean(wrong[1], _bounds(kinds[key]).split(" | ")) if key in kinds else ""
+    tables = {each.partition(".")[0] for each in kinds}
+    if key in kinds or key in tables:
+        return ""
+    *_, name = key.split(".")
+    elsewhere = [each for each in kinds if each.split(".")[-1] == name]
+    if len(elsewhere) == 1:
+        return f"did you mean {elsewhere[0]!r}?"
+    return did_you_mean(key, [*kinds, *sorted(tables)])
 
 
 def _line_of(text: str, key: str) -> int:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from windlass import __version__
-from windlass.adapters.clock import SystemClock
+from windlass.adapters.clock import LocalTime, SystemClock
 from windlass.adapters.git import inspect
 from windlass.app.wiring.project import Project
 from windlass.core.engine import replay
@@ -30,6 +30,7 @@ def refuse_short_journal(project: Project, plan_id: str, session: Session) -> No
         raise JournalDamaged(
             f"the journal of {plan_id!r} ends at {last}, but state.json was made from {written}",
             position=last + 1,
+            about=plan_id,
             why="it was cut short or restored from an old copy",
         )
 
@@ -56,6 +57,7 @@ def started(
     estimates: Mapping[str, float] = MappingProxyType({}),
     configured: tuple[e.Configured, ...] | None = None,
     passes_checkpoints: bool = False,
+    attended: bool = False,
 ) -> e.RunStarted:
     """The first fact of a new run."""
     return e.RunStarted(
@@ -73,6 +75,7 @@ def started(
         estimates=tuple(e.Estimate(task=id_, seconds=s) for id_, s in estimates.items()),
         configured=configured,
         passes_checkpoints=passes_checkpoints,
+        attended=attended,
     )
 
 
@@ -86,6 +89,7 @@ def resumed(
     only: tuple[str, ...] = (),
     configured: tuple[e.Configured, ...] | None = None,
     passes_checkpoints: bool = False,
+    attended: bool = False,
 ) -> e.RunResumed:
     """The first fact of a process that resumes a run."""
     return e.RunResumed(
@@ -98,6 +102,7 @@ def resumed(
         only=only,
         configured=configured,
         passes_checkpoints=passes_checkpoints,
+        attended=attended,
     )
 
 
@@ -124,6 +129,10 @@ def revised(before: RunState | None, plan: Plan) -> tuple[e.PlanRevised, ...]:
 def ended(status: e.RunEnd, reason: str) -> e.RunEnded:
     """The last fact of a run that a command ends."""
     return e.RunEnded(at=SystemClock().now(), status=status, reason=reason)
+
+
+LOCAL_TIME = LocalTime()
+"""The time zone of this machine, for what people read."""
 
 
 def now() -> datetime:

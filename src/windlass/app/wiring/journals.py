@@ -247,5 +247,6 @@ def _may_exist(journal: Path) -> bool:
 def _unreadable(place: Path, error: OSError) -> RepositoryError:
     return RepositoryError(
         f"{place} cannot be read: {error.strerror}",
+        about=str(place),
         hint="run this as its owner, or get permission to read it",
     )

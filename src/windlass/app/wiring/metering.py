@@ -90,8 +90,9 @@ async def open_agent(
 
     upstream = credentials.get(vendor.address) or vendor.url
     keys = {name: value for name, value in credentials.items() if name in vendor.keys}
-    async with Meter.serving(wire_of(vendor.wire), upstream, keys, ledger) as meter:
+    wire = wire_of(vendor.wire)
+    async with Meter.serving(wire, upstream, keys, ledger, environment) as meter:
         address = None
         if sandbox.ways_out is not None:
             sandbox.ways_out.meter, address = meter.listening, METER_URL
-        yield MeteredAgent(meter, vendor, make, address), ledger
+        yield MeteredAgent(meter, vendor, make, address, tuple(keys)), ledger

@@ -90,7 +90,7 @@ class Project:
         inspect.identity(self.user_git)
         inspect.refuse_clashing_branches(self.user_git, Refs(plan_id, ""))
         self.refuse_settings(settings)
-        self.walls.bubblewrap(settings, "probe")
+        self.walls.refuse_impossible(settings)
         if settings.sandbox.level in WALLED:
             self.walls.sandbox(settings, "probe")
 

@@ -21,7 +21,8 @@ def refuse_none_as_setting(configuration: Configuration) -> None:
     level = next(value for value in configuration.values if value.key == "sandbox.level")
     if level.value == "none" and not level.source.startswith("option"):
         raise ConfigError(
-            f"{level.source}: a setting cannot turn the sandbox off",
+            "a setting cannot turn the sandbox off",
+            where=level.source,
             hint="turn it off for one run: --sandbox none",
         )
 
@@ -31,7 +32,8 @@ def refuse_command_in_file(configuration: Configuration) -> None:
     command = next(value for value in configuration.values if value.key == "notify.command")
     if command.value and command.source != variable(command.key):
         raise ConfigError(
-            f"{command.source}: notify.command cannot come from a file, agents may edit those",
+            "notify.command cannot come from a file, agents may edit those",
+            where=command.source,
             hint=f"set {variable(command.key)}, with one argument per line",
         )
 

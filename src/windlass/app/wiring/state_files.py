@@ -7,17 +7,19 @@ from pathlib import Path
 import msgspec
 
 from windlass.adapters.files import open_to_read, read_plainly, refuse_unsafe
-from windlass.adapters.projections import Projections, Shown
+from windlass.adapters.projections import Projections, Shown, remembered
 from windlass.app.wiring.project import Project
 from windlass.core.state import RunState
 from windlass.errors import UnsafePath
 from windlass.formats import continue_here_path, shares, writes
 from windlass.formats import project as project_dialect
-from windlass.formats.taskfile import unstamped
 from windlass.views.closing import continue_here_text, pointer
 from windlass.views.progress import progress
 
 Notice = Callable[[str], None]
+
+MEMORY = "projected.json"
+"""What a run has written into state files, in the folder of the run."""
 
 
 def projections(project: Project, plan_id: str, run: str, notice: Notice) -> Projections:
@@ -28,12 +30,28 @@ def projections(project: Project, plan_id: str, run: str, notice: Notice) -> Pro
         own = msgspec.json.format(msgspec.json.encode(progress(state, seq)), indent=2).decode()
         return {
             folder / "state.json": Shown(own + "\n"),
-            **_dialect_files(project, state, seq),
+            **_dialect_files(project, state),
             **_continue_here(project, state, seq),
         }
 
-    memory = folder / "projected.json"
-    return Projections(render, inside=project.root, memory=memory, notice=notice)
+    memory = folder / MEMORY
+    return Projections(
+        render,
+        inside=project.root,
+        memory=memory,
+        notice=notice,
+        earlier=written_by_runs(project, plan_id),
+    )
+
+
+def written_by_runs(project: Project, plan_id: str) -> dict[str, frozenset[str]]:
+    """The hashes of what the plan's runs wrote last, by the path below the repository."""
+    folder = project.folders(plan_id).home / "runs"
+    found: dict[str, frozenset[str]] = {}
+    for memory in folder.glob(f"*/{MEMORY}"):
+        for name, each in remembered(memory, project.root).items():
+            found[name] = found.get(name, frozenset()) | frozenset(each.hashes)
+    return found
 
 
 def write_state_files(project: Project, state: RunState, seq: int, notice: Notice) -> None:
@@ -44,30 +62,26 @@ def write_state_files(project: Project, state: RunState, seq: int, notice: Notic
 
 
 def only_state_differs(
-    project: Project, state: RunState, seq: int, committed: Mapping[str, str]
+    project: Project, state: RunState, committed: Mapping[str, str]
 ) -> list[str]:
     """The state files that differ from their committed text only by the state."""
     texts = {path: text for path in committed if (text := _text(project, path)) is not None}
     now, then = (
-        {**held, **project_dialect(state, seq, held, project.redactor.text)}
+        {**held, **project_dialect(state, held, project.redactor.text)}
         for held in (texts, {path: committed[path] for path in texts})
     )
     new = (path for path in texts if texts[path] != committed[path])
-    return [path for path in new if _plain(state, now[path]) == _plain(state, then[path])]
+    return [path for path in new if (now[path] or "") == (then[path] or "")]
 
 
-def _plain(state: RunState, text: str | None) -> str:
-    return unstamped(text or "", state.run)
-
-
-def _dialect_files(project: Project, state: RunState, seq: int) -> dict[Path, Shown]:
+def _dialect_files(project: Project, state: RunState) -> dict[Path, Shown]:
     root, redact = project.root, project.redactor.text
     paths = list(writes(state.plan))
     texts = {path: text for path in paths if (text := _text(project, path)) is not None}
     shared = shares(state.plan)
     shown = {
         root / path: Shown(text, shared=path in shared)
-        for path, text in project_dialect(state, seq, texts, redact).items()
+        for path, text in project_dialect(state, texts, redact).items()
     }
     # A file without a readable text is reported too, if a link is the reason.
     unsafe = {root / path: _unsafe(project, path) for path in paths if root / path not in shown}

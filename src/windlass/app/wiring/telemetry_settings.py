@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from windlass.app.wiring.installation import how_to_add
 from windlass.core.settings import TelemetrySettings
 from windlass.errors import BadInput, ConfigError
 
@@ -43,7 +44,7 @@ def telemetry_request(
         off = "OTEL_SDK_DISABLED=true" if asked.address is None else "no --metrics-port"
         raise BadInput(
             "telemetry is on, but its packages are not installed",
-            hint=f"pip install 'windlass[telemetry]', or turn it off: {off}",
+            hint=f"install them: {how_to_add('telemetry')}; or turn it off: {off}",
         )
     return asked
 
@@ -68,15 +69,18 @@ def _wants(settings: TelemetrySettings, environment: Mapping[str, str], signal: 
         return False
     if exporter and "otlp" not in exporter.split(","):
         raise ConfigError(
-            f"OTEL_{signal}_EXPORTER: Windlass has no exporter {exporter!r}",
+            f"Windlass has no exporter {exporter!r}",
+            where=f"OTEL_{signal}_EXPORTER",
             hint="set it to otlp or none",
         )
     if endpoint and (urlsplit(endpoint).scheme not in {"http", "https"} or not endpoint[8:]):
-        raise ConfigError(f"{name} is not a URL", hint="use one such as http://localhost:4318")
+        hint = "use one such as http://localhost:4318"
+        raise ConfigError(f"{name} is not a URL", about=name, hint=hint)
     protocol_name, protocol = variable("PROTOCOL")
     if protocol not in {"", "http/protobuf"}:
         raise ConfigError(
-            f"{protocol_name}: Windlass does not speak {protocol!r}",
+            f"Windlass does not speak {protocol!r}",
+            where=protocol_name,
             hint="set it to http/protobuf (usually port 4318), or OTEL_SDK_DISABLED=true",
         )
     return True
@@ -86,7 +90,8 @@ def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not port.isascii() or not port.isdigit() or int(port) > _MOST_PORTS:
         raise ConfigError(
-            f"telemetry.prometheus: {text!r} is not an address",
+            f"{text!r} is not an address",
+            where="telemetry.prometheus",
             hint=f"use one such as {LOOPBACK}:9464, or a port alone",
         )
     return host.strip("[]") or LOOPBACK, int(port)

@@ -14,7 +14,7 @@ from windlass.adapters.sandbox.network import WaysOut
 from windlass.adapters.sandbox.plain import Plain
 from windlass.adapters.sandbox.seatbelt import Seatbelt
 from windlass.core.hosts import BadHost
-from windlass.core.settings import Level, Settings
+from windlass.core.settings import Level, SandboxSettings, Settings
 from windlass.errors import ConfigError, NoWalls
 
 
@@ -26,6 +26,8 @@ class Walls:
         self._git_dir = origin.git_dir
         self._home = home
         self._environment = environment
+        self._boxes: dict[SandboxSettings, Bubblewrap] = {}
+        """Made once for the same settings: to test what works here takes a tenth of a second."""
 
     def sandbox(self, settings: Settings, marker: str) -> Sandbox:
         """The sandbox for a run; never a weaker one than the settings ask for."""
@@ -42,12 +44,15 @@ class Walls:
                 limits=_limits(settings),
             )
 
-        return choose(
+        made = choose(
             settings.sandbox.level,
-            bubblewrap=self.bubblewrap(settings, marker),
+            bubblewrap=self._box(settings),
             seatbelt=self._seatbelt(settings, marker),
             plain=plain,
         )
+        if isinstance(made, Bubblewrap):
+            return made.of_run(marker, self._ways_out(settings))
+        return made
 
     def level(self, settings: Settings) -> Level:
         """The level that a run would have: `checkout` if no walls work and no level is set."""
@@ -58,18 +63,28 @@ class Walls:
 
     def why_no_walls(self, settings: Settings) -> str | None:
         """Why the walls of this operating system do not work here, or None."""
-        walls = self._seatbelt if sys.platform == "darwin" else self.bubblewrap
-        return walls(settings, "probe").probe()
+        if sys.platform == "darwin":
+            return self._seatbelt(settings, "probe").probe()
+        return self._box(settings).probe()
 
-    def bubblewrap(self, settings: Settings, marker: str) -> Bubblewrap:
-        """The walls for Linux; raises for impossible settings."""
+    def refuse_impossible(self, settings: Settings) -> None:
+        """Raise if no sandbox could be as the settings ask for, whatever works here."""
+        self._box(settings)
+
+    def _box(self, settings: Settings) -> Bubblewrap:
+        asked = settings.sandbox
+        if asked not in self._boxes:
+            self._boxes[asked] = self._made(settings)
+        return self._boxes[asked]
+
+    def _made(self, settings: Settings) -> Bubblewrap:
         return Bubblewrap(
             home=Path(self._environment.get("HOME", "/nonexistent")),
             repository=self._root,
             masked=(self._git_dir,),
             path=self._environment.get("PATH", ""),
             environment=self._environment,
-            marker=marker,
+            marker="probe",
             read=tuple(Path(folder).expanduser() for folder in settings.sandbox.read),
             pass_env=settings.sandbox.env,
             limits=_limits(settings),
@@ -83,7 +98,7 @@ class Walls:
             return WaysOut(settings.sandbox.hosts, self._environment)
         except BadHost as error:
             hint = "correct [sandbox] hosts in windlass.toml"
-            raise ConfigError(f"[sandbox] hosts: {error}", hint=hint) from error
+            raise ConfigError(str(error), where="[sandbox] hosts", hint=hint) from error
 
     def _seatbelt(self, settings: Settings, marker: str) -> Seatbelt:
         return Seatbelt(

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from threading import Thread
 
 import anyio
 from msgspec.structs import replace
@@ -16,10 +15,12 @@ from windlass.adapters.clock import SystemClock
 from windlass.adapters.concurrently import first_of
 from windlass.adapters.files import remove, remove_unfinished
 from windlass.adapters.git import inspect
+from windlass.adapters.git.commits import Commits
 from windlass.adapters.git.layout import Refs
 from windlass.adapters.git.mirror import JournalMirror
 from windlass.adapters.git.reconcile import reconcile, remove_stale_locks
 from windlass.adapters.git.repository import GitRepository
+from windlass.adapters.git.signing import Signer
 from windlass.adapters.git.store import Store
 from windlass.adapters.journal.activity import ActivityLog
 from windlass.adapters.journal.inbox import FileInbox
@@ -91,6 +92,13 @@ class World:
             setup=self._setup_cache,
             settings=settings.workspace,
             environment=without_secrets(project.environment),
+            commits=Commits(
+                self._store,
+                run=run,
+                settings=settings.git,
+                co_author=vendor_of(settings.agent).co_author if agent is None else "",
+                signer=Signer(project.user_git, identity),
+            ),
             notice=remark,
             ours=self._only_state_differs,
         )
@@ -172,6 +180,7 @@ class World:
                 ) as (agent, ledger),
                 anyio.create_task_group() as group,
             ):
+                self._setup_cache.watch = watcher
                 self._session.observe(observer)
                 runner = Runner(self._ports(agent, watcher), self._session)
                 ledger.run = runner
@@ -180,10 +189,6 @@ class World:
                 group.start_soon(self._mirror.keep)
                 if beside is not None:
                     group.start_soon(beside)
-                if self._agent is None:
-                    # Importing the agent takes a second; meanwhile the base is checked. Not
-                    # earlier: two threads that import the meter's server can see half a module.
-                    Thread(target=vendor_of(self._settings.agent).load, daemon=True).start()
                 with activity_log:
                     ended = await runner.run(*first)
                 await self._mirror.flush()
@@ -248,7 +253,7 @@ class World:
             asked = ("cat-file", "blob", f"{commit}:{path}")
             if not (found := await self._store.trees(*asked, ok=(0, 128))).code:
                 committed[path] = found.stdout
-        paths = only_state_differs(self._project, *self._last_shown, committed)
+        paths = only_state_differs(self._project, self._last_shown[0], committed)
         self._state_files.let_go(*(checkout / path for path in paths))
         return paths
 

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TextIO, TypeAlias, cast
 
+from windlass.app.desk import Desk
 from windlass.app.screen import NoScreen, Screen
-from windlass.app.wiring import now
+from windlass.app.wiring import LOCAL_TIME, now
 from windlass.cli.screens.actions import ActionsScreen
 from windlass.cli.screens.jsonl import JsonScreen
 from windlass.cli.screens.plain import PlainScreen
@@ -58,6 +59,13 @@ def is_set(environment: Mapping[str, str], name: str) -> bool:
     return environment.get(name, "").lower() not in _NO
 
 
+def can_ask(options: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    """Whether the screen for these options can ask a person: it is live, and may ask."""
+    silent = options.get("yes") or options.get("quiet") or options.get("as_json")
+    asked: str = options.get("display") or "auto"
+    return not silent and chosen(asked, environment, terminal=sys.stderr.isatty()) == "live"
+
+
 def screen_for(
     options: Mapping[str, Any],
     environment: Mapping[str, str],
@@ -65,8 +73,9 @@ def screen_for(
     stream: TextIO | None = None,
     watching: bool = False,
     left: Callable[[], object] | None = None,
+    desk: Desk | None = None,
 ) -> Screen:
-    """The screen for these options.
+    """The screen for these options; a live one asks the person if it has a desk for the answers.
 
     `left` is called when the reader has closed the pipe; without it, that is an error.
     """
@@ -92,7 +101,7 @@ def screen_for(
     if display == "live" and not quiet:
         from windlass.cli.screens.live import LiveScreen
 
-        return LiveScreen(to, watching=watching, **looks)
+        return LiveScreen(to, watching=watching, zone=LOCAL_TIME, desk=desk, **looks)
     if display == "plain" and is_set(environment, "GITHUB_ACTIONS"):
         verbose, page = bool(options.get("verbose")), environment.get("GITHUB_STEP_SUMMARY")
         return ActionsScreen(to, now=now, verbose=verbose, quiet=quiet, summary=page)

@@ -1,28 +1,34 @@
 """A live terminal: results scroll by, and a small footer shows the current state.
 
-Law: it only paints what `views.board` drew. The footer is at the end of the ordinary screen and is
-repainted in place: no alternate screen, no hidden cursor, no mode that outlives a write. So nothing
-has to be restored if the process is killed, and scrolling back shows all that happened. The
-terminal echoes what a person types; Windlass reads it only to know how far it moved the cursor.
+Law: it only paints what `views.board` and `views.questions` drew. The footer is at the end of the
+ordinary screen and is repainted in place: no alternate screen, no hidden cursor, no mode of the
+display that outlives a write. So scrolling back shows all that happened. The terminal echoes what a
+person types; Windlass reads it only to know how far it moved the cursor. While a question is open,
+and only then, Windlass takes every key itself: see `prompt`.
 """
 
 import os
 import select
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Self, TextIO
 
 import anyio
+import anyio.to_thread
 
+from windlass.app.desk import Desk
+from windlass.cli.screens.prompt import Keyboard, Typed
 from windlass.cli.screens.terminal import BY_STYLE, BY_WORD, coloured
 from windlass.core.events import model as e
 from windlass.core.state import RunState
+from windlass.errors import WindlassError
 from windlass.ports import Activity
-from windlass.views.activity import TaskViews, after_activity, after_event
+from windlass.views.activity import TaskViews, after_activity, after_event, setup_line
 from windlass.views.board import Row, Screen, board, bracketed
 from windlass.views.columns import ascii_only, columns, folded
 from windlass.views.lines import Line
+from windlass.views.questions import Prompt, Question, prompt_rows, questions
 from windlass.views.story import line_of
 from windlass.views.words import one_line
 
@@ -30,6 +36,13 @@ GAP = 0.1
 """Seconds between two paintings, at least: more could not be seen."""
 TICK = 1.0
 """Seconds after which it is painted even if nothing happened, for the clocks."""
+
+_LOOK = 0.2
+"""Seconds between two looks for a question to ask."""
+_KEYS = 0.05
+"""Seconds in which the rest of a key's sequence arrives; Esc alone has no rest."""
+_AGAIN = 5.0
+"""Seconds after which a question is asked again whose answer did not reach the run."""
 
 _INDENT = 24
 _NARROW = 20
@@ -65,6 +78,8 @@ class LiveScreen:
         watching: bool = False,
         size: Callable[[], os.terminal_size] | None = None,
         entered: Callable[[], str] | None = None,
+        zone: tzinfo = UTC,
+        desk: Desk | None = None,
     ) -> None:
         self._stream = stream
         self._now = now
@@ -72,6 +87,8 @@ class LiveScreen:
         self._verbose = verbose
         self._ascii = plain_letters
         self._watching = watching
+        self._zone = zone
+        """The time zone of the person who looks at it."""
         self._size = size or (lambda: _size(stream))
         self._entered = entered or _entered_at(stream)
         self._state: RunState | None = None
@@ -84,13 +101,27 @@ class LiveScreen:
         self._painted: os.terminal_size | None = None
         self._painting = False
         self._changed = anyio.Event()
+        self._desk = desk
+        self._keyboard = Keyboard()
+        self._typed = Typed()
+        self._asked: Question | None = None
+        """The question on the screen."""
+        self._note = ""
+        self._later: set[Question] = set()
+        """Questions that the person left for later."""
+        self._sent: dict[Question, float] = {}
+        """Questions that were answered, until the run has recorded it; and when."""
 
     def entry(self, entry: e.Entry, state: RunState) -> None:
         self.remember(entry, state)
         if self._verbose or not isinstance(entry.event, _SHOWN_BELOW):
-            line = line_of(entry.event, state)
+            line = line_of(entry.event, state, self._zone)
             if line is not None:
                 self._write(line)
+        if isinstance(entry.event, e.HelpAwaited):
+            self._later.clear()  # nothing else can continue: ask again
+        if self._asked is not None and self._asked not in questions(state):
+            self._drop_question()
         self._changed.set()
 
     def remember(self, entry: e.Entry, state: RunState) -> None:
@@ -98,9 +129,15 @@ class LiveScreen:
         self._state, self._views = state, after_event(self._views, entry.event, state)
 
     def activity(self, activity: Activity) -> None:
-        """Show in the footer what an agent does; with --verbose also print it above."""
+        """Show in the footer what an agent does; with --verbose also print it above.
+
+        A setup command is printed when it has ended, with its time.
+        """
         self._views = after_activity(self._views, activity)
-        if self._verbose:
+        if activity.kind == "setup":
+            if activity.took is not None:
+                self._write(setup_line(activity, self._state))
+        elif self._verbose:
             arrow = "→" if activity.kind == "tool" else "·"
             for each in self._folded(f"{activity.task} {arrow} {one_line(activity.text, 500)}"):
                 self._put(f"{'':{_INDENT}}{each}")
@@ -121,6 +158,8 @@ class LiveScreen:
         with anyio.open_signal_receiver(signal.SIGTSTP, signal.SIGWINCH) as signals:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._answer, signals)
+                if self._desk is not None:
+                    tasks.start_soon(self._ask, self._desk)
                 self._painting = True
                 while True:
                     self._changed = anyio.Event()
@@ -132,6 +171,7 @@ class LiveScreen:
     async def _answer(self, signals: AsyncIterator[signal.Signals]) -> None:
         async for each in signals:
             if each is signal.SIGTSTP:
+                self._drop_question()
                 self._rest()
                 # SIGSTOP cannot be caught: the shell has the terminal until `fg`.
                 os.kill(os.getpid(), signal.SIGSTOP)
@@ -142,18 +182,120 @@ class LiveScreen:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._drop_question()
         self._rest()
+
+    async def _ask(self, desk: Desk) -> None:
+        """Ask one question after the other, and send the answers, until cancelled."""
+        while True:
+            self._show_question()
+            if self._asked is None:
+                await anyio.sleep(_LOOK)
+                continue
+            keys = await self._keys()
+            await self._take(desk, keys)
+
+    async def _take(self, desk: Desk, keys: str) -> None:
+        asked = self._asked
+        if not keys or asked is None:  # answered elsewhere while the person typed
+            return
+        line = self._typed.feed(keys)
+        self._changed.set()
+        if line is not None:
+            await self._answered(desk, asked, "" if line == Typed.ESCAPED else line)
+
+    async def _keys(self) -> str:
+        with anyio.move_on_after(TICK):
+            await anyio.wait_readable(self._keyboard.descriptor)
+            keys = self._keyboard.read()
+            if keys == Typed.ESCAPED:
+                with anyio.move_on_after(_KEYS):
+                    await anyio.wait_readable(self._keyboard.descriptor)
+                    keys += self._keyboard.read()
+            return keys
+        return ""
+
+    async def _answered(self, desk: Desk, asked: Question, line: str) -> None:
+        """Send the answer of a person; an empty one leaves the question for later."""
+        alone = self._state is not None and bool(self._state.awaiting)
+        if asked.is_left(line):
+            self._later.add(asked)
+            self._write(Line("LATER", f"{asked.head}: {asked.later}"))
+            self._drop_question()
+            if alone and not self._waiting_questions():
+                await anyio.to_thread.run_sync(desk.leave)
+            return
+        command = asked.command_for(line)
+        if command is None:
+            self._note = f"type {asked.choice}, then Enter; or Esc"
+            self._typed = Typed()
+            return
+        self._sent[asked] = anyio.current_time()
+        self._drop_question()
+        try:
+            await anyio.to_thread.run_sync(desk.reply, command, asked.subject, line)
+        except (WindlassError, OSError) as error:
+            self.say("NOTE", f"{asked.head}: the answer was not taken: {error}")
+
+    def _waiting_questions(self) -> list[Question]:
+        """The open questions, without those that were answered or left for later."""
+        if self._state is None:
+            return []
+        late = anyio.current_time() - _AGAIN
+        self._sent = {each: at for each, at in self._sent.items() if at > late}
+        held = self._later | self._sent.keys()
+        return [each for each in questions(self._state) if each not in held]
+
+    def _show_question(self) -> None:
+        """Keep the open question on the screen, or open the next one."""
+        waiting = self._waiting_questions() if self._painting and self._in_foreground() else []
+        if self._asked in waiting and self._keyboard.is_open:
+            return
+        self._drop_question()
+        if waiting:
+            self.paint()  # reads what was typed before, which moved the cursor
+            self._keyboard.open()
+            self._asked = waiting[0]
+            self._changed.set()
+
+    def _drop_question(self) -> None:
+        """Take the question off the screen, and restore the terminal."""
+        if self._asked is None and not self._keyboard.is_open:
+            return
+        self._asked, self._typed, self._note = None, Typed(), ""
+        if self._in_foreground():
+            self._keyboard.close()
+        self._changed.set()
+
+    def _prompt(self, size: os.terminal_size) -> list[Row]:
+        if self._asked is None or self._state is None:
+            return []
+        waiting = self._waiting_questions()
+        prompt = Prompt(
+            question=self._asked,
+            typed=self._typed.text,
+            note=self._note,
+            more=len(waiting) - (self._asked in waiting),
+            alone=bool(self._state.awaiting),
+        )
+        rows = prompt_rows(prompt, width=max(0, size.columns - 1), height=size.lines // 2)
+        return [row.in_ascii() for row in rows] if self._ascii else rows
 
     def paint(self) -> None:
         """Print the waiting lines, and the footer below them, in one write."""
         if not self._in_foreground():
             return
         size = self._size()
+        prompt = self._prompt(size)
         rows = self._rows(
             Screen(
-                columns=size.columns, rows=size.lines, ascii=self._ascii, watching=self._watching
+                columns=size.columns,
+                rows=size.lines - len(prompt),
+                ascii=self._ascii,
+                watching=self._watching,
             )
         )
+        rows = [*prompt, *rows]
         shown = [self._coloured(row) for row in rows]
         moved = self._moved(size.columns)
         if not self._lines and shown == self._footer and not moved:
@@ -170,7 +312,7 @@ class LiveScreen:
     def _rows(self, screen: Screen) -> Sequence[Row]:
         if self._state is None or self._state.ended is not None:
             return ()
-        return board(self._state, self._views, self._now(), screen)
+        return board(self._state, self._views, self._now().astimezone(self._zone), screen)
 
     def _rest(self) -> None:
         """Remove the footer and print the waiting lines, until the next painting."""
@@ -185,8 +327,8 @@ class LiveScreen:
 
     def _moved(self, width: int) -> int:
         """How many rows the cursor has moved down because a person pressed Enter."""
-        if not self._footer:
-            return 0  # the input is for another program, which may have asked for it
+        if not self._footer or self._keyboard.is_open:
+            return 0  # the input is for a question, or for another program
         *lines, _ = self._entered().split("\n")
         rows, at = 0, self._widths[-1]
         for line in lines:

@@ -5,7 +5,7 @@ silence a line shows the current state.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Self, TextIO
 
 import anyio
@@ -14,11 +14,12 @@ from windlass.cli.screens.terminal import BY_WORD, coloured
 from windlass.core.events.model import Entry
 from windlass.core.state import RunState
 from windlass.ports import Activity
-from windlass.views.activity import TaskViews, after_activity, after_event
+from windlass.views.activity import TaskViews, after_activity, after_event, setup_line
 from windlass.views.board import heartbeat
 from windlass.views.columns import ascii_only
 from windlass.views.lines import Line
 from windlass.views.story import line_of
+from windlass.views.times import time_of_day
 from windlass.views.words import duration, one_line
 
 BEAT = timedelta(minutes=1)
@@ -61,11 +62,13 @@ class PlainScreen:
         self._state, self._views = state, after_event(self._views, entry.event, state)
 
     def activity(self, activity: Activity) -> None:
-        """Print a line for each tool call of an agent; its words only with --verbose."""
+        """Print a line for each setup command and tool call; agents' words only with --verbose."""
         if self._quiet:
             return
         self._views = after_activity(self._views, activity)
-        if self._verbose or activity.kind in _SHOWN:
+        if activity.kind == "setup":
+            self.write(setup_line(activity, self._state), stamp(activity.at or self._now()))
+        elif self._verbose or activity.kind in _SHOWN:
             arrow = "→" if activity.kind == "tool" else "·"
             line = f"{activity.task} {arrow} {one_line(activity.text, 120)}"
             self.print(f"{stamp(activity.at or self._now()):9}  {'':>9}  {line}")
@@ -114,4 +117,4 @@ class PlainScreen:
 
 
 def stamp(at: datetime) -> str:
-    return f"{at:%H:%M:%S}Z"
+    return time_of_day(at.astimezone(UTC), seconds=True)

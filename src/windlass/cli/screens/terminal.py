@@ -10,10 +10,12 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, tzinfo
 from typing import Any, TextIO
 
 import click
 
+from windlass.app.wiring import LOCAL_TIME
 from windlass.views.columns import hanging
 
 BY_WORD = {
@@ -30,6 +32,7 @@ BY_WORD = {
     "WARNING": "33",
     "FAILED": "31",
     "ABANDONED": "31",
+    "RED": "31",
     "BLOCKED": "31",
     "NEEDS YOU": "35",
     "STOP": "33",
@@ -66,6 +69,11 @@ def room() -> int | None:
     except (OSError, ValueError):
         return None
     return columns if columns >= _NARROW else None
+
+
+def zone() -> tzinfo:
+    """The time zone for stdout: the person's on a terminal, elsewhere UTC."""
+    return LOCAL_TIME if sys.stdout.isatty() else UTC
 
 
 def put(head: str, text: str = "") -> None:

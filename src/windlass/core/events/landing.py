@@ -14,6 +14,10 @@ class LandRequested(Fact, frozen=True, kw_only=True):
     by: str
     anyway: bool = False
     """Whether to land without asking anything else."""
+    squash: bool = False
+    """Whether the branch gets one commit for each task in place of the merges."""
+    signed: bool = False
+    """Whether a signed merge ends the landing even if the branch could just move forward."""
 
 
 class BaseLookStarted(Fact, frozen=True, kw_only=True):
@@ -31,18 +35,22 @@ class BaseSeen(Fact, frozen=True, kw_only=True):
     relation: Relation
     rewound: bool = False
     """Whether the branch no longer holds the run's base; a landing would bring the base back."""
+    squashed: bool = False
+    """Whether the branch holds merges of this run as squashed commits, of an earlier landing."""
 
 
 class BaseMergeStarted(Fact, frozen=True, kw_only=True):
-    """The branch has moved since the run began; Windlass began to merge the tip onto it."""
+    """Windlass began to merge the tip onto the branch, which may have moved since the run began."""
 
     candidate: int
     base: str
     tip: str
+    squash: bool = False
+    """Whether it writes one commit for each task onto the branch, and no merge."""
 
 
 class BaseMergeBuilt(Fact, frozen=True, kw_only=True):
-    """That merge exists as a pinned commit; its checks have not passed yet."""
+    """The result exists as a pinned commit; its checks have not passed yet."""
 
     candidate: int
     commit: str

@@ -30,9 +30,12 @@ from windlass.core.events.merging import (
 )
 from windlass.core.events.people import (
     Answered,
+    BaseAccepted,
     CheckpointPassed,
+    HelpAwaited,
     HelpNeeded,
     MergeStands,
+    RedoUndone,
     TaskAccepted,
     TaskAdopted,
     TaskGiven,
@@ -87,6 +90,7 @@ from windlass.core.events.values import (
     Failure,
     Outcome,
     RunEnd,
+    SetupFailure,
     Suite,
     Usage,
 )
@@ -109,6 +113,7 @@ __all__ = [
     "Landed",
     "Outcome",
     "RunEnd",
+    "SetupFailure",
     "Suite",
     "Usage",
 ]
@@ -145,6 +150,7 @@ TaskEvent: TypeAlias = (
     | TaskMerged
     | TaskReset
     | TaskResetUndone
+    | RedoUndone
     | TaskTaken
     | TaskGiven
 )
@@ -168,6 +174,8 @@ CourseEvent: TypeAlias = (
     | HostsAsked
     | StagePassed
     | StageRetried
+    | HelpAwaited
+    | BaseAccepted
     | StopRequested
     | LandEvent
     | RunEnded

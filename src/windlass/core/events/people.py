@@ -78,6 +78,25 @@ class TaskResetUndone(Fact, frozen=True, kw_only=True):
     by: str
 
 
+class RedoUndone(Fact, frozen=True, kw_only=True):
+    """A person took a retry back before the redo was merged; the earlier merge counts again."""
+
+    task: str
+    by: str
+
+
+class HelpAwaited(Fact, frozen=True, kw_only=True):
+    """Nothing can continue without a person, and one is present: the run waits for an answer."""
+
+    reason: str
+
+
+class BaseAccepted(Fact, frozen=True, kw_only=True):
+    """A person let the run continue although the base itself does not pass its checks."""
+
+    by: str
+
+
 class TaskTaken(Fact, frozen=True, kw_only=True):
     """A person works on the task in its workspace, instead of a Player."""
 

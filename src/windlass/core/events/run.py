@@ -30,6 +30,8 @@ class RunStarted(Fact, frozen=True, kw_only=True):
     """The settings from files and variables; None in journals from before 0.2."""
     passes_checkpoints: bool = False
     """Whether complex tasks start without approval while this process runs (`--yes`)."""
+    attended: bool = False
+    """Whether a person can answer while this process runs; then it waits instead of ending."""
 
 
 class RunResumed(Fact, frozen=True, kw_only=True):
@@ -44,6 +46,7 @@ class RunResumed(Fact, frozen=True, kw_only=True):
     """As in RunStarted; tasks that had started continue."""
     configured: tuple[Configured, ...] | None = None
     passes_checkpoints: bool = False
+    attended: bool = False
     found: tuple[str, ...] = ()
     """The merged tasks whose merge commits were found in the tip."""
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from windlass.core.events.fact import Fact
 from windlass.core.events.review import Review
-from windlass.core.events.values import CheckResult, Failure, Usage
+from windlass.core.events.values import CheckResult, Failure, SetupFailure, Usage
 
 
 class TipTaken(Fact, frozen=True, kw_only=True):
@@ -53,6 +53,12 @@ class PlayerFailed(Fact, frozen=True, kw_only=True):
     """When the provider said to retry."""
     jitter: float = 0.0
     """Drawn by the runner, between 0 and 1, because the core has no randomness."""
+    setup: SetupFailure | None = None
+    """The setup command that failed in its workspace, before it could start."""
+    unreached: bool = False
+    """Whether the provider could not be reached; `message` says why."""
+    lasting: bool = False
+    """Whether it would fail again until a person changes something."""
 
 
 class SnapshotStarted(Fact, frozen=True, kw_only=True):
@@ -133,7 +139,7 @@ class CoachAnswered(Fact, frozen=True, kw_only=True):
 
 
 class CoachFailed(Fact, frozen=True, kw_only=True):
-    """There is no usable answer: the Coach failed, or gave no structured answer."""
+    """There is no usable answer: the Coach failed, gave no structured answer, or no evidence."""
 
     task: str
     n: int
@@ -143,6 +149,10 @@ class CoachFailed(Fact, frozen=True, kw_only=True):
     usage: Usage
     retry_at: datetime | None = None
     jitter: float = 0.0
+    setup: SetupFailure | None = None
+    """The setup command that failed in its checkout, before it could start."""
+    unreached: bool = False
+    lasting: bool = False
 
 
 class TurnReturned(Fact, frozen=True, kw_only=True):

@@ -4,6 +4,8 @@ import enum
 
 from msgspec import Struct
 
+from windlass.errors import SetupFailed
+
 
 class Outcome(enum.StrEnum):
     """The outcome of a check. Absent is neither pass nor fail: there was no result."""
@@ -62,6 +64,39 @@ class Suite(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the runner prints many such summaries; some may have no tests."""
 
 
+class SetupFailure(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command of the project's setup that failed, so that nothing could run in a checkout."""
+
+    command: str
+    exit_code: int | None = None
+    """None if it could not start, or did not end in time."""
+    timed_out: bool = False
+    seconds: float = 0.0
+    output: str = ""
+    """The part of its output that matters."""
+
+    @property
+    def sentence(self) -> str:
+        """What happened, without the output."""
+        if self.timed_out:
+            how = f"did not end within {self.seconds:.0f} s"
+        elif self.exit_code is None:
+            how = "could not start"
+        else:
+            how = f"failed with exit code {self.exit_code}"
+        return f"setup command `{self.command}` {how}"
+
+    @classmethod
+    def of(cls, error: SetupFailed) -> "SetupFailure":
+        return cls(
+            command=error.command,
+            exit_code=error.exit_code,
+            timed_out=error.timed_out,
+            seconds=error.seconds,
+            output=error.output,
+        )
+
+
 class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of one command on one tree."""
 
@@ -71,7 +106,9 @@ class CheckResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     seconds: float = 0.0
     output: str = ""
-    """The end of its output; all of it is in the run's logs."""
+    """The part of its output that matters; all of it is in the run's logs."""
+    setup: SetupFailure | None = None
+    """The setup command because of which the check could not start."""
     tests: int | None = None
     """How many tests it reports as run, without skipped ones; None if it does not report any."""
     suites: tuple[Suite, ...] = ()

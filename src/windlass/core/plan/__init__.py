@@ -8,22 +8,26 @@ from windlass.core.plan.edits import (
     same_text,
     with_meaning,
 )
+from windlass.core.plan.gaps import gaps
 from windlass.core.plan.graph import (
     MAX_TASKS,
     critical_lengths,
     critical_path,
+    longest,
     ordered,
+    problems,
     steps,
     transitive_dependents,
     validated,
 )
-from windlass.core.plan.model import Note, Plan, Stage, Task
+from windlass.core.plan.model import Plan, Stage, Task
 from windlass.core.plan.scenario import with_scenario
+from windlass.findings import Finding
 
 __all__ = [
     "MAX_TASKS",
     "Edits",
-    "Note",
+    "Finding",
     "Plan",
     "Stage",
     "Task",
@@ -31,7 +35,10 @@ __all__ = [
     "critical_lengths",
     "critical_path",
     "digest_of",
+    "gaps",
+    "longest",
     "ordered",
+    "problems",
     "same_meaning",
     "same_text",
     "steps",

@@ -1,17 +1,21 @@
 """The order of tasks, with every rule about ids, dependencies and cycles."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from msgspec.structs import replace
 
+from windlass.core.nearest import did_you_mean
 from windlass.core.plan.model import Plan, Task
 from windlass.errors import PlanError
+from windlass.findings import Finding, worst_first
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 MAX_TASKS = 10_000
 """More than any real plan has; larger input would only cost time."""
+_SUGGESTED = 20
+"""How many unknown ids are compared with the known ones."""
 _BARRIER = "\0"
 """The prefix of barrier names; no task id begins with it."""
 _ID_RULE = (
@@ -22,30 +26,25 @@ _ID_RULE = (
 
 def validated(plan: Plan) -> Plan:
     """The plan, if its ids are safe and unique and its order has no cycle; else raises."""
-    if not plan.tasks:
-        raise PlanError(
-            "no tasks found",
-            path=plan.path,
-            hint="a task is a heading such as '## Task 1.1: Title' outside any code block",
-        )
-    if len(plan.tasks) > MAX_TASKS:
-        raise PlanError(
-            f"more than {MAX_TASKS:,} tasks", path=plan.path, hint="split it into several plans"
-        )
-    seen: dict[str, Task] = {}
-    for task in plan.tasks:
-        _refuse_unsafe(plan, task)
-        if (first := seen.get(task.id.casefold())) is not None:
-            raise PlanError(
-                f"task id {task.id!r} is already used {_at(plan, first, task)}",
-                path=task.path or plan.path,
-                line=task.line,
-                hint="give each task a different id (case does not count)",
-            )
-        seen[task.id.casefold()] = task
-    _refuse_unknown(plan)
-    _refuse_cycle(plan)
+    if found := problems(plan):
+        raise PlanError.of(worst_first((*found, *plan.notes), plan.path))
     return plan
+
+
+def problems(plan: Plan) -> list[Finding]:
+    """Every error in the tasks' ids and in their order."""
+    if not plan.tasks:
+        cure = "a task is a heading such as '## Task 1.1: Title' outside any code block"
+        return [_error("no tasks found", cure)]
+    if len(plan.tasks) > MAX_TASKS:
+        return [_error(f"more than {MAX_TASKS:,} tasks", "split it into several plans")]
+    # Without unique ids there is no order to look at.
+    return list(_in_ids(plan)) or [*_unknown(plan), *_cycles(plan)]
+
+
+def _error(text: str, cure: str, task: Task | None = None) -> Finding:
+    line, path = (task.line, task.path) if task is not None else (0, "")
+    return Finding(line=line, path=path, severity="error", text=text, suggestion=cure)
 
 
 def ordered(plan: Plan) -> tuple[Task, ...]:
@@ -106,6 +105,16 @@ def critical_path(plan: Plan) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
+def longest(plan: Plan, lengths: Mapping[str, float]) -> float:
+    """How long the plan takes at least, with tasks of these lengths and agents without end."""
+    waits = _waits(plan)
+    found: dict[str, float] = {}
+    for node in _sorted(waits) or _sorted(_waits(replace(plan, stages=()))):
+        before = max((found.get(dep, 0.0) for dep in waits[node]), default=0.0)
+        found[node] = before + lengths.get(node, 0.0)
+    return max(found.values(), default=0.0)
+
+
 def _farthest(plan: Plan) -> dict[str, tuple[int, str | None]]:
     """For each task the length of the longest chain that ends with it, and the task before it."""
     waits = _waits(plan)
@@ -157,37 +166,42 @@ def _at(plan: Plan, first: Task, second: Task) -> str:
     return f"in {first.path or plan.path}:{first.line}"
 
 
-def _refuse_unsafe(plan: Plan, task: Task) -> None:
-    unsafe = (
-        not _SAFE_ID.fullmatch(task.id)
-        or ".." in task.id
-        or task.id.endswith(".")
-        or task.id.casefold().endswith(".lock")
-    )
-    if unsafe:
-        raise PlanError(
-            f"task id {task.id!r} cannot name a ref and a folder",
-            path=task.path or plan.path,
-            line=task.line,
-            hint=_ID_RULE,
-        )
-
-
-def _refuse_unknown(plan: Plan) -> None:
-    ids = {task.id for task in plan.tasks}
+def _in_ids(plan: Plan) -> Iterator[Finding]:
+    """Ids that are unsafe, or used twice."""
+    seen: dict[str, Task] = {}
     for task in plan.tasks:
-        for dep in task.depends_on:
-            if dep not in ids:
-                raise PlanError(
-                    f"task {task.id!r} depends on {dep!r}, which is not in the plan",
-                    path=task.path or plan.path,
-                    line=task.line,
-                    hint=f"the plan has {', '.join(sorted(ids)[:12])}",
-                )
+        if _is_unsafe(task.id):
+            yield _error(f"task id {task.id!r} cannot name a ref and a folder", _ID_RULE, task)
+        if (first := seen.setdefault(task.id.casefold(), task)) is not task:
+            what = f"task id {task.id!r} is already used {_at(plan, first, task)}"
+            yield _error(what, "give each task a different id (case does not count)", task)
 
 
-def _refuse_cycle(plan: Plan) -> None:
+def _is_unsafe(task_id: str) -> bool:
+    return (
+        not _SAFE_ID.fullmatch(task_id)
+        or ".." in task_id
+        or task_id.endswith(".")
+        or task_id.casefold().endswith(".lock")
+    )
+
+
+def _unknown(plan: Plan) -> Iterator[Finding]:
+    """Dependencies on tasks that are not in the plan."""
+    ids = {task.id for task in plan.tasks}
+    listed = f"the plan has {', '.join(sorted(ids)[:12])}"
+    unknown = ((task, dep) for task in plan.tasks for dep in task.depends_on if dep not in ids)
+    for number, (task, dep) in enumerate(unknown):
+        what = f"task {task.id!r} depends on {dep!r}, which is not in the plan"
+        # To compare every unknown id with every known one would take too long.
+        cure = did_you_mean(dep, ids, listed) if number < _SUGGESTED else listed
+        yield _error(what, cure, task)
+
+
+def _cycles(plan: Plan) -> Iterator[Finding]:
+    """Tasks that wait for each other; each is named in one cycle at most."""
     by_id = {task.id: task for task in plan.tasks}
+    waits = {task.id: [dep for dep in task.depends_on if dep in by_id] for task in plan.tasks}
     done: set[str] = set()
     for task in plan.tasks:
         trail: dict[str, int] = {}  # the path from `task` to `here`, each with its next edge
@@ -195,7 +209,7 @@ def _refuse_cycle(plan: Plan) -> None:
         while at:
             here = at[-1]
             edge = trail.setdefault(here, 0)
-            deps = by_id[here].depends_on
+            deps = waits[here]
             if here in done or edge == len(deps):
                 done.add(here)
                 trail.pop(here)
@@ -204,11 +218,9 @@ def _refuse_cycle(plan: Plan) -> None:
             trail[here] = edge + 1
             if deps[edge] in trail:
                 cycle = [*at[at.index(deps[edge]) :], deps[edge]]
-                raise PlanError(
-                    f"tasks wait for each other: {' → '.join(cycle)}",
-                    path=by_id[cycle[0]].path or plan.path,
-                    line=by_id[cycle[0]].line,
-                    hint="remove one of these dependencies",
-                )
+                what = f"tasks wait for each other: {' → '.join(cycle)}"
+                yield _error(what, "remove one of these dependencies", by_id[cycle[0]])
+                done |= trail.keys()
+                break
             if deps[edge] not in done:
                 at.append(deps[edge])

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from windlass.findings import Finding
+
 
 class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One unit of work with its acceptance criteria."""
@@ -36,15 +38,6 @@ class Task(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The first line of the task in its file, for messages."""
 
 
-class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something in the plan's files that was not used, and why."""
-
-    line: int
-    text: str
-    path: str = ""
-    """The file, if it is not the plan's own."""
-
-
 class Stage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tasks that a plan groups between barriers: a wave or a layer."""
 
@@ -71,7 +64,13 @@ class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Commands that prove every task of this plan."""
     e2e: str | None = None
     """The text of the end-to-end scenario."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    """What is odd in its files, and what was not used."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its file or folder, and the files of its tasks."""
+        return (self.path, *(task.path for task in self.tasks if task.path))
 
     def task(self, task_id: str) -> Task:
         """The task of that id, which must be in the plan."""

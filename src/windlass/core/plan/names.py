@@ -29,6 +29,8 @@ _TERMINAL = re.compile(
 """Sequences that a program sends to a terminal: colours, titles, cursor moves."""
 CONTROLS = f"\x7f-\x9f{FORMATS}{JOINERS}"
 """Characters that no screen may receive, for a regex class; add `\\x00-\\x1f`."""
+_CALLS = re.compile(r"@(?=[\w-])|#(?=\d)|gh(?=-\d)|:(?=//)|:(?=[\w+-]+:)|www(?=\.)", re.IGNORECASE)
+"""What a forge turns into a mention, a reference, a link or an emoji after rendering."""
 _CONTROLS = re.compile(f"[\x00-\x08\x0b-\x1f{CONTROLS}\ud800-\udfff]")
 
 
@@ -54,6 +56,14 @@ def without_terminal_codes(text: str) -> str:
 def without_controls(text: str, instead: str = "") -> str:
     """The text without terminal sequences and invisible characters; line ends and tabs stay."""
     return _CONTROLS.sub(instead, without_terminal_codes(text))
+
+
+def without_calls(text: str) -> str:
+    """The text in which a forge finds no person to call and no issue to link or close.
+
+    A zero-width space breaks what would be a mention or a reference.
+    """
+    return _CALLS.sub(lambda found: f"{found[0]}\u200b", text)
 
 
 def some(names: Sequence[str], most: int) -> str:

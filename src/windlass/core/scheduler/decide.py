@@ -23,7 +23,7 @@ def decide(state: RunState, at: datetime) -> tuple[e.Event, ...]:
         return turns.keep_what_is_left(state, at) or ending.stop(state, at)
     if state.landing is not None:
         return landing.steps(state, at)
-    if state.phase in {RunPhase.NEW, RunPhase.CHECKING_BASE} or ending.base_is_refused(state):
+    if state.phase in {RunPhase.NEW, RunPhase.CHECKING_BASE} or state.base_is_refused:
         return ending.baseline(state, at)
     return (
         merge_queue.steps(state, at)

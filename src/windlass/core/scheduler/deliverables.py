@@ -18,7 +18,7 @@ from windlass.core.state import Phase, RunState, TaskState
 def work_of(state: RunState, stage: str) -> StageWork:
     """The merged work that the run knows of when this stage is done."""
     here = state.index.stages.get(stage, ())
-    tasks = (task for task in state.tasks.values() if task.phase is Phase.MERGED and task.attempts)
+    tasks = (task for task in state.tasks.values() if task.phase is Phase.MERGED and task.counted)
     lost = (state.tasks[id_] for id_ in here if state.tasks[id_].phase is Phase.ABANDONED)
     return StageWork(
         merged=tuple(_merged(state, task, in_stage=task.id in here) for task in tasks),
@@ -89,7 +89,7 @@ def _merged(state: RunState, task: TaskState, *, in_stage: bool) -> MergedWork:
                 files=attempt.files,
                 created=attempt.created,
             )
-            for attempt in task.attempts[task.begun_after :]
+            for attempt in task.counted[task.begun_after :]
         ),
         creates=state.specs[task.id].creates,
         in_stage=in_stage,
@@ -99,7 +99,7 @@ def _merged(state: RunState, task: TaskState, *, in_stage: bool) -> MergedWork:
 def _approved(task: TaskState) -> str:
     """The approved commit; the merge itself for a scenario on the tip or a standing merge."""
     if not task.last.is_tip:
-        for attempt in reversed(task.attempts):
+        for attempt in reversed(task.counted):
             if attempt.commit not in {None, attempt.start}:
                 return attempt.commit or ""
     return task.merge_commit or ""

@@ -54,12 +54,7 @@ def baseline(state: RunState, at: datetime) -> tuple[e.Event, ...]:
     if state.settings.policy.red_base == "stop":
         status = e.RunEnd.FAILED
     reason = f"the base itself does not pass: {_summary(state.red_base)}"
-    return (e.RunEnded(at=at, status=status, reason=reason),)
-
-
-def base_is_refused(state: RunState) -> bool:
-    """Whether the base is red and the policy does not accept that."""
-    return bool(state.red_base) and state.settings.policy.red_base != "go"
+    return _or_wait(state, e.RunEnded(at=at, status=status, reason=reason))
 
 
 def holds_back(state: RunState) -> bool:
@@ -76,6 +71,9 @@ def stop(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 
 def _stopped(state: RunState, at: datetime) -> e.RunEnded:
+    if state.awaiting and state.stop_as == "stop":
+        # The stop cut nothing short: the run needs the person it waited for.
+        return e.RunEnded(at=at, status=e.RunEnd.NEEDS_HUMAN, reason=state.awaiting)
     status, word = _COMES_TO_REST[state.stop_as]
     return e.RunEnded(at=at, status=status, reason=f"{word} by {state.stopping}")
 
@@ -92,7 +90,23 @@ def end(state: RunState, at: datetime) -> tuple[e.Event, ...]:
         return (_final_verification(state, at),)
     if not rests and (look := _verification_of_stale(state, at)) is not None:
         return (look,)
-    return (_stopped(state, at) if state.stopping is not None else _unfinished(state, at),)
+    if state.stopping is not None:
+        return (_stopped(state, at),)
+    return _or_wait(state, _unfinished(state, at))
+
+
+def _or_wait(state: RunState, ended: e.RunEnded) -> tuple[e.Event, ...]:
+    """The end; if it needs an answer and a person is present, the run waits for them instead."""
+    asked = ended.status is e.RunEnd.NEEDS_HUMAN and open_questions(state)
+    if not asked or not state.attended:
+        return (ended,)
+    return () if state.awaiting else (e.HelpAwaited(at=ended.at, reason=ended.reason),)
+
+
+def open_questions(state: RunState) -> bool:
+    """Whether something waits for an answer that a person can give while the run is live."""
+    helpless = any(task.phase in HELPLESS for task in state.live)
+    return state.base_is_refused or helpless or bool(barriers.troubles(state))
 
 
 def _unfinished(state: RunState, at: datetime) -> e.RunEnded:
@@ -167,7 +181,8 @@ def _final_verification(state: RunState, at: datetime) -> e.Event:
             return e.VerificationStarted(at=at, commit=state.tip, tree=tree, checks=verdict.rerun)
         case Judgement.PASS:
             if state.settings.land:
-                return e.LandRequested(at=at, by="--land")
+                signed = state.settings.git.sign == "land"
+                return e.LandRequested(at=at, by="--land", signed=signed)
             return e.RunEnded(at=at, status=e.RunEnd.COMPLETED)
         case Judgement.RETURN | Judgement.ASK:
             reason = f"the tip does not pass: {_red(state.verification or (), verdict)}"
@@ -179,7 +194,7 @@ def _final_verification(state: RunState, at: datetime) -> e.Event:
 def _summary(red: Sequence[e.CheckResult]) -> str:
     unable = [result for result in red if result.absence is e.Absence.UNABLE_TO_START]
     if unable:
-        return gate.could_not_start(unable)
+        return gate.not_started(unable)
     return ", ".join(f"`{result.command}` {_word(result)}" for result in red)
 
 

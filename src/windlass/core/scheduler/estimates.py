@@ -1,14 +1,17 @@
-"""How long tasks will take, learnt from past runs.
+"""How long tasks will take and what they will cost, learnt from past runs.
 
-The estimate is the task's own time in a past run, else the mean of its complexity, else the mean
-of all tasks. It decides only the order of tasks, never whether they run.
+For the order of tasks, the estimate is the task's own time in a past run, else the mean of its
+complexity, else the mean of all tasks. It never decides whether a task runs. For people, the
+estimate of a whole plan is a range, from the middle half of past tasks, and says how many they are.
 """
 
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from windlass.core.plan import Plan
+from msgspec import Struct
+
+from windlass.core.plan import Plan, longest
 from windlass.core.state import Phase, RunState, TaskState
 from windlass.core.state.stretches import worked
 
@@ -41,3 +44,75 @@ def seconds(state: RunState, task: TaskState) -> float:
 def _mean(values: Iterable[float]) -> float:
     found = list(values)
     return statistics.fmean(found) if found else 0.0
+
+
+ENOUGH = 3
+"""Past tasks that an estimate needs; of fewer, the next one may be anything."""
+
+
+class Range(Struct, frozen=True):
+    """A low and a high estimate; in half of all cases the truth is expected between them."""
+
+    low: float
+    high: float
+
+
+class Forecast(Struct, frozen=True, kw_only=True):
+    """What a plan is expected to take; nothing is known before enough tasks were merged here."""
+
+    tasks: int
+    """How many merged tasks of past runs it rests on."""
+    seconds: Range | None = None
+    """From start to end, without waiting for people and usage limits."""
+    usd: Range | None = None
+    """None also if the cost of too few tasks is known."""
+
+
+class _Done(Struct, frozen=True):
+    """A merged task of a past run."""
+
+    complexity: int | None
+    seconds: float
+    usd: float | None
+
+
+def forecast(past: Iterable[RunState], plan: Plan, agents: int) -> Forecast:
+    """What a run of the whole plan would take, with so many agents at once."""
+    done = [
+        _Done(state.specs[task.id].complexity, seconds(state, task), _usd(task))
+        for state in past
+        for task in state.tasks.values()
+        if task.phase is Phase.MERGED and task.attempts
+    ]
+    if len(done) < ENOUGH:
+        return Forecast(tasks=len(done))
+    times = {task.id: _range(_alike(done, task.complexity), "seconds") for task in plan.tasks}
+    low = {id_: each.low for id_, each in times.items()}
+    high = {id_: each.high for id_, each in times.items()}
+    at_least, at_most = longest(plan, low), longest(plan, high)
+    # Agents are never idle while a task is ready, so no order takes longer than this.
+    elapsed = Range(
+        max(at_least, sum(low.values()) / agents),
+        at_most + (sum(high.values()) - at_most) / agents,
+    )
+    paid = [each for each in done if each.usd is not None]
+    if len(paid) < ENOUGH:
+        return Forecast(tasks=len(done), seconds=elapsed)
+    costs = [_range(_alike(paid, task.complexity), "usd") for task in plan.tasks]
+    usd = Range(sum(each.low for each in costs), sum(each.high for each in costs))
+    return Forecast(tasks=len(done), seconds=elapsed, usd=usd)
+
+
+def _usd(task: TaskState) -> float | None:
+    return task.spent.cost_usd if task.spent.known and task.spent.tokens else None
+
+
+def _alike(done: Sequence[_Done], complexity: int | None) -> Sequence[_Done]:
+    """The past tasks of the same complexity, if they are enough."""
+    same = [each for each in done if each.complexity == complexity]
+    return same if len(same) >= ENOUGH else done
+
+
+def _range(done: Sequence[_Done], field: str) -> Range:
+    low, _, high = statistics.quantiles((getattr(each, field) for each in done), method="inclusive")
+    return Range(low, high)

@@ -191,7 +191,7 @@ def _proven(state: RunState) -> frozenset[str]:
     if state.tests_removed:
         return frozenset()
     merged = (state.tasks[id_] for id_ in state.done)
-    results = (result for task in merged if task.attempts for result in task.last.results)
+    results = (result for task in merged if task.counted for result in task.last.results)
     return frozenset(result.command for result in results if result.tests)
 
 

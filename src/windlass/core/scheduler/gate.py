@@ -22,14 +22,16 @@ Then the Coach's answer about the same commit:
 | what the Coach said                           | judgement                                      |
 |-----------------------------------------------|------------------------------------------------|
 | nothing by schema, or about another commit    | inconclusive: ask another Coach, 3 times       |
-| it approved, and its evidence does not name   | inconclusive, as above                         |
-| a file it was not shown, or such a check      |                                                |
 | it has a question for a person                | ask                                            |
 | its decision is feedback                      | return                                         |
 | an issue is must_fix                          | return                                         |
 | its own tests failed                          | return                                         |
-| it ran no tests, and there are no checks      | return                                         |
-| a criterion has no evidence that it is met    | return                                         |
+| its evidence says that a criterion is not met | return                                         |
+| it approved, and has no evidence for a        | inconclusive, as above: the fault is the       |
+| criterion, or does not name a file it was not | Coach's, and costs the Player no turn          |
+| shown or such a check                         |                                                |
+| it approved and ran no tests, and there are   | inconclusive, as above                         |
+| no checks                                     |                                                |
 | none of these                                 | pass: approved                                 |
 
 A turn in which the Player changed nothing comes to neither. The code is not suspect where the same
@@ -44,10 +46,12 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from windlass.core.events.review import CriterionEvidence, Issue, Review, TestResults
+from windlass.core.events.review import CriterionEvidence, Issue, Review
 from windlass.core.events.values import Absence, CheckResult, Outcome
+from windlass.core.excerpts import indented
 from windlass.core.scheduler.tallies import Shortfall, shortfall
 from windlass.core.state.model import stands_in_the_way
+from windlass.errors import MEND_SETUP
 
 _RUNS: Mapping[Absence, int] = MappingProxyType(
     {Absence.UNABLE_TO_START: 3, Absence.TIMED_OUT: 2, Absence.COLLECTED_NOTHING: 0}
@@ -57,13 +61,7 @@ _RUNS: Mapping[Absence, int] = MappingProxyType(
 MOST_ANSWERS = 5
 """How often a flaky check runs on one tree before it counts as failed."""
 
-NOTHING_SAID = Review(
-    decision="feedback",
-    summary="nothing was said about this commit",
-    test_results=TestResults(passed=None),
-    evidence=(),
-)
-"""Stands for a missing review."""
+_UNTESTED = "- no check and no test run of the Coach shows that this works"
 
 
 class Judgement(enum.Enum):
@@ -72,6 +70,7 @@ class Judgement(enum.Enum):
     PASS = "pass"  # noqa: S105  no password
     RETURN = "return"
     RUN = "run"
+    """Run checks, or ask another Coach."""
     ASK = "ask"
 
 
@@ -141,15 +140,18 @@ def judge_review(
     """
     if review.question:
         return Verdict(judgement=Judgement.ASK, reason=review.question)
-    faults = [
-        *_decided_against(review),
-        *_must_fix(review),
-        *_own_tests(review, checked=checked),
-        *_unmet(review, criteria),
+    against = [*_decided_against(review), *_must_fix(review), *_failed_tests(review)]
+    unmet = _unmet(review, criteria)
+    if against or any(not item.met for item in review.evidence if item.criterion in unmet):
+        return Verdict(judgement=Judgement.RETURN, reason="\n".join((*against, *unmet.values())))
+    missing = [
+        *unmet.values(),
         *(f"- no evidence names {point}" for point in unnamed(review, points)),
+        *([] if checked or review.test_results.passed else [_UNTESTED]),
     ]
-    if faults:
-        return Verdict(judgement=Judgement.RETURN, reason="\n".join(faults))
+    if missing:
+        reason = "\n".join(("it approved without evidence:", *missing))
+        return Verdict(judgement=Judgement.RUN, reason=reason)
     return Verdict(judgement=Judgement.PASS)
 
 
@@ -192,27 +194,25 @@ def _described(issue: Issue) -> str:
     return f"- must fix{where}: {issue.description}{cure}"
 
 
-def _own_tests(review: Review, *, checked: bool) -> list[str]:
+def _failed_tests(review: Review) -> list[str]:
     results = review.test_results
-    if results.passed is False or results.failures:
-        failures = "; ".join(results.failures) or "it does not say which"
-        return [f"The Coach's own test run failed: {failures}"]
-    if results.passed is None and not checked:
-        return ["No check and no test run of the Coach shows that this works; make it testable."]
-    return []
+    if results.passed is not False and not results.failures:
+        return []
+    failures = "; ".join(results.failures) or "it does not say which"
+    return [f"The Coach's own test run failed: {failures}"]
 
 
-def _unmet(review: Review, criteria: int) -> list[str]:
-    """Criteria without evidence that they are met, or with any evidence against."""
+def _unmet(review: Review, criteria: int) -> dict[int, str]:
+    """Criteria without evidence that they are met, or with any evidence against, by number."""
     by_number = {
         number: [e for e in review.evidence if e.criterion == number]
         for number in range(1, criteria + 1)
     }
-    return [
-        f"- no evidence that criterion {number} is met" + _denied(said)
+    return {
+        number: f"- no evidence that criterion {number} is met" + _denied(said)
         for number, said in by_number.items()
         if not said or any(not (item.met and item.evidence.strip()) for item in said)
-    ]
+    }
 
 
 def _denied(said: list[CriterionEvidence]) -> str:
@@ -223,15 +223,26 @@ def _denied(said: list[CriterionEvidence]) -> str:
 def feedback(bad: Sequence[CheckResult], short: Mapping[str, Shortfall | None]) -> str:
     """The feedback for a Player about checks that did not pass."""
     return "\n\n".join(
-        f"{_headline(result, short[result.command])}\n{_quoted(result.output)}".rstrip()
+        f"{_headline(result, short[result.command])}\n{indented(result.output)}".rstrip()
         for result in bad
     )
 
 
 def could_not_start(unable: Sequence[CheckResult]) -> str:
-    """The message for a person about checks that could not start."""
+    """The message for a person about checks that could not start, with what they printed."""
+    outputs = dict.fromkeys(each.setup.output if each.setup else each.output for each in unable)
+    return "\n".join((not_started(unable), *filter(None, map(indented, outputs))))
+
+
+def not_started(unable: Sequence[CheckResult]) -> str:
+    """The same in one line, without the output."""
+    why = dict.fromkeys(each.setup.sentence for each in unable if each.setup is not None)
+    codes = dict.fromkeys(each.exit_code for each in unable if each.exit_code is not None)
     commands = ", ".join(f"`{result.command}`" for result in unable)
-    return f"{commands} could not start here; install what is missing or fix the command"
+    if why:
+        return f"{commands} could not start here: {'; '.join(why)}; {MEND_SETUP}"
+    code = f" (exit code {', '.join(map(str, codes))})" if codes else ""
+    return f"{commands} could not start here{code}; install what is missing or fix the command"
 
 
 def wavering(flaky: Sequence[CheckResult]) -> str:
@@ -287,7 +298,3 @@ def _headline(result: CheckResult, short: Shortfall | None) -> str:
             return f"Check `{result.command}` failed with exit code {result.exit_code}."
         case _:
             assert_never(result.absence)
-
-
-def _quoted(output: str) -> str:
-    return "\n".join(f"    {line}" for line in output.splitlines())

@@ -18,6 +18,10 @@ from windlass.core.state.model import Landing
 _NO_BRANCH = "the run began from a commit that no branch stood at; take the integration branch"
 _REWOUND = "it was put back behind {}, from which the run began, and would get that again"
 _GONE = "the branch is gone"
+_APART = (
+    "it was put back behind {} and has other commits now, onto which no task can be squashed;"
+    " land without --squash"
+)
 
 
 def steps(state: RunState, at: datetime) -> tuple[e.Event, ...]:
@@ -49,10 +53,8 @@ def _step(state: RunState, landing: Landing, branch: str, at: datetime) -> e.Eve
             return e.LandRefused(at=at, branch=branch, reason=_GONE)
         case "holds":
             return _held(state, landing, branch, at)
-        case "behind":
-            return _verified(state, landing, state.tip, state.tip_tree or "", at)
-        case "apart":
-            return _merged(state, landing, at)
+        case "behind" | "apart":
+            return _forward(state, landing, branch, at)
         case _:
             assert_never(landing.relation)
 
@@ -66,11 +68,25 @@ def _held(state: RunState, landing: Landing, branch: str, at: datetime) -> e.Eve
     return e.Landed(at=at, branch=branch, commit=landing.base or "")
 
 
+def _forward(state: RunState, landing: Landing, branch: str, at: datetime) -> e.Event:
+    """The branch moves to the tip itself, to a merge with it, or to its squashed commits."""
+    apart = landing.relation == "apart"
+    if apart and landing.squash and landing.rewound:
+        return e.LandRefused(at=at, branch=branch, reason=_APART.format(state.base[:10]))
+    if apart or landing.squash or landing.signed:
+        return _merged(state, landing, at)
+    return _verified(state, landing, state.tip, state.tip_tree or "", at)
+
+
 def _merged(state: RunState, landing: Landing, at: datetime) -> e.Event:
-    """The branch has moved: the tip is merged onto it first, and that merge must pass."""
+    """The tip is merged or squashed onto the branch first, and the result must pass."""
     if landing.merge is None:
         return e.BaseMergeStarted(
-            at=at, candidate=state.candidates + 1, base=landing.base or "", tip=state.tip
+            at=at,
+            candidate=state.candidates + 1,
+            base=landing.base or "",
+            tip=state.tip,
+            squash=landing.squash,
         )
     return _verified(state, landing, landing.merge, landing.tree or "", at)
 

@@ -13,6 +13,8 @@ from windlass.core.state.transitions import TASK_TRANSITIONS
 
 Words: TypeAlias = tuple[e.Event, ...]
 _A_PERSON = "a person"
+UNDO = "undo"
+"""The text of a `reset` or `retry` that takes the last one back."""
 
 
 def spoken(message: Message, state: RunState, at: datetime) -> Words:
@@ -23,14 +25,21 @@ def spoken(message: Message, state: RunState, at: datetime) -> Words:
     """
     if state.given_up:
         return ()
+    if message.command == "accept_base":
+        asks = state.awaiting and state.base_is_refused
+        return (e.BaseAccepted(at=at, by=_by(message)),) if asks else ()
     task = state.tasks.get(message.task)
     if task is not None and message.command in _TO_A_TASK:
         fact = _TO_A_TASK[message.command](message, state, task, at)
         if fact is not None and type(fact) in TASK_TRANSITIONS[task.phase]:
             return (fact,)
     if message.task in state.index.stages and message.command in _TO_A_STAGE:
-        return _TO_A_STAGE[message.command](message.task, state, at)
+        return _TO_A_STAGE[message.command](message, state, at)
     return ()
+
+
+def _by(message: Message) -> str:
+    return message.by or _A_PERSON
 
 
 def _approve(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
@@ -40,26 +49,29 @@ def _approve(message: Message, state: RunState, task: TaskState, at: datetime) -
         if message.meaning not in {"", digest_of(spec)}:
             return None
         return e.TaskAccepted(at=at, task=task.id, by=message.text or _A_PERSON, spec=spec)
-    return e.CheckpointPassed(at=at, task=task.id, by=_A_PERSON)
+    return e.CheckpointPassed(at=at, task=task.id, by=_by(message))
 
 
 def _answer(message: Message, _: RunState, task: TaskState, at: datetime) -> e.Event:
-    return e.Answered(at=at, task=task.id, text=message.text, by=_A_PERSON)
+    return e.Answered(at=at, task=task.id, text=message.text, by=_by(message))
 
 
-def _retry(_: Message, state: RunState, task: TaskState, at: datetime) -> e.Event:
-    """Reopen the task; its merge may stand if the text has not changed."""
+def _retry(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
+    """Reopen the task, or take that back; its merge may stand if the text has not changed."""
+    if message.text == UNDO:
+        undone = e.RedoUndone(at=at, task=task.id, by=_by(message))
+        return undone if task.redoes is not None else None
     may_stand = not state.is_stale(task.id)
-    return e.TaskReopened(at=at, task=task.id, by=_A_PERSON, may_stand=may_stand)
+    return e.TaskReopened(at=at, task=task.id, by=_by(message), may_stand=may_stand)
 
 
 def _reset(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
-    if message.text != "undo":
+    if message.text != UNDO:
         is_scenario = state.specs[task.id].scenario
-        return None if is_scenario else e.TaskReset(at=at, task=task.id, by=_A_PERSON)
+        return None if is_scenario else e.TaskReset(at=at, task=task.id, by=_by(message))
     if task.before_reset is None:
         return None
-    return e.TaskResetUndone(at=at, task=task.id, by=_A_PERSON)
+    return e.TaskResetUndone(at=at, task=task.id, by=_by(message))
 
 
 def _take(message: Message, state: RunState, task: TaskState, at: datetime) -> e.Event | None:
@@ -86,13 +98,19 @@ def _give(message: Message, _: RunState, task: TaskState, at: datetime) -> e.Eve
     return e.TaskGiven(at=at, task=task.id, n=task.last.n, summary=message.text, by=by)
 
 
-def _pass_stage(stage: str, state: RunState, at: datetime) -> Words:
-    waits = stages.unpassed(state) == stage and barriers.troubles(state)
-    return (e.StagePassed(at=at, stage=stage, by=_A_PERSON),) if waits else ()
+def _pass_stage(message: Message, state: RunState, at: datetime) -> Words:
+    waits = stages.unpassed(state) == message.task and barriers.troubles(state)
+    return (e.StagePassed(at=at, stage=message.task, by=_by(message)),) if waits else ()
 
 
-def _retry_stage(stage: str, state: RunState, at: datetime) -> Words:
-    return barriers.retry(state, stage, by=_A_PERSON, at=at)
+def _retry_stage(message: Message, state: RunState, at: datetime) -> Words:
+    if message.text != UNDO:
+        return barriers.retry(state, message.task, by=_by(message), at=at)
+    tasks = [state.tasks[id_] for id_ in state.index.stages[message.task]]
+    redone = [task for task in tasks if task.redoes is not None]
+    if any(e.RedoUndone not in TASK_TRANSITIONS[task.phase] for task in redone):
+        return ()  # all of them, or none
+    return tuple(e.RedoUndone(at=at, task=task.id, by=_by(message)) for task in redone)
 
 
 _TO_A_TASK: dict[str, Callable[[Message, RunState, TaskState, datetime], e.Event | None]] = {
@@ -104,7 +122,7 @@ _TO_A_TASK: dict[str, Callable[[Message, RunState, TaskState, datetime], e.Event
     "give": _give,
 }
 
-_TO_A_STAGE: dict[str, Callable[[str, RunState, datetime], Words]] = {
+_TO_A_STAGE: dict[str, Callable[[Message, RunState, datetime], Words]] = {
     "approve": _pass_stage,
     "retry": _retry_stage,
 }

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from windlass.core.events import model as e
+from windlass.core.plan import Task
 from windlass.core.scheduler import ending, failures, retry, reviews, stages, turns
 from windlass.core.state import Phase, RunState, TaskState, quota, selection
 from windlass.core.state.transitions import WITH_AGENT
@@ -92,7 +93,12 @@ def _checkpoints(state: RunState, at: datetime) -> tuple[e.Event, ...]:
 
 
 def _needs_approval(state: RunState, task: TaskState) -> bool:
-    return (state.specs[task.id].complexity or 0) >= COMPLEX and not task.released
+    return is_complex(state.specs[task.id]) and not task.released
+
+
+def is_complex(task: Task) -> bool:
+    """Whether a person is asked before the task starts, unless the policy lets it pass."""
+    return (task.complexity or 0) >= COMPLEX
 
 
 def _startable(state: RunState) -> list[TaskState]:

@@ -64,10 +64,11 @@ def step(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
 def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
     attempt, coaching = task.last, task.last.coachings[-1]
     checked = bool(task_checks(state, task.id))
-    # A review of another commit never counts.
-    review = coaching.review if coaching.commit == attempt.commit else None
+    review = coaching.review
+    if review is None or coaching.commit != attempt.commit:
+        return _inconclusive(task, "it says nothing about this commit", at)
     verdict = gate.judge_review(
-        review or gate.NOTHING_SAID,
+        review,
         criteria=len(evidence.criteria(state, task.id)),
         # A scenario has no proof but the Coach's own trial.
         checked=checked and not state.specs[task.id].scenario,
@@ -78,7 +79,22 @@ def _judge(state: RunState, task: TaskState, at: datetime) -> e.Event:
             return e.TaskApproved(at=at, task=task.id, commit=attempt.commit or "", checked=checked)
         case Judgement.ASK:
             return e.HelpNeeded(at=at, task=task.id, question=verdict.reason)
-        case Judgement.RETURN | Judgement.RUN:
+        case Judgement.RETURN:
             return e.TurnReturned(at=at, task=task.id, cause="review", feedback=verdict.reason)
+        case Judgement.RUN:
+            return _inconclusive(task, verdict.reason, at)
         case _:
             assert_never(verdict.judgement)
+
+
+def _inconclusive(task: TaskState, why: str, at: datetime) -> e.CoachFailed:
+    """The answer does not count: another Coach is asked, and the Player is not blamed for it."""
+    return e.CoachFailed(
+        at=at,
+        task=task.id,
+        n=task.last.n,
+        k=task.last.coachings[-1].k,
+        failure=e.Failure.INCONCLUSIVE,
+        message=why,
+        usage=e.Usage(),
+    )

@@ -10,6 +10,7 @@ from windlass.core.scheduler.gate import Judgement
 from windlass.core.state import Phase, RunState, TaskState
 from windlass.core.state.checks import free_slots
 from windlass.core.state.staleness import is_done_for
+from windlass.core.state.work import turn_limit
 
 MAX_ROUNDS = 3
 """Rounds a task may spend on conflicts and red merges before a person is asked."""
@@ -153,14 +154,15 @@ def is_ready_for_coach(state: RunState, task: TaskState) -> bool:
 
 
 def _give_up(state: RunState, task: TaskState, at: datetime) -> e.Event | None:
-    limit = state.specs[task.id].max_turns or state.settings.max_turns
+    limit = turn_limit(state, task.id)
     if state.specs[task.id].scenario:
         if _repairs(task) >= limit:
             repairs = f"{limit} repair{'s' * (limit > 1)}"
             question = f"the scenario still fails after {repairs}: {task.feedback}"
             return e.HelpNeeded(at=at, task=task.id, question=question)
     elif task.turn - task.first_turn >= limit:
-        turns = f"{limit} turn{'s' * (limit > 1)}"
+        used = task.turn - 1  # those before it was reopened too, as screens count them
+        turns = f"{used} turn{'s' * (used > 1)}"
         return e.TaskAbandoned(
             at=at, task=task.id, reason=f"not approved after {turns}: {task.feedback}"
         )

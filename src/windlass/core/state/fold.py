@@ -28,8 +28,18 @@ from windlass.errors import IllegalEvent
 _OF_TASKS = frozenset(get_args(e.TaskEvent))
 """A set, because it is asked for every fact and is much faster than a union."""
 
-_MOVES_SCENARIO = (e.TaskMerged, e.MergeStands, e.TaskReopened, e.TaskReset, e.TaskResetUndone)
+_MOVES_SCENARIO = (
+    e.TaskMerged,
+    e.MergeStands,
+    e.TaskReopened,
+    e.RedoUndone,
+    e.TaskReset,
+    e.TaskResetUndone,
+)
 """Facts after which a scenario may have to be tried again."""
+
+_STILL_AWAITING = (e.HelpAwaited, e.StopRequested)
+"""Facts after which a run that waits for a person still waits."""
 
 _REDO = "{} is to be redone"
 _ACCEPTED = "{} was accepted by {}; the tip has not passed its checks yet"
@@ -62,6 +72,13 @@ def apply(state: RunState | None, event: e.Event) -> RunState:
         return _started(event)
     if state is None:
         raise IllegalEvent(f"{type(event).__name__} came before any run was started")
+    after = _applied(state, event)
+    if after.awaiting and not isinstance(event, _STILL_AWAITING):
+        return replace(after, awaiting="")
+    return after
+
+
+def _applied(state: RunState, event: e.Event) -> RunState:
     if isinstance(event, e.BatchEvent):
         for task_id in event.tasks:
             state = _apply_to_task(state, task_id, event)
@@ -82,6 +99,7 @@ def _started(event: e.RunStarted) -> RunState:
         settings=event.settings,
         configured=event.configured,
         passes_checkpoints=event.passes_checkpoints,
+        attended=event.attended,
         only=event.only,
         sandbox=event.sandbox,
         metered=event.metered,
@@ -108,6 +126,10 @@ def _course_after(state: RunState, event: e.CourseEvent) -> RunState:  # noqa: C
             return _recovered(state, event)
         case e.PlanRevised():
             return revision.revised(state, event)
+        case e.HelpAwaited():
+            return replace(state, awaiting=event.reason)
+        case e.BaseAccepted():
+            return replace(state, base_accepted=True)
         case e.StopRequested():
             return replace(state, stopping=event.by, stop_as=event.how)
         case e.RunEnded():
@@ -175,6 +197,7 @@ def _resumed(state: RunState, event: e.RunResumed) -> RunState:
         settings=event.settings,
         configured=event.configured,
         passes_checkpoints=event.passes_checkpoints,
+        attended=event.attended,
         only=event.only,
         sandbox=event.sandbox,
         metered=event.metered,
@@ -270,6 +293,9 @@ def _run_after(  # noqa: C901, PLR0912  one arm a fact
             before = state.tasks[event.task].before_reset
             waits = before is not None and before.phase is Phase.APPROVED
             queue = (*state.queue, event.task) if waits else state.queue
+            return replace(_as_it_had_ended(state, event.task), queue=queue)
+        case e.RedoUndone():
+            queue = _without(state.queue, event.task)
             return replace(_as_it_had_ended(state, event.task), queue=queue)
         case e.Answered():
             return _answered(state, state.tasks[event.task])

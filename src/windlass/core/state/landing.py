@@ -25,7 +25,8 @@ _Steps: TypeAlias = (
 
 def landing_after(state: RunState, event: e.LandEvent) -> RunState:
     if isinstance(event, e.LandRequested):
-        asked = replace(_asked(state), anyway=event.anyway)
+        how = {"anyway": event.anyway, "squash": event.squash, "signed": event.signed}
+        asked = replace(_asked(state), **how)
         return replace(_awake(state, event.at), landing=asked, tip_runs=0)
     if state.landing is None:
         raise IllegalEvent(f"{type(event).__name__} without a requested landing")
@@ -67,7 +68,9 @@ def _landing_after(landing: Landing, event: _Steps) -> Landing:
             return replace(landing, under_way=True, branch=event.branch)
         case e.BaseSeen():
             seen = replace(landing, base=event.commit, relation=event.relation, merge=None)
-            return replace(seen, under_way=False, rewound=event.rewound)
+            # The merges of a run that was squashed before would bring its changes a second time.
+            squash = landing.squash or event.squashed
+            return replace(seen, under_way=False, rewound=event.rewound, squash=squash)
         case e.BaseMergeBuilt():
             return replace(landing, under_way=False, merge=event.commit, tree=event.tree)
         case e.BaseMergeConflicted():

@@ -16,6 +16,7 @@ from windlass.core.events.values import (
     Failure,
     Outcome,
     RunEnd,
+    SetupFailure,
     Usage,
 )
 from windlass.core.plan import Plan, Task
@@ -72,6 +73,9 @@ class Coaching(Struct, frozen=True, kw_only=True):
     message: str = ""
     retry_at: datetime | None = None
     jitter: float = 0.0
+    setup: SetupFailure | None = None
+    unreached: bool = False
+    lasting: bool = False
     touched: tuple[str, ...] = ()
     unshown: tuple[str, ...] = ()
 
@@ -101,6 +105,10 @@ class Attempt(Struct, frozen=True, kw_only=True):
     message: str = ""
     retry_at: datetime | None = None
     jitter: float = 0.0
+    setup: SetupFailure | None = None
+    """The setup command that failed in its workspace."""
+    unreached: bool = False
+    lasting: bool = False
     kind: Literal["snapshot", "partial"] | None = None
     commit: str | None = None
     tree: str | None = None
@@ -126,6 +134,17 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     by: str
     at: datetime
     spec: Task
+
+
+class Merge(Struct, frozen=True, kw_only=True):
+    """The merge that a task had before it was reopened."""
+
+    commit: str | None
+    """None if the task was adopted, and the other tool named no commit."""
+    at: datetime | None
+    begun_after: int
+    attempts: int
+    """How many attempts had led to it; later ones are the redo's."""
 
 
 class TaskState(Struct, frozen=True, kw_only=True):
@@ -183,10 +202,14 @@ class TaskState(Struct, frozen=True, kw_only=True):
     """The first turn of its current allowance; reopening the task starts a new allowance."""
     begun_after: int = 0
     """How many attempts there were when it last started over from the tip."""
+    undone: int = 0
+    """How many of its newest attempts belong to a redo that a person took back."""
     verdicts_before: int = 0
     """How many reviews the last attempt had when the task's text changed."""
     before_reset: "TaskState | None" = None
     """The task before a person reset it, until its next start."""
+    redoes: "Merge | None" = None
+    """The merge that a redo is to replace; the redo can be undone until it is merged."""
 
     @property
     def status(self) -> Status:
@@ -194,9 +217,14 @@ class TaskState(Struct, frozen=True, kw_only=True):
         return STATUS[self.phase]
 
     @property
+    def counted(self) -> tuple[Attempt, ...]:
+        """Its attempts, without those of a redo that a person took back."""
+        return self.attempts[: len(self.attempts) - self.undone]
+
+    @property
     def last(self) -> Attempt:
-        """The newest attempt; there is one once a Player has started."""
-        return self.attempts[-1]
+        """The newest attempt that counts; there is one once a Player has started."""
+        return (self.counted or self.attempts)[-1]
 
     @property
     def failed(self) -> Attempt | Coaching | None:
@@ -208,7 +236,7 @@ class TaskState(Struct, frozen=True, kw_only=True):
     @property
     def head(self) -> str | None:
         """The newest commit with this task's work, including partial work."""
-        present = self.attempts[self.begun_after :]
+        present = self.counted[self.begun_after :]
         for attempt in reversed(present):
             if attempt.commit is not None:
                 return attempt.commit
@@ -263,6 +291,10 @@ class Landing(Struct, frozen=True, kw_only=True):
     reason: str = ""
     anyway: bool = False
     """Whether to land without asking anything else."""
+    squash: bool = False
+    """Whether the branch gets one commit for each task."""
+    signed: bool = False
+    """Whether a signed merge is made even if the branch could just move forward."""
     under_way: bool = False
     branch: str = ""
     base: str | None = None
@@ -271,7 +303,7 @@ class Landing(Struct, frozen=True, kw_only=True):
     rewound: bool = False
     """Whether the branch no longer holds the run's base."""
     merge: str | None = None
-    """The tip merged onto a branch that has moved; its tree follows."""
+    """The tip merged or squashed onto the branch; its tree follows."""
     tree: str | None = None
     landed: str | None = None
     refused: str = ""
@@ -310,6 +342,10 @@ class RunState(Struct, frozen=True, kw_only=True):
     """Settings from files and variables when the last process began; None if not recorded."""
     passes_checkpoints: bool = False
     """Whether complex tasks start without approval in this stretch of the run."""
+    attended: bool = False
+    """Whether a person can answer in this stretch of the run."""
+    awaiting: str = ""
+    """Why nothing can continue without that person; empty while something can."""
     only: tuple[str, ...] = ()
     """The tasks selected for this stretch of the run; empty: the whole plan."""
     sandbox: Level
@@ -357,6 +393,8 @@ class RunState(Struct, frozen=True, kw_only=True):
     evidence: Mapping[str, Mapping[str, CheckResult]] = {}
     """The last result of each command on each tree."""
     baseline: tuple[CheckResult, ...] | None = None
+    base_accepted: bool = False
+    """Whether a person let the run continue on a base that does not pass."""
     verification: tuple[CheckResult, ...] | None = None
     looks: Mapping[str, StageLook] = {}
     """The verification of each finished stage."""
@@ -392,6 +430,12 @@ class RunState(Struct, frozen=True, kw_only=True):
     def red_base(self) -> tuple[CheckResult, ...]:
         """Checks that the base itself does not pass; finding no tests does not count."""
         return tuple(result for result in self.baseline or () if stands_in_the_way(result))
+
+    @property
+    def base_is_refused(self) -> bool:
+        """Whether the base is red, and neither the policy nor a person accepts that."""
+        accepted = self.base_accepted or self.settings.policy.red_base == "go"
+        return bool(self.red_base) and not accepted
 
     @property
     def done(self) -> tuple[str, ...]:

@@ -55,5 +55,5 @@ def task_seconds(state: RunState, task: TaskState) -> float:
 
 def turn_seconds(state: RunState, task: TaskState) -> float:
     """How long its newest turn took, including repeated starts."""
-    own = [each for each in task.attempts[task.begun_after :] if each.turn == task.last.turn]
+    own = [each for each in task.counted[task.begun_after :] if each.turn == task.last.turn]
     return worked(state, own[0].started_at, rests_since(state))

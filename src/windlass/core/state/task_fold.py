@@ -11,7 +11,15 @@ from msgspec.structs import replace
 
 from windlass.core.events import model as e
 from windlass.core.plan import Task, digest_of
-from windlass.core.state.model import Acceptance, Attempt, Coaching, RunState, TaskState, Wait
+from windlass.core.state.model import (
+    Acceptance,
+    Attempt,
+    Coaching,
+    Merge,
+    RunState,
+    TaskState,
+    Wait,
+)
 from windlass.core.state.transitions import (
     HELPLESS,
     IN_TIP,
@@ -104,6 +112,8 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
             return replace(_with_new_turns(task), before_reset=replace(task, before_reset=None))
         case e.TaskResetUndone():
             return _as_before_reset(task)
+        case e.RedoUndone():
+            return _as_merged_before(task)
         case e.TaskTaken():
             return _started(state, replace(_helped(task), first_turn=task.turn), event)
         case e.TaskGiven():
@@ -128,7 +138,7 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
         case e.TipMoveStarted():
             return replace(task, moving_as=task.moving_as or state.specs[task.id])
         case e.MergeStands():
-            return replace(task, merge_commit=event.commit, merged_at=event.at)
+            return replace(task, merge_commit=event.commit, merged_at=event.at, redoes=None)
         case e.TaskMerged() | e.TaskAdopted():
             return replace(
                 task,
@@ -137,6 +147,7 @@ def _after(  # noqa: C901, PLR0912  one arm a fact
                 merged_as=_merged_as(event, task.moving_as or state.specs[event.task]),
                 moving_as=None,
                 accepted=None,
+                redoes=None,
             )
         case _:
             assert_never(event)
@@ -173,6 +184,7 @@ def begun_anew(task: TaskState) -> TaskState:
     return replace(
         _without_candidate(_helped(task)),
         begun_after=len(task.attempts),
+        undone=0,
         feedback=None,
         clashes_with=None,
         merge_before=None,
@@ -279,9 +291,12 @@ def _failed(work: _Work, event: e.PlayerFailed | e.CoachFailed) -> _Work:
         finished_at=event.at,
         failure=event.failure,
         message=event.message,
-        usage=event.usage,
+        usage=work.usage + event.usage,
         retry_at=event.retry_at,
         jitter=event.jitter,
+        setup=event.setup,
+        unreached=event.unreached,
+        lasting=event.lasting,
     )
 
 
@@ -302,7 +317,9 @@ def _coach_answered(task: TaskState, event: e.CoachAnswered) -> TaskState:
         unshown=event.unshown,
     )
     last = _with_coaching(task, coaching)
-    return replace(_with_last(task, last), failures={}, spent=task.spent + event.usage)
+    # The gate may yet find that the answer has no evidence, like the ones before it.
+    counted = {each: n for each, n in task.failures.items() if each is e.Failure.INCONCLUSIVE}
+    return replace(_with_last(task, last), failures=counted, spent=task.spent + event.usage)
 
 
 def _turn_returned(task: TaskState, event: e.TurnReturned) -> TaskState:
@@ -327,7 +344,13 @@ def _reopened(task: TaskState, event: e.TaskReopened) -> TaskState:
     if task.phase is Phase.ABANDONED:
         after = replace(_helped(task), failures={}, first_turn=task.turn)
     else:
-        after = _with_new_turns(task)
+        redoes = Merge(
+            commit=task.merge_commit,
+            at=task.merged_at,
+            begun_after=task.begun_after,
+            attempts=len(task.counted),
+        )
+        after = replace(_with_new_turns(task), redoes=redoes)
     return replace(after, feedback=event.why or after.feedback, merge_before=stood)
 
 
@@ -343,6 +366,24 @@ def _as_before_reset(task: TaskState) -> TaskState:
     if before is None:
         raise IllegalEvent(f"task {task.id!r} was not reset, or has started since")
     return replace(before, spent=task.spent, estimated_usd=task.estimated_usd)
+
+
+def _as_merged_before(task: TaskState) -> TaskState:
+    """The task with the merge that its redo was to replace; its later attempts stay counted."""
+    if (merge := task.redoes) is None:
+        raise IllegalEvent(f"task {task.id!r} is not being redone")
+    return replace(
+        _without_candidate(_helped(task)),
+        merge_commit=merge.commit,
+        merged_at=merge.at,
+        begun_after=merge.begun_after,
+        undone=len(task.attempts) - merge.attempts,
+        merge_before=None,
+        feedback=None,
+        clashes_with=None,
+        redoes=None,
+        before_reset=None,
+    )
 
 
 def _helped(task: TaskState) -> TaskState:

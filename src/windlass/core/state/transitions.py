@@ -133,6 +133,8 @@ _WAYS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
             e.TurnReturned: Phase.RETURNED,
             e.TaskApproved: Phase.APPROVED,
             e.HelpNeeded: Phase.ASKED,
+            # An approval without evidence is no answer.
+            e.CoachFailed: Phase.UNREVIEWED,
         },
         Phase.UNREVIEWED: {
             e.CoachStarted: Phase.REVIEWING,
@@ -208,11 +210,22 @@ RESETTABLE = frozenset(
 )
 """Phases in which a person may reset the task: started, and no effect under way."""
 
+REDO_UNDOABLE = (RESETTABLE | {Phase.PENDING, Phase.HELP_TO_START}) - {Phase.MERGED, Phase.STALE}
+"""Phases in which a person may take a retry of a merged task back: no effect is under way."""
+
+
+def _by_people(phase: Phase) -> dict[type[e.Event], Phase]:
+    """What a person may do in many phases."""
+    ways: dict[type[e.Event], Phase] = {}
+    if phase in RESETTABLE:
+        ways[e.TaskReset] = Phase.PENDING
+    if phase in REDO_UNDOABLE:
+        ways[e.RedoUndone] = Phase.MERGED  # task_fold restores the merge
+    return ways
+
+
 TASK_TRANSITIONS: Mapping[Phase, Mapping[type[e.Event], Phase]] = MappingProxyType(
-    {
-        phase: {**ways, e.TaskReset: Phase.PENDING} if phase in RESETTABLE else ways
-        for phase, ways in _WAYS.items()
-    }
+    {phase: {**ways, **_by_people(phase)} for phase, ways in _WAYS.items()}
 )
 
 RUN_TRANSITIONS: Mapping[RunPhase, Mapping[type[e.Event], RunPhase]] = MappingProxyType(

@@ -8,7 +8,7 @@ and run one after another, so a task must not depend on a later layer.
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NoReturn, TypeAlias, cast
 
 from msgspec import Struct, field
@@ -18,6 +18,7 @@ from windlass.errors import PlanError
 from windlass.formats.dialect import Source
 from windlass.formats.layers.task_file import ID, Draft, is_task, read_drafts, short
 from windlass.formats.reading import Reader, natural_order, refuse_too_many
+from windlass.formats.slips import slip_of
 from windlass.formats.state_files import as_list, as_mapping
 from windlass.formats.words import certain_paths, is_done
 
@@ -27,6 +28,12 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"|\n')
 _DEPENDS = ("depends_on", "dependencies", "dependsOn", "depends")
+_KEYS = (
+    "prd", "prd_slug", "slug", "title", "name", "tasks", "layers", "dependency_graph",
+    "dependencies",
+)  # fmt: skip
+_TASK_KEYS = ("id", "task_id", "layer", "file", "path", "status", *_DEPENDS)
+"""The keys that are read, of a list and of a task in it."""
 _LAYER = re.compile(r"(?:layer[-_ ]?)?(?P<number>[0-9]{1,3})(?:[-_. ](?P<name>.*))?", re.IGNORECASE)
 
 
@@ -45,6 +52,8 @@ class Manifest(Struct, kw_only=True):
     path: str
     slug: str = ""
     title: str = ""
+    slips: dict[str, str] = field(default_factory=dict[str, str])
+    """Keys that are slips, each with the key that is read."""
     tasks: dict[str, Listed] = field(default_factory=dict[str, Listed])
     lines: dict[str, int] = field(default_factory=dict[str, int])
     """The line on which each text first appears."""
@@ -104,7 +113,7 @@ class _Reader(Reader):
             )
             for each, depends in zip(self.drafts, depends_on, strict=True)
         )
-        _refuse_later(tasks, place)
+        self.find_later(tasks, place)
         self.notes += [note for each in self.drafts for note in each.notes]
         return Plan(
             id=self.manifest.slug,
@@ -140,13 +149,14 @@ class _Reader(Reader):
             inside = "/".join((self.path.rstrip("/"), *folders[:deeper]))
             what = f"the layers of a plan are deeper, in {inside!r}"
             self.refuse(0, what, "name that folder as the plan")
-        for draft in read_drafts(path, text):
+        for draft in self.drafts_in(path, text):
             found = ID.match(draft.id)
             named = draft.layer.strip() or (found["layer"] if found else "")
             layer = folders[0] if folders else _placed(named, layered)
             if not layer:
                 cure = "put the file into a layer's folder, such as '1-foundation'"
-                raise PlanError("the task has no layer", path=path, line=draft.line, hint=cure)
+                self.error(draft.line, "the task has no layer", cure, path)
+                continue
             self.layers[path] = layer
             self.drafts.append(draft)
             for other in (draft.layer.strip(), found["layer"] if found else ""):
@@ -154,9 +164,20 @@ class _Reader(Reader):
                     draft.note(draft.line, f"says layer {other!r}, but is in {layer!r}")
                     break
 
+    def drafts_in(self, path: str, text: str) -> list[Draft]:
+        try:
+            return read_drafts(path, text)
+        except PlanError as error:
+            self.notes += error.findings
+            return []
+
     def listing(self, leaf: str) -> Manifest:
         path, text = self.beside(leaf)
-        return read_manifest(path, text) if text else Manifest(path=path)
+        try:
+            return read_manifest(path, text) if text else Manifest(path=path)
+        except PlanError as error:
+            self.notes += error.findings
+            return Manifest(path=path)
 
     def completed(self) -> set[str]:
         """The tasks that another tool calls done: a claim, not state."""
@@ -227,8 +248,23 @@ class _Reader(Reader):
                     self.note(manifest.lines.get(each, 1), what, manifest.path)
         return found
 
+    def find_later(self, tasks: tuple[Task, ...], place: Mapping[str, int]) -> None:
+        """A task that depends on a later layer is an error: it could never start."""
+        stages = {task.id: task.stage or "" for task in tasks}
+        cure = "remove the dependency, or move one of the tasks to another layer"
+        for task in tasks:
+            for each in task.depends_on:
+                later = stages.get(each)
+                if later is not None and place[later] > place[stages[task.id]]:
+                    what = f"task {task.id!r} depends on {each!r} of the later layer {later!r}"
+                    self.error(task.line, what, cure, task.path)
+
     def compare(self) -> None:
         """Note where the manifest and the files differ; the files take precedence."""
+        for each in (self.manifest, self.graph):
+            for key, meant in each.slips.items():
+                what, cure = f"the key {key!r} is not read", f"did you mean {meant!r}?"
+                self.warn(each.lines.get(key, 1), what, cure, each.path)
         manifest = self.manifest
         listed: set[str] = set()
         where = {draft.id: draft.path for draft in self.drafts}
@@ -320,20 +356,6 @@ def _named(ids: list[str]) -> str:
     return ", ".join(ids[:12]) or "nothing"
 
 
-def _refuse_later(tasks: tuple[Task, ...], place: Mapping[str, int]) -> None:
-    """Refuse a task that depends on a later layer: it could never start."""
-    stages = {task.id: task.stage or "" for task in tasks}
-    for task in tasks:
-        for each in task.depends_on:
-            if each in stages and place[stages[each]] > place[stages[task.id]]:
-                raise PlanError(
-                    f"task {task.id!r} depends on {each!r} of the later layer {stages[each]!r}",
-                    path=task.path,
-                    line=task.line,
-                    hint="remove the dependency, or move one of the tasks to another layer",
-                )
-
-
 # The lists: other tools write them in several shapes, and all are read into one
 
 
@@ -357,6 +379,7 @@ def read_manifest(path: str, text: str) -> Manifest:
     for key in ("dependency_graph", "dependencies"):
         for task_id, value in _pairs(data.get(key)):
             _take_edge(manifest, task_id, value)
+    _take_slips(manifest, data, _KEYS)
     return manifest
 
 
@@ -404,6 +427,7 @@ def _take_tasks(manifest: Manifest, value: Json, layer: str) -> None:
         task_id = key or _word(each) or _word(inside.get("id")) or _word(inside.get("task_id"))
         if not task_id:
             continue
+        _take_slips(manifest, inside, _TASK_KEYS)
         entry = manifest.tasks.setdefault(task_id, Listed())
         entry.layer = layer or _word(inside.get("layer")) or entry.layer
         entry.file = _word(inside.get("file")) or _word(inside.get("path")) or entry.file
@@ -411,6 +435,13 @@ def _take_tasks(manifest: Manifest, value: Json, layer: str) -> None:
         for name in _DEPENDS:
             if name in inside:
                 entry.depends_on = _ids(inside[name])
+
+
+def _take_slips(manifest: Manifest, data: dict[str, Json], known: Collection[str]) -> None:
+    for key in data.keys() - set(known):
+        meant = slip_of(key, known)
+        if meant is not None and meant not in data:
+            manifest.slips[key] = meant
 
 
 def _take_edge(manifest: Manifest, key: str, value: Json) -> None:

@@ -1,6 +1,6 @@
 """`execute-state.json` (schema 2.0) in the tasks folder.
 
-A projection: it names the journal position it was made from, and Windlass never reads it back.
+A projection: Windlass never reads it back.
 Every path in it is relative to the project, so `project_path` is ".".
 """
 
@@ -21,13 +21,11 @@ from windlass.formats.state_files import (
     Claim,
     Claims,
     Redact,
-    Stamp,
     as_list,
     as_mapping,
     as_text,
     json_object,
     rendered,
-    stamp_of,
     utc,
     workspaces_of,
 )
@@ -158,7 +156,6 @@ class ExecuteState(Struct, frozen=True, kw_only=True):
     tasks: dict[str, TaskEntry]
     merge_queue: tuple[Queued, ...]
     metrics: Metrics
-    windlass: Stamp
 
 
 def writes(plan: Plan) -> tuple[str, ...]:
@@ -190,8 +187,8 @@ def _hashes(commits: list[object]) -> tuple[str, ...]:
     return tuple(filter(None, (as_text(as_mapping(each).get("hash")) for each in commits)))
 
 
-def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact) -> Projection:
-    """The state file as of a journal position."""
+def project(state: RunState, _texts: Mapping[str, str], redact: Redact) -> Projection:
+    """The state file of this state."""
     by_layer = _by_layer(state)
     entries = {id_: _entry(state, task, redact) for id_, task in state.tasks.items()}
     layers = {name: _layer(tasks, entries) for name, tasks in by_layer.items()}
@@ -223,7 +220,6 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
             total_commits=sum(len(entry.commits) for entry in entries.values()),
             elapsed_time_seconds=int(run_seconds(state)),
         ),
-        windlass=stamp_of(state, seq),
     )
     [path] = writes(state.plan)
     return {path: rendered(file, redact)}
@@ -274,7 +270,7 @@ def _current(layers: Mapping[str, Layer]) -> str | None:
 
 def _entry(state: RunState, task: TaskState, redact: Redact) -> TaskEntry:
     # A look at the tip is not an attempt.
-    attempts = [attempt for attempt in task.attempts if not attempt.is_tip]
+    attempts = [attempt for attempt in task.counted if not attempt.is_tip]
     here = bool(attempts) and task.merged_at is None
     stale = task.phase is Phase.STALE
     errors = [_error(each, redact) for each in attempts if each.feedback or each.message]

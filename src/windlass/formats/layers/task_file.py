@@ -13,10 +13,12 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from windlass.core.plan import Note
+from windlass.core.nearest import did_you_mean
+from windlass.core.plan import Finding
 from windlass.errors import PlanError
 from windlass.formats import frontmatter, markdown, xml
 from windlass.formats.markdown import Block, Document, Section
+from windlass.formats.slips import key_slips, label_slip, slip_of
 from windlass.formats.words import is_done, is_nothing
 from windlass.formats.xml import Element
 from windlass.formats.yaml import Keys, text_in
@@ -57,11 +59,24 @@ class Draft(Struct, kw_only=True):
     creates: list[str] = field(default_factory=list[str])
     """Those of the files that it must create."""
     checks: list[str] = field(default_factory=list[str])
-    notes: list[Note] = field(default_factory=list[Note])
+    notes: list[Finding] = field(default_factory=list[Finding])
 
     def note(self, line: int, text: str) -> None:
         """Note that a line was seen and not used."""
-        self.notes.append(Note(path=self.path, line=line, text=text))
+        self.notes.append(Finding(path=self.path, line=line, text=text))
+
+    def warn_of_slip(self, line: int, what: str, meant: str | None) -> None:
+        """Warn of a word that is not read, if it is a slip of one that is."""
+        if meant is not None:
+            self.notes.append(
+                Finding(
+                    path=self.path,
+                    line=line,
+                    text=f"{what} is not read",
+                    severity="warning",
+                    suggestion=f"did you mean '{meant}'?",
+                )
+            )
 
     def take_priority(self, line: int, text: str) -> None:
         """Take the task's place in its layer; 1 comes first."""
@@ -182,6 +197,10 @@ _KINDS: Mapping[str, str] = MappingProxyType(
         "status": "status",
     }
 )
+_WRITTEN = tuple(each.title().replace(" To ", " to ").replace(" On", " on") for each in _KINDS)
+"""The same titles, as they are written."""
+_KEYS = ("id", "title", "name", "layer", "status", "depends_on", "dependencies", "priority")
+"""The keys of the frontmatter that are read."""
 _PATHS = frozenset({"files", "creates"})
 _SEPARATORS = re.compile(r"[,;&]|\band\b")
 _NAMED = re.compile(r"[\s`*\[]*(?:Task\s+)?(?P<id>L[0-9]{1,3}-[0-9]{1,6}[\w-]*)", re.IGNORECASE)
@@ -253,7 +272,19 @@ class _Markdown:
                 self.take_lists(draft, kind, label)
             else:
                 self.take_word(draft, kind, label.line, " ".join(label.value()).strip("` "))
+        self.warn_of_slips(draft)
         return draft
+
+    def warn_of_slips(self, draft: Draft) -> None:
+        for key, meant in key_slips(self.data, _KEYS):
+            draft.warn_of_slip(self.data.lines[key], f"the key {key!r}", meant)
+        for section in self.document.sections():
+            label = markdown.label_of(section.heading.text)
+            meant = label_slip(label, _WRITTEN)
+            draft.warn_of_slip(section.heading.first, repr(label), meant and f"## {meant}")
+        for each in _fields(self.document.blocks):
+            meant = label_slip(each.label, _WRITTEN) if not each.level else None
+            draft.warn_of_slip(each.line, repr(each.label), meant and f"**{meant}:**")
 
     def words(self, key: str) -> list[str]:
         value = self.data.get(key)
@@ -275,15 +306,7 @@ class _Markdown:
         inside = {index for start, stop in within for index in range(start, stop)}
         blocks = self.document.blocks
         free = [block for index, block in enumerate(blocks) if index not in inside]
-        for outer in markdown.fields(free):
-            inner = [
-                each
-                for item in markdown.items(outer.below)
-                for each in markdown.fields(item.children)
-            ]
-            for each in (outer, *inner):
-                if each.label in _KINDS and not each.level:
-                    yield each
+        return (each for each in _fields(free) if each.label in _KINDS and not each.level)
 
     def take_section(self, draft: Draft, kind: str, line: int, section: Section) -> None:
         blocks = self.document.blocks[section.start : section.stop]
@@ -342,10 +365,23 @@ class _Markdown:
             draft.take_priority(line, text)
 
 
+def _fields(blocks: Iterable[Block]) -> Iterator[markdown.Field]:
+    """The labels among these blocks, and those in the items of their lists."""
+    for outer in markdown.fields(blocks):
+        yield outer
+        for item in markdown.items(outer.below):
+            yield from markdown.fields(item.children)
+
+
 # XML: <task> with meta, requirements, tests and steps
 
 _FILES: Final = ("files-to-create", "files-to-modify", "files")
 _CRITERIA: Final = ("acceptance-criteria", "requirements", "test-requirements")
+_META = ("id", "name", "title", "layer", "status", "priority", "cwd", "depends-on")
+"""The elements of <meta> that are read, and the attributes of <task>."""
+_INSIDE_TASK = (
+    "meta", "context", "dependencies", "depends-on", "verification", "exports", *_FILES, *_CRITERIA,
+)  # fmt: skip
 _HOLDERS = frozenset(
     {"tasks", "task", "meta", "context", "dependencies", "depends-on", "verification", "exports",
      "from-feature", *_FILES, *_CRITERIA}
@@ -360,7 +396,7 @@ _INSIDE = re.compile(r"[^/\\~][^\\]*")
 def _xml_drafts(path: str, text: str) -> list[Draft]:
     root = xml.read(path, text, _HOLDERS)
     if root.name not in ("task", "tasks"):
-        cure = "a task file holds one <task>"
+        cure = did_you_mean(root.name, ("task", "tasks"), "a task file holds one <task>")
         raise PlanError(f"<{root.name}> is not a <task>", path=path, line=root.line, hint=cure)
     return [
         _xml_draft(path, each) for each in ([root] if root.name == "task" else root.named("task"))
@@ -392,11 +428,23 @@ def _xml_draft(path: str, task: Element) -> Draft:
     draft.take_priority(lines.get("priority", task.line), known.get("priority", "").strip())
     if not known.get("id", "").strip():
         draft.note(task.line, f"has no <id>, so its id is the file's name: {task_id!r}")
+    _warn_of_slips(draft, task)
     _take_criteria(draft, task)
     _take_files(draft, task)
     _take_steps(draft, task)
     _move(draft, known.get("cwd", ""), lines.get("cwd", task.line))
     return draft
+
+
+def _warn_of_slips(draft: Draft, task: Element) -> None:
+    """Warn of attributes and elements that are slips of those that are read."""
+    for name in task.attributes:
+        draft.warn_of_slip(task.line, f"the attribute {name!r}", slip_of(name, _META))
+    places = ((task, _INSIDE_TASK), *((each, _META) for each in task.named("meta")))
+    for holder, known in (*places, *((each, _CRITERIA) for each in task.named("context"))):
+        for child in holder.children:
+            meant = slip_of(child.name, known)
+            draft.warn_of_slip(child.line, f"<{child.name}>", meant and f"<{meant}>")
 
 
 def _depends_on(task: Element, known: dict[str, str]) -> list[str] | None:

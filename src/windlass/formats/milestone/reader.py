@@ -12,7 +12,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NoReturn
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from windlass.formats import markdown
 from windlass.formats.dialect import Source
 from windlass.formats.markdown import Block, Field, Section
 from windlass.formats.reading import Reader
+from windlass.formats.slips import label_slip
 from windlass.formats.words import MAX_COMPLEXITY, NOTHING, complexity_in
 
 name: Final = "milestone"
@@ -40,6 +41,12 @@ _BOLD = re.compile(r"(?:\[x\])?\W*\*\*", re.IGNORECASE)
 _STRUCK = re.compile(r"(?:\[x\])?\W*~~", re.IGNORECASE)
 _TICKED = re.compile(r"\[x\]|[✅✓✔☑]", re.IGNORECASE)
 _NEARLY = re.compile(r"(?:\[x\])?\W*Task\s+\S*[0-9]", re.IGNORECASE)
+_LIKE_TASK = re.compile(
+    r"(?P<mark>\[[ x~]?\]\s*|[^\w\s]+\s+)?(?:(?P<word>[A-Za-z]{3,6})\s+|Task)"
+    r"(?=[A-Za-z]{0,3}[0-9][\w.-]*(?:\s*[:：]|\s+[-–—]\s))",  # noqa: RUF001
+    re.IGNORECASE,
+)
+"""A heading that would be a task's if its first word were `Task `."""
 _WITHOUT_ID = re.compile(r"(?:\[x\])?\W*Task\s*[:：]\W*\w", re.IGNORECASE)  # noqa: RUF001
 # 'Task Summary: …' is about tasks; it is not a task called Summary.
 _NOT_AN_ID = frozenset({
@@ -79,6 +86,14 @@ def why_none(text: str) -> str:
     return "is struck out" if _STRUCK.match(text) else "no ':' or ' - ' follows its id"
 
 
+def slip_of_task(text: str) -> str:
+    """The heading of a task that this heading is a slip of; empty where it is none."""
+    found = _LIKE_TASK.match(text)
+    if found is None or (found["word"] and label_slip(found["word"], ("Task",)) is None):
+        return ""
+    return f"{found['mark'] or ''}Task {text[found.end() :]}"
+
+
 _MAX_TURNS = 100
 
 _Fields = dict[str, list[Field]]
@@ -86,13 +101,24 @@ _Draft = tuple[Task, tuple[str, ...] | None]
 """A task, and its declared dependencies: None where it declares nothing."""
 
 _CRITERIA = "acceptance criteria"
+_FIELDS = (
+    "Acceptance Criteria", "Depends on", "File", "Files", "Checks", "Absent checks",
+    "Removes tests", "Complexity", "Stage", "Model", "Max turns",
+)  # fmt: skip
+"""The fields of a task, as they are written."""
 _SYNONYMS = {"files": "file", "check": "checks"}
 
 _HEADING_LINE = re.compile(r"[ \t>*+\-0-9.)]*#{1,6}[ \t](?P<text>.*)")
 _INNER_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*\w")
 _E2E = re.compile(r"(?:E2E|End[- ]to[- ]End)\b", re.IGNORECASE)
 _MILESTONE = re.compile(r"\AMilestone\s*:\s*(?=\S)", re.IGNORECASE)
-_PLAIN_DEPENDS = re.compile(r"Depends[ \t]+on[ \t]*:", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(?:(?P<depends>Depends[ \t]+on)|Acceptance[ \t]+Criteria(?=[ \t]*:[ \t]*$))[ \t]*:"
+    r"(?P<rest>.*)",
+    re.IGNORECASE,
+)
+_CROWDED = re.compile(r" {0,3}(?P<marks>#{1,6})(?P<text>Task[ \t]+\S*[0-9].*)", re.IGNORECASE)
+"""A heading without the space that Markdown wants after its marks."""
 _SEPARATORS = re.compile(r"[,;&]|\b(?:and|or)\b", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]*\)")
 _TASK_WORD = re.compile(r"Tasks?\s+", re.IGNORECASE)
@@ -144,6 +170,8 @@ class _Reader(Reader):
         scenarios = self.scenarios() if tasks else []
         checks = self.plan_checks(scenarios) if tasks else ()
         self.note_look_alikes()
+        self.warn_of_headings()
+        self.warn_of_fields()
         return Plan(
             id="",
             title=self.title(),
@@ -161,7 +189,7 @@ class _Reader(Reader):
     def draft(self, section: Section, found: re.Match[str]) -> _Draft:
         blocks = self.document.blocks[section.start : section.stop]
         fields = _by_label(blocks)
-        self.note_plain_depends(blocks)
+        self.warn_of_plain_labels(blocks)
         task = Task(
             id=found["id"],
             title=title_of(found),
@@ -211,11 +239,11 @@ class _Reader(Reader):
                     field.line, f"{first!r} below 'Checks' is not in backticks, so it is not read"
                 )
             elif more and not spans:
-                self.refuse_field(field, f"{first!r} in backticks, or without lines below it")
+                self.field_error(field, f"{first!r} in backticks, or without lines below it")
             else:
                 found += spans or [first]
         if not found and NOTHING.isdisjoint(" ".join(value).casefold().split()[:1]):
-            self.refuse_field(
+            self.field_error(
                 field, "each command in backticks, on the line or as a list, or 'none'"
             )
         return found
@@ -225,7 +253,7 @@ class _Reader(Reader):
         values = [[*field.value(), *self.document.listed(field.below[:1])] for field in fields]
         for field, lines in zip(fields, values, strict=True):
             if not lines:
-                self.refuse_field(field, "'yes', or the tests to remove, or 'no'")
+                self.field_error(field, "'yes', or the tests to remove, or 'no'")
         words = (line.strip("`. ").casefold() for lines in values for line in lines)
         return any(word not in _NO for word in words)
 
@@ -236,7 +264,7 @@ class _Reader(Reader):
             return None
         number = complexity_in(value.rstrip("."))
         if number is None:
-            self.refuse_field(fields["complexity"][0], wanted)
+            self.field_error(fields["complexity"][0], wanted)
         return number
 
     def max_turns(self, fields: _Fields) -> int | None:
@@ -246,7 +274,7 @@ class _Reader(Reader):
             return None
         number = int(next(_NUMBER.finditer(value))["number"])
         if not 1 <= number <= _MAX_TURNS:
-            self.refuse_field(fields["max turns"][0], wanted)
+            self.field_error(fields["max turns"][0], wanted)
         return number
 
     def once(
@@ -257,10 +285,11 @@ class _Reader(Reader):
             return None
         field, *more = fields[label]
         if more:
-            self.refuse_field(more[0], f"it once; line {field.line} has it already")
+            self.field_error(more[0], f"it once; line {field.line} has it already")
         value = next(iter(field.value()), "").strip("` ")
         if not allowed.fullmatch(value):
-            self.refuse_field(field, wanted)
+            self.field_error(field, wanted)
+            return None
         return value
 
     def depends_on(self, fields: Iterable[Field]) -> tuple[str, ...] | None:
@@ -273,7 +302,7 @@ class _Reader(Reader):
                 *(item.split("\n")[0] for item in self.document.listed(field.below[:1])),
             ]
             if not lines:
-                self.refuse_field(field, "the ids of tasks, such as '1.1, 1.2', or 'none'")
+                self.field_error(field, "the ids of tasks, such as '1.1, 1.2', or 'none'")
             for unread in field.text[len(value) :] if field.text[0] else ():
                 self.note(field.line, f"{unread!r} below 'Depends on' is not read")
             for named in (named for line in lines for named in self.referred(field, line)):
@@ -379,6 +408,18 @@ class _Reader(Reader):
 
     # Notes and errors
 
+    def warn_of_fields(self) -> None:
+        """Warn of labels that are slips of a field, and of headings that are slips of criteria.
+
+        Also outside tasks: the heading above them may be a slip of a task's.
+        """
+        for label, found in _by_label(self.document.blocks).items():
+            for field in found:
+                self.warn_of_label(field.line, label, _FIELDS, "**{}:**")
+        for field in markdown.fields(self.document.blocks):
+            if field.level:
+                self.warn_of_label(field.line, field.label, _FIELDS[:1], "**{}:**")
+
     def note_look_alikes(self) -> None:
         """Note why a line that looks like a task is not one."""
         blocks = self.document.blocks
@@ -398,6 +439,17 @@ class _Reader(Reader):
             elif block.kind == "heading" and (why := why_none(text)):
                 self.note(number, f"looks like a task, but {why}")
 
+    def warn_of_headings(self) -> None:
+        """Warn of headings that are slips of a task's."""
+        for block in self.document.blocks:
+            if block.kind == "heading" and (meant := slip_of_task(block.text)):
+                self.warn(block.first, f"{block.text!r} is not a task", f"did you mean {meant!r}?")
+            lines = block.text.split("\n") if block.kind == "paragraph" else ()
+            for number, line in enumerate(lines, block.first):
+                if found := _CROWDED.match(line):
+                    what = "has no space after '#', so it is no heading"
+                    self.warn(number, what, f"write '{found['marks']} {found['text']}'")
+
     def why_hidden(self, block: Block) -> str:
         where = f"the {_WHERE[block.kind]} that begins on line {block.first}"
         inside = self.document.lines[block.first : block.last - 1]
@@ -405,18 +457,29 @@ class _Reader(Reader):
             where += "; a code block with fences inside it needs a longer fence around it"
         return f"looks like a task, but is in {where}"
 
-    def note_plain_depends(self, blocks: Iterable[Block]) -> None:
+    def warn_of_plain_labels(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             for number, line in enumerate(block.text.split("\n"), block.first):
-                if _PLAIN_DEPENDS.match(line.lstrip()):
-                    self.note(number, "only a bold label is a field: write '**Depends on:**'")
+                if found := _PLAIN.match(line.lstrip()):
+                    self.find_plain_label(number, found)
             if block.kind in ("list", "item"):
-                self.note_plain_depends(block.children)
+                self.warn_of_plain_labels(block.children)
 
-    def refuse_field(self, field: Field, wanted: str) -> NoReturn:
+    def find_plain_label(self, line: int, found: re.Match[str]) -> None:
+        """A slip, unless it says on what something else depends: then it is only noted."""
+        what = "only a bold label is a field"
+        named = (word.strip("`*[],.").casefold() for word in found["rest"].split())
+        if not found["depends"]:
+            self.warn(line, what, "write '**Acceptance Criteria:**'")
+        elif any(word in self.ids for word in named):
+            self.warn(line, what, "write '**Depends on:**'")
+        else:
+            self.note(line, f"{what}: write '**Depends on:**'")
+
+    def field_error(self, field: Field, wanted: str) -> None:
         value = " ".join(field.text).strip()
         what = f"{field.label!r} cannot be {value!r}" if value else f"{field.label!r} has no value"
-        self.refuse(field.line, what, f"write {wanted}")
+        self.error(field.line, what, f"write {wanted}")
 
 
 def _by_label(blocks: Iterable[Block]) -> _Fields:

@@ -1,6 +1,8 @@
 """`state/<milestone>_state.json`: the state file of the milestone tool.
 
-A projection: it names the journal position it was made from, and Windlass never reads it back.
+A projection: Windlass never reads it back. It is written where such a file exists already, for a
+run that adopted work, and where `[state_files] milestone` asks for it; a plan of Windlass's own
+leaves no file in the repository.
 """
 
 from collections.abc import Mapping
@@ -10,20 +12,18 @@ from msgspec import Struct
 from windlass.core.plan import Plan
 from windlass.core.state import Phase, RunState, TaskState
 from windlass.core.state.stretches import worked
-from windlass.core.state.transitions import HELPLESS
+from windlass.core.state.transitions import HELPLESS, IN_TIP
 from windlass.formats.dialect import Projection
 from windlass.formats.state_files import (
     STALE,
     Claim,
     Claims,
     Redact,
-    Stamp,
     as_mapping,
     as_text,
     as_texts,
     json_object,
     rendered,
-    stamp_of,
 )
 
 
@@ -55,7 +55,6 @@ class MilestoneState(Struct, frozen=True, kw_only=True):
     task_errors: dict[str, list[str]]
     e2e_attempt_count: int
     e2e_errors: tuple[str, ...]
-    windlass: Stamp
 
 
 def writes(plan: Plan) -> tuple[str, ...]:
@@ -63,8 +62,11 @@ def writes(plan: Plan) -> tuple[str, ...]:
     return (f"state/{plan.id}_state.json",)
 
 
-def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact) -> Projection:
-    """The state file as of a journal position."""
+def project(state: RunState, texts: Mapping[str, str], redact: Redact) -> Projection:
+    """The state file of this state; none where nothing asks for it."""
+    [path] = writes(state.plan)
+    if path not in texts and not _is_wanted(state):
+        return {}
     all_begun = [task for task in state.tasks.values() if task.attempts]
     begun = [task for task in all_begun if not state.specs[task.id].scenario]
     scenario = next((task for task in all_begun if state.specs[task.id].scenario), None)
@@ -82,10 +84,13 @@ def project(state: RunState, seq: int, _texts: Mapping[str, str], redact: Redact
         task_errors={task.id: errors for task in begun if (errors := _errors(task))},
         e2e_attempt_count=_tries(scenario) if scenario is not None else 0,
         e2e_errors=tuple(_errors(scenario)) if scenario is not None else (),
-        windlass=stamp_of(state, seq),
     )
-    [path] = writes(state.plan)
     return {path: rendered(file, redact)}
+
+
+def _is_wanted(state: RunState) -> bool:
+    adopted = any(task.phase in IN_TIP and not task.attempts for task in state.tasks.values())
+    return adopted or state.settings.state_files.milestone
 
 
 def claims(_path: str, text: str) -> Claims | None:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from windlass.core.plan import Note
+from windlass.core.plan import Finding
 from windlass.formats.reading import Reader, dependency_order, refuse_too_many
+from windlass.formats.slips import slip_of
 from windlass.formats.tables import Row, Table
 from windlass.formats.words import TICKS, is_done, is_nothing
 
@@ -27,6 +28,8 @@ _SPELLINGS = {
     "wave": "wave", "status": "status", "segment": "segment",
     "criteria": "criteria", "acceptance criteria": "criteria", "ac": "criteria", "acs": "criteria",
 }  # fmt: skip
+_LAST_WAVE = 10_000
+"""The wave of a row whose own cannot be read: later than any, so that nothing else is wrong."""
 _SUMS = frozenset({"total", "totals", "sum", "all", "overall"})
 _EVERY = frozenset(
     {"all", "all above", "all previous", "all previous groups", "all prior", "above"}
@@ -96,6 +99,16 @@ def columns_of(labels: Sequence[str]) -> Columns | None:
     return Columns(**found)
 
 
+def column_slips(labels: Sequence[str]) -> dict[str, str]:
+    """The columns that are slips, with what they mean, in a table that is of groups but for them.
+
+    A table of groups that lost a column of its order is meant too.
+    """
+    meant = {label: slip for label in labels if (slip := slip_of(label, _SPELLINGS))}
+    mended = columns_of([meant.get(label, label) for label in labels]) if meant else None
+    return meant if mended is not None and mended != columns_of(labels) else {}
+
+
 def bare_id(text: str) -> str:
     """An id without emphasis, marks, asides and the word 'Group'."""
     bare = _ASIDE.sub("", _MARKS.sub("", text)).strip("*_`[]# \t")
@@ -111,7 +124,7 @@ def group_of(heading: str, ids: Mapping[str, str]) -> tuple[str, str] | None:
     return (known, " ".join(title.split())) if known else None
 
 
-def read_groups(path: str, tables: Iterable[Table]) -> tuple[tuple[Group, ...], list[Note]]:
+def read_groups(path: str, tables: Iterable[Table]) -> tuple[tuple[Group, ...], list[Finding]]:
     """The groups of these tables, in order, and notes about what is not used."""
     tables = tuple(tables)
     rows = sum(len(table.rows) for table in tables)
@@ -163,7 +176,7 @@ class _Reader(Reader):
             return None  # an empty row of a template
         if len(row.cells) > len(table.header):
             what = f"the row has {len(row.cells)} cells, and the table {len(table.header)} columns"
-            self.refuse(row.line, what, "write '\\|' for a pipe inside a cell")
+            self.error(row.line, what, "write '\\|' for a pipe inside a cell")
         if len(row.cells) < len(table.header):
             self.note(row.line, "has fewer cells than the table has columns; the rest are empty")
         written = _MARKS.sub("", row.cell(columns.group)).strip("*_` \t")
@@ -173,7 +186,8 @@ class _Reader(Reader):
             self.note(row.line, f"{group!r} is a sum and not a group")
             return None
         if is_nothing(group):
-            self.refuse(row.line, "the row has no group", "give it an id, such as 'G2'")
+            self.error(row.line, "the row has no group", "give it an id, such as 'G2'")
+            return None
         segment = row.cell(columns.segment)
         if not is_nothing(segment):
             whole, group = group, f"{group}-{bare_id(segment)}"
@@ -252,14 +266,15 @@ class _Reader(Reader):
                 elif by_id.get(dep, -1) > wave:
                     what = f"group {draft.id!r} is in wave {wave} and depends on {dep!r}"
                     cure = "move it to a later wave, or remove the dependency"
-                    self.refuse(draft.row.line, f"{what}, which is in wave {by_id[dep]}", cure)
+                    self.error(draft.row.line, f"{what}, which is in wave {by_id[dep]}", cure)
         return waves
 
     def wave(self, draft: _Draft) -> int:
         found = _WAVE.fullmatch(draft.wave)
         if found is None:
             what = f"the wave cannot be {draft.wave!r}" if draft.wave else "the row has no wave"
-            self.refuse(draft.row.line, what, "write a number, such as '2'")
+            self.error(draft.row.line, what, "write a number, such as '2'")
+            return _LAST_WAVE
         return int(found["number"])
 
     def computed(self, depends: Sequence[tuple[str, ...]]) -> list[int]:

@@ -22,7 +22,7 @@ from windlass.formats.markdown import Block, Section
 from windlass.formats.reading import Reader
 from windlass.formats.spec import criteria
 from windlass.formats.spec.criteria import Criterion
-from windlass.formats.spec.groups import Group, columns_of, group_of, read_groups
+from windlass.formats.spec.groups import Group, column_slips, columns_of, group_of, read_groups
 from windlass.formats.tables import Table
 from windlass.formats.words import FILES_TO_CREATE, certain_paths, is_done
 from windlass.formats.yaml import Keys, text_in
@@ -91,6 +91,12 @@ _HISTORY = frozenset({
 _HISTORY_LEVEL = 2
 """Deeper sections of these names may be requirements."""
 _PLANNED = frozenset({"task groups", "implementation tasks"})
+_KEYS = ("id", "title", "status", "depends_on")
+"""The keys of the frontmatter that are read."""
+_HEADINGS = (
+    "Acceptance Criteria", "Task Groups", "Implementation Tasks", "Execution Plan",
+    "Files to Create", *(each.title() for each in sorted(_HISTORY)),
+)  # fmt: skip
 _FILLER = re.compile(r"[ \t]*(?:-[ \t]*){3,}|\s*")
 _WHERE = {"fence": "code block", "code": "indented code", "quote": "quotation", "list": "list"}
 
@@ -238,6 +244,7 @@ class _Reader(Reader):
         self.notes += notes
         title = self.title() or spec_id
         self.note_head()
+        self.warn_of_slips()
         if groups:
             tasks = self.tasks(groups, f"{spec_id} ({title})")
             self.note_execution_plan(groups)
@@ -308,7 +315,7 @@ class _Reader(Reader):
             about = sections.get(group.id, ())
             if not group.tasks and not about:
                 cure = "describe its work in its row"
-                self.refuse(group.line, f"group {group.id!r} has no tasks", cure)
+                self.error(group.line, f"group {group.id!r} has no tasks", cure)
             headings = [title for _, title in about if title]
             spans = markdown.code_spans(group.tasks) if "`" in group.tasks else []
             tasks.append(
@@ -423,6 +430,20 @@ class _Reader(Reader):
             self.note(section.heading.first, f"{section.heading.text!r} is a report: not read")
         for table in self.spec.ignored:
             self.note(table.line, "a table of groups without a column of dependencies: not read")
+
+    def warn_of_slips(self) -> None:
+        """Warn of keys, headings, labels and columns that are slips of those that are read."""
+        self.warn_of_keys(self.head, _KEYS)
+        for section in self.spec.sections:
+            self.warn_of_label(section.heading.first, label(section), _HEADINGS, "## {}")
+        for field in markdown.fields([block for _, block in self.spec.present]):
+            if not field.level:
+                self.warn_of_label(field.line, field.label, _HEADINGS[:1], "**{}:**")
+        for _, block in self.spec.present:
+            if (table := tables.table_of(block)) is not None:
+                for column, meant in column_slips(table.columns).items():
+                    what = f"the column {column!r} is not read"
+                    self.warn(table.line, what, f"did you mean {meant.capitalize()!r}?")
 
     def note_look_alikes(self) -> None:
         """Note why text that looks like groups makes none."""

@@ -1,8 +1,8 @@
 """SpecFlow's state files: `.specflow/execution/<spec>-state.json` and a row of `STATE.md`.
 
-A projection: the state file names the journal position it was made from, and Windlass never reads
-it back. A spec without groups runs in SpecFlow's single mode, which keeps no state. On success the
-file moves to the archive, because a file in its old place means an interrupted execution.
+A projection: Windlass never reads it back. A spec without groups runs in SpecFlow's single mode,
+which keeps no state. On success the file moves to the archive, because a file in its old place
+means an interrupted execution.
 
 `STATE.md` belongs to the user. Windlass writes one row of its Execution Status table and no other
 byte. It never creates the file, and leaves a file without such a table alone.
@@ -27,13 +27,11 @@ from windlass.formats.state_files import (
     Claim,
     Claims,
     Redact,
-    Stamp,
     as_mapping,
     as_text,
     as_texts,
     json_object,
     rendered,
-    stamp_of,
     utc,
 )
 from windlass.formats.tables import PIPE, Table, table_of
@@ -105,7 +103,6 @@ class ExecutionState(Struct, frozen=True, kw_only=True):
     waves: tuple[Wave, ...]
     commits: tuple[str, ...]
     last_checkpoint: str
-    windlass: Stamp
 
 
 def writes(plan: Plan) -> tuple[str, ...]:
@@ -141,8 +138,8 @@ def claims(_path: str, text: str) -> Claims | None:
     )
 
 
-def project(state: RunState, seq: int, texts: Mapping[str, str], redact: Redact) -> Projection:
-    """The state files as of a journal position."""
+def project(state: RunState, texts: Mapping[str, str], redact: Redact) -> Projection:
+    """The state files of this state."""
     if not state.plan.stages:
         return {}
     waves = _waves(state)
@@ -154,7 +151,6 @@ def project(state: RunState, seq: int, texts: Mapping[str, str], redact: Redact)
         waves=waves,
         commits=tuple(c for wave in waves for each in wave.results.values() for c in each.commits),
         last_checkpoint=utc(at),
-        windlass=stamp_of(state, seq),
     )
     text = rendered(file, redact)
     live, archived, status_file = writes(state.plan)
@@ -201,8 +197,8 @@ def _wave_status(words: Iterable[str]) -> str:
 
 def _result(state: RunState, spec: Task, task: TaskState, out_of_reach: bool) -> GroupResult:  # noqa: FBT001
     status = _status(state, task, out_of_reach=out_of_reach)
-    created = dict.fromkeys(path for attempt in task.attempts for path in attempt.created)
-    files = dict.fromkeys(path for attempt in task.attempts for path in attempt.files)
+    created = dict.fromkeys(path for attempt in task.counted for path in attempt.created)
+    files = dict.fromkeys(path for attempt in task.counted for path in attempt.files)
     return GroupResult(
         status=status,
         commits=_commits(task),
@@ -233,12 +229,12 @@ def _commits(task: TaskState) -> tuple[str, ...]:
     """The group's commits on the integration branch; none before its merge."""
     if task.merge_commit is None:
         return ()
-    made = [a.commit for a in task.attempts if a.commit and a.changed and a.kind == "snapshot"]
+    made = [a.commit for a in task.counted if a.commit and a.changed and a.kind == "snapshot"]
     return tuple(dict.fromkeys(commit[:_SHORT] for commit in (*made, task.merge_commit)))
 
 
 def _criteria_met(spec: Task, task: TaskState) -> tuple[str, ...]:
-    reviews = [c.review for attempt in task.attempts for c in attempt.coachings if c.review]
+    reviews = [c.review for attempt in task.counted for c in attempt.coachings if c.review]
     met = sorted({each.criterion for each in reviews[-1].evidence if each.met}) if reviews else []
     criteria = spec.acceptance_criteria
     return tuple(criteria[number - 1] for number in met if number <= len(criteria))

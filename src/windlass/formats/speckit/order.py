@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from windlass.core.nearest import did_you_mean
 from windlass.formats.reading import Reader
 from windlass.formats.speckit.listing import ID, TO
 
@@ -213,7 +214,9 @@ class Waits(Reader):
         before, unknown = self._ids.named(declaration.wait_for)
         if unknown:
             what = f"{task_id!r} depends on {unknown[0]!r}, which is not a task of this plan"
-            self.refuse(line, what, "name a task of this plan, or use other words")
+            cure = "name a task of this plan, or use other words"
+            self.error(line, what, did_you_mean(unknown[0], self._waits, cure))
+            return
         if strange:
             self.note(line, f"names {strange[0]!r}, which is not a task of this plan")
             return
@@ -222,7 +225,8 @@ class Waits(Reader):
         for task in tasks:
             if late := self._late(task, before):
                 what = f"{task!r} depends on {late!r}, which comes after it"
-                self.refuse(line, what, "move one of them, or mark both [P] in one section")
+                self.error(line, what, "move one of them, or mark both [P] in one section")
+                continue
             self._wait(task, before)
 
     def state(self, at: int, text: str) -> None:

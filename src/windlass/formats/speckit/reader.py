@@ -20,8 +20,9 @@ from windlass.core.plan import MAX_TASKS, Plan, Stage, Task
 from windlass.errors import PlanError
 from windlass.formats import markdown, milestone
 from windlass.formats.dialect import Source
-from windlass.formats.markdown import Block
+from windlass.formats.markdown import Block, Field
 from windlass.formats.reading import Reader, refuse_too_many
+from windlass.formats.slips import label_slip
 from windlass.formats.speckit.listing import Entry, Phase, has_box, many, paths, read
 from windlass.formats.speckit.order import Ids, Place, Waits
 from windlass.formats.taskfile import has_task_head
@@ -39,6 +40,8 @@ _CONTRACT = re.compile(r"(?<![\w/.-])(?:\./)?(contracts/[\w.-]+(?:/[\w.-]+)*\.\w
 _CONTRACTS = "contracts/"
 _MAX_DOCUMENTS = 20
 _ACCEPTANCE = frozenset({"acceptance", "acceptance criteria", "criteria"})
+_CRITERIA = ("Acceptance Criteria", "Acceptance", "Criteria")
+_LIKE_PHASE = re.compile(r"\W*(?P<word>[A-Za-z]{4,6})\s+(?P<number>[0-9][\w.]*)\s*(?:[:：—–-]|$)")  # noqa: RUF001
 
 
 def recognises(source: Source) -> bool:
@@ -121,7 +124,8 @@ class _Reader(Reader):
 
     def plan(self) -> Plan:
         entries = self.chosen()
-        self.refuse_lost(entries)
+        self.find_lost(entries)
+        self.warn_of_slips(entries)
         self.note_boxes()
         stages = self.stages(entries)
         tasks = [self.task(entry, stages) for entry in entries]
@@ -157,22 +161,35 @@ class _Reader(Reader):
                 self.note(entry.at, "is about several tasks, so it is not a task of its own")
             else:
                 what = "a line names several tasks"
-                self.refuse(entry.at, what, "give each task a line of its own")
+                self.error(entry.at, what, "give each task a line of its own")
         return found
 
-    def refuse_lost(self, entries: Sequence[Entry]) -> None:
-        """Refuse lines that must be tasks and cannot be read; note those that may be."""
+    def find_lost(self, entries: Sequence[Entry]) -> None:
+        """Lines that must be tasks and cannot be read are errors; those that may be are noted."""
         for at, aside in self.list.placeholders:
             if not aside:
-                self.refuse(at, "a task has a placeholder for an id", "number it, as T012")
+                self.error(at, "a task has a placeholder for an id", "number it, as T012")
         ids = {each.casefold() for each in (*self.left, *self.list.parts)}
         ids |= {entry.line.id.casefold() for entry in entries}
         for at, where, slip in self.list.hidden(ids):
             if slip:
                 what = "looks like a task, but is code or a paragraph in Markdown"
-                self.refuse(at, what, "begin the line with '- [ ] ', below a blank line")
+                self.error(at, what, "begin the line with '- [ ] ', below a blank line")
+                continue
             self.note(at, f"looks like a task, but is in {where}")
         self.note_unboxed(ids)
+
+    def warn_of_slips(self, entries: Sequence[Entry]) -> None:
+        """Warn of headings that are slips of a phase, and of labels that are slips of criteria."""
+        for block in self.list.document.blocks:
+            found = _LIKE_PHASE.match(block.text) if block.kind == "heading" else None
+            if found and (meant := label_slip(found["word"], ("Phase",))):
+                what = f"{block.text!r} is not a phase"
+                self.warn(block.first, what, f"did you mean '{meant} {found['number']}'?")
+        for entry in entries:
+            for field in _fields(entry.blocks):
+                if field.label and field.label not in _ACCEPTANCE:
+                    self.warn_of_label(field.line, field.label, _CRITERIA, "**{}:**")
 
     def note_unboxed(self, ids: set[str]) -> None:
         for entry in self.list.headed:
@@ -303,6 +320,14 @@ class _Reader(Reader):
             waits.state(at, text)
         self.notes += waits.notes
         return tuple(replace(task, depends_on=waits.of(task.id)) for task in tasks)
+
+
+def _fields(blocks: Iterable[Block]) -> Iterator[Field]:
+    """The labels among these blocks and in their lists."""
+    for field in markdown.fields(blocks):
+        yield field
+        for item in markdown.items(field.below):
+            yield from _fields(item.children)
 
 
 def _paragraphs(entry: Entry) -> Iterator[str]:

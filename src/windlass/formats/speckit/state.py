@@ -27,7 +27,7 @@ def _boxes(marks: str) -> re.Pattern[str]:
 _OPEN, _TICKED = _boxes(" ~/!?>"), _boxes(_TICK)
 
 
-def project(state: RunState, _seq: int, texts: Mapping[str, str], _redact: Redact) -> Projection:
+def project(state: RunState, texts: Mapping[str, str], _redact: Redact) -> Projection:
     """The list with the boxes of merged tasks ticked; empty where nothing changes."""
     path = state.plan.path
     merged = {task.id for task in state.tasks.values() if task.status == "completed"}

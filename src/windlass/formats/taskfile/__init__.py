@@ -6,9 +6,8 @@ Both write `status` and `feature_build` into the frontmatter of the task files.
 from windlass.formats.dialect import Dialect
 from windlass.formats.taskfile import reader, state
 from windlass.formats.taskfile.reader import declared_id, has_task_head
-from windlass.formats.taskfile.state import unstamped
 
-__all__ = ["TASKFILE", "TASKFOLDER", "declared_id", "has_task_head", "unstamped"]
+__all__ = ["TASKFILE", "TASKFOLDER", "declared_id", "has_task_head"]
 
 TASKFILE = Dialect(
     name="taskfile",

@@ -32,6 +32,11 @@ _WAVE = re.compile(
 )
 _FILES = ("files", "files_to_create", "files_to_modify")
 _DEPENDS = ("dependencies", "depends_on", "blocked_by")
+_KEYS = frozenset({
+    "id", "task_id", "title", "name", "acceptance_criteria", "blocks", *_BESIDE_ID, *_WAVES,
+    *_FILES, *_DEPENDS,
+})  # fmt: skip
+"""Every key that is read."""
 _UNKNOWN = NOTHING | {"", "tbd"}
 """Dependencies and waves that name nothing, at least not yet."""
 _SEPARATED = re.compile(r"\s*[,;]\s*")
@@ -104,11 +109,10 @@ class TaskText(Reader):
     """Reads one task file."""
 
     def __init__(self, path: str, text: str, front: Frontmatter | None, *, shown: str = "") -> None:
-        super().__init__(path)
-        self.shown = shown
-        """The file that notes name; empty for the plan's own."""
+        super().__init__(path, shown)
         self.data = front.data if front else Keys(1)
         self.body, self.document = frontmatter.parse_body(text)
+        self.warn_of_keys(self.data, _KEYS)
 
     def task(self, task_id: str) -> Task:
         """The task as its file describes it, without dependencies and stage."""
@@ -140,6 +144,8 @@ class TaskText(Reader):
         if beside:
             heading = self.document.lines[beside - 1].strip("# ")
             self.note(beside, f"{heading!r} are not read; 'Acceptance Criteria' are")
+        for line, written, meant in criteria.slips(self.document):
+            self.warn(line, f"{written!r} is not read", f"did you mean {meant!r}?")
         return found
 
     def files(self, *keys: str) -> tuple[str, ...]:
@@ -167,6 +173,9 @@ class TaskText(Reader):
         """The commands under `**Checks:**`; under `**Check:**` authors write prose."""
         for field in self.labelled("check"):
             self.note(field.line, "'Check' is not read; write commands under '**Checks:**'")
+        for field in markdown.fields(self.document.blocks):
+            if not field.level and field.label != "check":
+                self.warn_of_label(field.line, field.label, ("Checks",), "**{}:**")
         return tuple(each for field in self.labelled("checks") for each in self.commands(field))
 
     def commands(self, field: Field) -> list[str]:
@@ -176,15 +185,12 @@ class TaskText(Reader):
             found += markdown.code_spans(item)
         if not found and " ".join(value).strip().casefold() not in NOTHING:
             cure = "write each command in backticks, on the line or as a list, or 'none'"
-            self.refuse(field.line, "'checks' has no command", cure)
+            self.error(field.line, "'checks' has no command", cure)
         return found
 
     def labelled(self, label: str) -> Iterator[Field]:
         fields = markdown.fields(self.document.blocks)
         return (field for field in fields if field.label == label and not field.level)
-
-    def note(self, line: int, text: str, path: str = "") -> None:
-        super().note(line, text, path or self.shown)
 
 
 # One file
@@ -243,9 +249,10 @@ class _Folder(Reader):
         super().__init__(source.path)
         self.source = source
         refuse_too_many(source.path, len(source.texts), "files")
+        self.ids: dict[str, str] = {}
+        """The id of each file's task."""
         files = (self.file(path) for path in sorted(source.texts, key=natural_order))
         found = [read for read in files if read is not None]
-        self.ids = {read.path: _id(read) for read in found}
         self.files: dict[str, str] = {}
         """The file of each task, by its id in lower case; reports are left out."""
         for read in found:
@@ -265,7 +272,7 @@ class _Folder(Reader):
         tasks = [self.task(read) for read in self.found]
         numbers = {self.ids[read.path]: read.wave() for read in self.found}
         named = {task_id: number for task_id, number in numbers.items() if number is not None}
-        staged, stages, notes = waves.in_waves(self.path, tasks, named)
+        staged, stages, notes = waves.in_waves(tasks, named)
         self.note_blocks({task.id: task for task in tasks})
         notes += [*self.notes, *(note for read in self.found for note in read.notes)]
         return Plan(
@@ -284,12 +291,22 @@ class _Folder(Reader):
         if not _MARKDOWN.fullmatch(path):
             why = "is not Markdown"
         elif has_task_head(path, text, in_folder=True):
-            return TaskText(path, text, frontmatter.read(path, text), shown=path)
+            return self.readable(path, text)
         else:
             unread = frontmatter.keys(path, text) is None
             why = "has no frontmatter" if unread else "has no task's frontmatter"
         self.note(1, f"{why}, so it is not a task here", path)
         return None
+
+    def readable(self, path: str, text: str) -> TaskText | None:
+        """The task of a task's file; None and an error where that cannot be read."""
+        try:
+            read = TaskText(path, text, frontmatter.read(path, text), shown=path)
+            self.ids[path] = _id(read)
+        except PlanError as error:
+            self.notes += error.findings
+            return None
+        return read
 
     def is_report(self, read: TaskText) -> bool:
         """Whether the file is about a task that has a file of its own."""

@@ -4,7 +4,6 @@ A projection: Windlass never reads it back. The files belong to the user, so onl
 written, and a file that cannot be read at the moment is left alone.
 """
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -13,6 +12,7 @@ from windlass.core.plan import Plan
 from windlass.core.state import Attempt, Phase, RunState, TaskState
 from windlass.core.state.selection import blocked
 from windlass.core.state.transitions import Status
+from windlass.core.state.work import turn_limit
 from windlass.errors import PlanError
 from windlass.formats import frontmatter
 from windlass.formats.dialect import Projection
@@ -21,8 +21,6 @@ from windlass.formats.words import is_done
 from windlass.formats.yaml import Keys, Value, lines_of
 
 MAX_SUMMARY = 500
-STAMP = "journal"
-"""The key for the run and the journal position that the file was made from."""
 
 _IN_REVIEW = "in_review"
 """The task file's word for a task that is merged and not yet reviewed by a person."""
@@ -48,24 +46,21 @@ def writes(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(task.path for task in plan.tasks if task.path))
 
 
-def project(state: RunState, seq: int, texts: Mapping[str, str], redact: Redact) -> Projection:
+def project(state: RunState, texts: Mapping[str, str], redact: Redact) -> Projection:
     """Each task file with the task's state, as {path: text}; only files that change."""
     files = {task.id: task.path for task in state.plan.tasks if task.path}
-    return _project(state, files, texts, seq, redact)
+    return _project(state, files, texts, redact)
 
 
-def project_alone(
-    state: RunState, seq: int, texts: Mapping[str, str], redact: Redact
-) -> Projection:
+def project_alone(state: RunState, texts: Mapping[str, str], redact: Redact) -> Projection:
     """The same for a plan of one task file."""
-    return _project(state, {state.plan.tasks[0].id: state.plan.path}, texts, seq, redact)
+    return _project(state, {state.plan.tasks[0].id: state.plan.path}, texts, redact)
 
 
 def _project(
     state: RunState,
     files: Mapping[str, str],
     texts: Mapping[str, str],
-    seq: int,
     redact: Redact,
 ) -> Projection:
     out_of_reach = blocked(state)
@@ -76,34 +71,18 @@ def _project(
         if path not in texts or status is None:
             continue
         build = _build(state, task, redact)
-        text = _with_state(stamp(state.run, seq), path, texts[path], status, build)
+        text = _with_state(path, texts[path], status, build)
         if text != texts[path]:
             made[path] = text
     return made
 
 
-def stamp(run: str, seq: int | str) -> str:
-    """The run and the journal position that a file was made from."""
-    return f"{run}@{seq}"
-
-
-def unstamped(text: str, run: str) -> str:
-    """The text without stamps of the run, to see whether anything else has changed."""
-    return re.sub(rf"\b{stamp(re.escape(run), '[0-9]+')}", "", text)
-
-
-def _with_state(
-    position: str, path: str, text: str, status: str, build: Mapping[str, Value]
-) -> str:
+def _with_state(path: str, text: str, status: str, build: Mapping[str, Value]) -> str:
     """The text with this state in it; unchanged where it has this state already."""
     if _has(text, status, build):
         return text
     try:
-        owned = {"status": status, "feature_build": {**build, STAMP: _stamp(text)}}
-        if frontmatter.spliced(path, text, owned) == text:
-            return text  # a new position alone is no reason to write the file
-        owned["feature_build"] = {**build, STAMP: position}
-        return frontmatter.spliced(path, text, owned)
+        return frontmatter.spliced(path, text, {"status": status, "feature_build": build})
     except PlanError:
         # A person may be editing it; the next change of state tries again.
         return text
@@ -116,15 +95,8 @@ def _has(text: str, status: str, build: Mapping[str, Value]) -> bool:
     """
     above = text.removesuffix(frontmatter.body(text))
     lines = "".join(f"{line}\n" for line in lines_of({"feature_build": build}))
-    return f"\nstatus: {status}\n" in above and f"\n{lines}  {STAMP}: " in above
-
-
-def _stamp(text: str) -> str | None:
-    """The stamp in the file."""
-    found = frontmatter.read("", text)
-    build = found.data.get("feature_build") if found is not None else None
-    found_there = build.get(STAMP) if isinstance(build, dict) else None
-    return found_there if isinstance(found_there, str) else None
+    _, found, after = above.partition(f"\n{lines}")
+    return f"\nstatus: {status}\n" in above and bool(found) and not after.startswith(" ")
 
 
 def _status(state: RunState, task: TaskState) -> str | None:
@@ -146,7 +118,7 @@ def _build(state: RunState, task: TaskState, redact: Redact) -> dict[str, Value]
     workspace = f"{workspaces_of(state.plan.id)}/{task.id}"
     return {
         "current_turn": task.last.turn if attempts else 0,
-        "max_turns": state.specs[task.id].max_turns or state.settings.max_turns,
+        "max_turns": turn_limit(state, task.id),
         "worktree_path": workspace if attempts else None,
         "started_at": attempts[0].started_at if attempts else state.started_at,
         **({"stale": STALE} if task.phase is Phase.STALE else {}),

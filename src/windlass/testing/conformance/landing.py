@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from windlass.core.exchange import MAX_LISTED, Expected
 from windlass.errors import RepositoryError
-from windlass.ports import Repository, Seen, Snapshot
+from windlass.ports import Merged, Repository, Seen, Snapshot
 from windlass.testing.conformance.repository import BASE, Edits, RepositoryContract, author, promise
 
 BRANCH = "main"
@@ -166,6 +166,52 @@ class LandingContract(RepositoryContract):
         assert (await repository.look(BRANCH, tip)).relation == "holds"
 
     @promise
+    async def test_squashed_merges_are_one_commit_each_with_the_files_after_each(self) -> None:
+        """The branch then holds the tip, although the tip is no ancestor; a repetition is same."""
+        repository = await self.make(BASE)
+        base = self.base(repository)
+        first, tip = await self.two_landed(repository)
+        made = await self.squashed(repository, tip, base)
+        [middle] = self.parents(repository, made.commit)
+        assert self.parents(repository, middle) == (base,)
+        assert self.files(repository, middle) == self.files(repository, first)
+        assert self.files(repository, made.commit) == self.files(repository, tip)
+        later = await self.reopen(repository)
+        assert await self.squashed(later, tip, base) == made
+        await later.move_branch(BRANCH, base, made.commit)
+        seen = await later.look(BRANCH, tip)
+        assert seen == Seen(commit=made.commit, relation="holds", squashed=True)
+
+    @promise
+    async def test_a_moved_branch_gets_squashed_commits_with_its_own_files(self) -> None:
+        """In a line, without a merge."""
+        repository = await self.make(BASE)
+        _, tip = await self.two_landed(repository)
+        mine = self.commit_as_user(repository, {"mine": "m\n"})
+        made = await self.squashed(repository, tip, mine)
+        [middle] = self.parents(repository, made.commit)
+        assert self.parents(repository, middle) == (mine,)
+        assert self.files(repository, middle) == {**BASE, "mine": "m\n", "new": "1\n"}
+        assert self.files(repository, made.commit) == {**self.files(repository, tip), "mine": "m\n"}
+        await repository.move_branch(BRANCH, mine, made.commit)
+        assert (await repository.look(BRANCH, tip)).relation == "holds"
+
+    @promise
+    async def test_what_is_merged_after_a_squashed_landing_is_squashed_onto_it(self) -> None:
+        """Even where it changes again what was squashed, and the user has committed since."""
+        repository = await self.make(BASE)
+        base = self.base(repository)
+        first, tip = await self.two_landed(repository)
+        part = await self.squashed(repository, first, base)
+        await repository.move_branch(BRANCH, base, part.commit)
+        mine = self.commit_as_user(repository, {"mine": "m\n"})
+        seen = await repository.look(BRANCH, tip)
+        assert seen == Seen(commit=mine, relation="apart", squashed=True)
+        made = await self.squashed(repository, tip, mine)
+        assert self.parents(repository, made.commit) == (mine,)
+        assert self.files(repository, made.commit) == {**self.files(repository, tip), "mine": "m\n"}
+
+    @promise
     async def test_a_dirty_file_in_the_way_keeps_the_branch(self) -> None:
         """With a message, and nothing changes."""
         repository = await self.make(BASE)
@@ -256,6 +302,22 @@ class LandingContract(RepositoryContract):
         self.edit(repository, workspace, {"new": "n\n"})
         await repository.set_aside("1.1", until=1)
         assert self.look(repository, workspace) == {**BASE, "new": "n\n"}
+
+    async def two_landed(self, repository: Repository) -> tuple[str, str]:
+        """The tips after two tasks; the second changes a file of the first."""
+        first, _ = await self.landed(repository, {"new": "1\n"})
+        workspace = await repository.prepare("1.2", 1, first, None)
+        self.edit(repository, workspace, {"new": "2\n"})
+        again = await self.saved(repository, "1.2", parents=(first,))
+        tip = (await self.merged(repository, "1.2", 2, again.commit, first)).commit
+        await repository.move_tip(first, tip)
+        return first, tip
+
+    async def squashed(self, repository: Repository, tip: str, onto: str) -> Merged:
+        """Squashed merges without conflicts."""
+        made = await repository.squash(tip, onto)
+        assert isinstance(made, Merged), made
+        return made
 
     async def given(self, repository: Repository, task: str) -> Snapshot:
         """The snapshot of what a person hands back."""

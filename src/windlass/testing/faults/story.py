@@ -22,7 +22,7 @@ TASKS = ("a", "b", "c")
 AGENTS = 2
 
 STATE_FILE = "state/plan_state.json"
-"""The file that the plan's dialect writes into the user's checkout."""
+"""The file that the plan's dialect writes into the user's checkout, as the settings ask."""
 
 FILES = {
     "README.md": "A folder of words.\n",
@@ -55,6 +55,9 @@ FILES = {
     "windlass.toml": """\
 checks = ["sh check.sh"]
 agents = 2
+
+[state_files]
+milestone = true
 
 [workspace]
 setup = ["mkdir .venv && echo ready > .venv/ready"]

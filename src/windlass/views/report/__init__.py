@@ -4,8 +4,8 @@ Pure: data from git and the clock are arguments. `windlass.views.report.page` wr
 it is not imported here, because only it needs jinja2.
 """
 
-from windlass.views.report.gather import compared, report_of
+from windlass.views.report.gather import compared, diffed, report_of
 from windlass.views.report.markdown import markdown
 from windlass.views.report.model import Report
 
-__all__ = ["Report", "compared", "markdown", "report_of"]
+__all__ = ["Report", "compared", "diffed", "markdown", "report_of"]

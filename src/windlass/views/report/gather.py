@@ -4,6 +4,7 @@ Law: rules of other views are used from there: statuses, costs, problems, next s
 git has comes in as arguments.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -16,7 +17,8 @@ from windlass.core.state import Attempt, Phase, RunState, TaskState
 from windlass.core.state.selection import blocked
 from windlass.core.state.stretches import rests_since, worked
 from windlass.core.state.transitions import HELPLESS, IN_TIP
-from windlass.ports import Changes
+from windlass.core.state.work import change_of
+from windlass.ports import Changes, Patches, PatchText
 from windlass.views.bills import bills, totals, whole
 from windlass.views.closing import asks, branch_line, troubles
 from windlass.views.cost import Cost, run_cost
@@ -29,20 +31,29 @@ from windlass.views.outcome import (
     text_shown,
     words_for_people,
 )
-from windlass.views.progress import progress, turns_allowed, turns_used
-from windlass.views.report.model import Bar, Report, Round, TaskReport
+from windlass.views.progress import checks_line, progress, turns_allowed, turns_used
+from windlass.views.report.model import Bar, Diff, Report, Round, TaskReport
 from windlass.views.report.timeline import Timeline
 from windlass.views.steps import Ground, next_steps
+from windlass.views.words import plural
 
+_DIFF, _ALL_DIFFS = 400, 20_000
+"""How many lines are shown of a task's diff, and of all diffs together."""
 _NO_CHANGES: Changes = {}
+_NO_PATCHES: Patches = {}
 
 
 def compared(state: RunState) -> Iterator[tuple[str, str]]:
     """The pairs of commits whose differences a report shows."""
     for task in state.all_tasks:
         yield from (pair for attempt in task.attempts if (pair := _pair(attempt)) is not None)
-        if (pair := _whole_pair(task)) is not None:
+        if (pair := change_of(task)) is not None:
             yield pair
+
+
+def diffed(state: RunState) -> Iterator[tuple[str, str]]:
+    """The pairs of commits whose patches a report shows: one for each task."""
+    return (pair for task in state.all_tasks if (pair := change_of(task)) is not None)
 
 
 def report_of(
@@ -54,10 +65,12 @@ def report_of(
     now: datetime | None = None,
     ground: Ground | None = None,
     changes: Changes = _NO_CHANGES,
+    patches: Patches = _NO_PATCHES,
 ) -> Report | None:
     """The journal's last run; None where it has none.
 
-    `plan` is its name on the command line; `live` says whether a process runs it now.
+    `plan` is its name on the command line; `live` says whether a process runs it now. `patches`
+    are git's, as far as they are not too large.
     """
     own = _last_run(entries)
     timeline = Timeline((entry.event for entry in own), now=now if live else None)
@@ -70,7 +83,7 @@ def report_of(
     words = words_for_people(state)
     bars = [bar for each in timeline.bars.values() for bar in each]
     status = run_status(state)
-    tasks = tuple(_tasks(state, timeline, changes, by_task, words))
+    tasks = tuple(_tasks(state, timeline, changes, patches, by_task, words))
     steps = [] if live else next_steps(state, plan=plan, ground=ground)
     whole_cost = run_cost(state)
     return Report(
@@ -85,6 +98,7 @@ def report_of(
         elapsed=worked(state, state.started_at, at if state.ended is None else rests_since(state)),
         live=live,
         metrics=progress(state, own[-1].seq).metrics,
+        checks=checks_line(state),
         statuses=Counter(words.values()),
         max_cost=state.settings.max_cost,
         cost=replace(whole(paid), known=whole_cost.known, recovered=whole_cost.recovered),
@@ -112,16 +126,20 @@ def _tasks(
     state: RunState,
     timeline: Timeline,
     changes: Changes,
+    patches: Patches,
     costs: dict[str, Cost],
     words: dict[str, str],
 ) -> Iterator[TaskReport]:
-    out_of_reach = blocked(state)
+    out_of_reach, room = blocked(state), _ALL_DIFFS
     for task in state.all_tasks:
         spec = state.specs[task.id]
         gone = task.id in state.withdrawn
         rounds, anchors = _rounds(task, timeline, changes)
         bars = timeline.bars.get(task.id, ())
-        pair = _whole_pair(task)
+        pair = change_of(task)
+        patch = patches.get(pair) if pair is not None else None
+        diff = _diff(state, task, patch, room) if patch is not None else None
+        room -= diff.text.count("\n") + 1 if diff is not None else 0
         yield TaskReport(
             id=task.id,
             title=spec.title,
@@ -137,9 +155,26 @@ def _tasks(
             cost=_cost(task, costs),
             merged=task.merge_commit,
             changes=changes.get(pair) if pair is not None else None,
+            diff=diff,
             asks=asks(task) if task.phase in _STUCK else "",
             notes=_notes(state, task, gone=gone),
         )
+
+
+def _diff(state: RunState, task: TaskState, patch: PatchText, room: int) -> Diff:
+    """The beginning of a task's patch, at most `room` lines of it."""
+    lines = patch.text.rstrip("\n").split("\n")
+    shown = lines[: min(_DIFF, max(room, 0))]
+    left: list[str] = []
+    if len(lines) > len(shown):
+        left.append(f"{len(lines) - len(shown):,} more lines")
+    if patch.files_left:
+        left.append(f"{plural(patch.files_left, 'file')} too large to show")
+    return Diff(
+        text="\n".join(shown),
+        left=", ".join(left),
+        command=f"windlass diff {shlex.quote(f'{state.plan.id}:{task.id}')}",
+    )
 
 
 _STUCK = HELPLESS | {Phase.ABANDONED}
@@ -217,16 +252,6 @@ def _pair(attempt: Attempt) -> tuple[str, str] | None:
     """The commits to compare for a round: its start, or the tip it conflicted with, and its end."""
     old = attempt.onto or attempt.start
     return (old, attempt.commit) if attempt.commit not in {None, old} else None  # pyright: ignore[reportReturnType]
-
-
-def _whole_pair(task: TaskState) -> tuple[str, str] | None:
-    """The commits to compare for a task: those of its merge, else all its work so far."""
-    merge = task.merge_commit
-    if merge is not None:
-        onto = task.candidate_onto if merge == task.candidate_commit else None
-        return (onto, merge) if onto is not None else None
-    own, head = task.attempts[task.begun_after :], task.head
-    return (own[0].start, head) if own and head not in {None, own[0].start} else None  # pyright: ignore[reportReturnType]
 
 
 def _anchored(bar: Bar, anchors: dict[str, str]) -> Bar:

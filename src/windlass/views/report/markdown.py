@@ -6,7 +6,7 @@ text that is too long ends with a count of the tasks left out, never in the midd
 
 from collections.abc import Iterator
 
-from windlass.core.events.model import CheckResult, Outcome
+from windlass.core.events.model import CheckResult
 from windlass.views.cost import amounts, column, doubts
 from windlass.views.lines import tally
 from windlass.views.report.model import Report, Round, TaskReport, lines_of
@@ -60,8 +60,8 @@ def _overview(report: Report) -> Iterator[str]:
     spent = f"{amounts(cost)} of {money(report.max_cost)}"
     yield f"- Cost {spent}, elapsed {duration(report.elapsed)}"
     yield from (f"- {doubt}" for doubt in doubts(cost))
-    checks = " ".join(f"{metrics.checks[o]} {o}" for o in Outcome if metrics.checks[o]) or "none"
-    yield f"- {plural(metrics.turns, 'turn')}, {metrics.returned} returned; checks: {checks}"
+    turns = f"{plural(metrics.turns, 'turn')}, {metrics.returned} returned"
+    yield f"- {turns}; checks: {report.checks}"
     yield f"- {markdown_text(report.branch.text, _SOME)}"
     yield from (f"- {markdown_text(note, _SOME)}" for note in report.branch.details)
     yield from (f"- {markdown_text(note, _SOME)}" for note in report.notes)

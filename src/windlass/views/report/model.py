@@ -92,6 +92,17 @@ class Round(Struct, frozen=True, kw_only=True):
         return max((sum(lines_of([file])) for file in self.files), default=0) or 1
 
 
+class Diff(Struct, frozen=True, kw_only=True):
+    """What a task changed, as a patch."""
+
+    text: str
+    """The first lines of git's patch."""
+    left: str = ""
+    """What is left out, in words; empty if this is all of it."""
+    command: str
+    """Shows all of it."""
+
+
 class TaskReport(Struct, frozen=True, kw_only=True):
     """One task."""
 
@@ -112,6 +123,8 @@ class TaskReport(Struct, frozen=True, kw_only=True):
     merged: str | None = None
     changes: tuple[Change, ...] | None = None
     """The files that the whole task changed."""
+    diff: Diff | None = None
+    """None if it has changed nothing, or git has lost its commits."""
     asks: str = ""
     """What it waits for, or why it was abandoned."""
     notes: tuple[str, ...] = ()
@@ -154,6 +167,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Seconds in which a process ran the plan."""
     live: bool
     metrics: Metrics
+    checks: str
+    """The sum of all results in words; where only the base was checked, of those."""
     statuses: Mapping[str, int]
     """How many tasks have each status word."""
     max_cost: float

@@ -46,7 +46,7 @@ TONES = {
     "withdrawn": "none",
 }
 """The colour of every status word."""
-_NEEDS = {"ABANDONED": "bad", "STAGE": "you", "NEEDS YOU": "you", "STALE": "warn"}
+_NEEDS = {"RED": "bad", "ABANDONED": "bad", "STAGE": "you", "NEEDS YOU": "you", "STALE": "warn"}
 """The words of problems that wait for a person, with their colours."""
 _NAMES = {
     "TONES": TONES,
@@ -61,6 +61,10 @@ _NAMES = {
 }
 _NOTHING = 0.05
 """A shorter time is not mentioned."""
+_BROAD = 500
+"""How many characters are shown of a line of a diff."""
+_HEADS = ("diff ", "index ", "--- ", "+++ ", "new file ", "deleted file ", "rename ", "similarity ")
+_KINDS = {"+": "plus", "-": "minus", "@": "hunk"}
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 
 
@@ -105,6 +109,7 @@ def environment() -> Environment:
     filters.update(
         bounded=harmless,
         code=_code,
+        diff=_diff,
         hash=_hash,
         line=_line,
         percent="{:.2f}%".format,
@@ -161,6 +166,21 @@ def _code(text: str) -> Markup:
     return Markup("<code>{}</code>").format(harmless(one_line(text, 500), 500))
 
 
+def _diff(text: str) -> Markup:
+    """A patch, each line in the colour of its kind."""
+    lines = (one if len(one) <= _BROAD else f"{one[:_BROAD]}…" for one in text.split("\n"))
+    shown = (
+        Markup('<span class="{}">{}</span>').format(_kind(one), harmless(one)) for one in lines
+    )
+    return Markup("\n").join(shown)
+
+
+def _kind(line: str) -> str:
+    if line.startswith(_HEADS):
+        return "head"
+    return _KINDS.get(line[:1], "same")
+
+
 def _with_code(text: str) -> Markup:
     """The text with code between backticks; no other Markdown is rendered."""
     code = Markup("<code>{}</code>")
@@ -179,7 +199,8 @@ def _tiles(report: Report) -> Iterator[tuple[str, str, str]]:
     yield "Elapsed", duration(report.elapsed), _where_time_went(report)
     yield "Turns", str(metrics.turns), f"{metrics.returned} returned"
     others = [f"{metrics.checks[word]} {word}" for word in ("fail", "absent")]
-    yield "Checks", f"{metrics.checks['pass']} pass", " · ".join(others)
+    ran = any(metrics.checks.values())
+    yield "Checks", f"{metrics.checks['pass']} pass", " · ".join(others) if ran else report.checks
     read = cost.input_tokens + cost.cached_tokens
     part_cached = round(100 * cost.cached_tokens / read) if read else 0
     cached = f"{part_cached}% cached · " if part_cached else ""
@@ -216,7 +237,7 @@ def _need(line: Line) -> _Need:
             details.append((before, f"windlass {command}"))
         else:
             details.append((detail, ""))
-    task = "" if line.word == "STAGE" else line.text.partition(" ")[0]
+    task = "" if line.word in {"RED", "STAGE"} else line.text.partition(" ")[0]
     return _Need(line.word.lower(), _NEEDS[line.word], line.text, task, details)
 
 

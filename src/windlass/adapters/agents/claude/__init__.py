@@ -1,7 +1,7 @@
 """Claude, by the program in its SDK: everything Windlass knows about this vendor.
 
 `agent` starts the program in its box, `stream` holds the conversation, `reading` interprets its
-messages. This module imports them only when needed: the SDK takes a second.
+messages. This module imports them only when an agent is made.
 """
 
 import importlib.util
@@ -53,13 +53,6 @@ def _make(
     return ClaudeAgent(settings, sandbox, credentials, redact=redact, holds=holds)
 
 
-def load():  # noqa: ANN201 (the inferred module type lets its use be checked)
-    """Import the SDK; do it early in a thread, because it takes a second."""
-    from windlass.adapters.agents.claude import stream  # noqa: PLC0415
-
-    return stream
-
-
 VENDOR: Final = Vendor(
     name="claude",
     make=_make,
@@ -71,6 +64,6 @@ VENDOR: Final = Vendor(
     address=ADDRESS,
     url=PROVIDER,
     wire="anthropic",
+    co_author="Claude <noreply@anthropic.com>",
     provider="anthropic",
-    load=load,
 )

@@ -1,8 +1,7 @@
 """Claude as an agent: the SDK's program, with its flags and variables, in its box.
 
-Rule 1: Windlass starts the program itself and gives the SDK a transport to it, because the SDK
-would add this process's environment; no secret is in a command line or on disk. Rule 2: the first
-call imports the SDK, not this module: it takes a second, which the program needs to start anyway.
+Windlass starts the program itself, because the SDK would add this process's environment; no secret
+is in a command line or on disk.
 """
 
 import json
@@ -11,7 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
 
-import anyio.to_thread
 from anyio.abc import Process
 
 from windlass.adapters.agents.claude import (
@@ -20,8 +18,9 @@ from windlass.adapters.agents.claude import (
     MISSING,
     PROVIDER,
     find_program,
-    load,
 )
+from windlass.adapters.agents.claude.reading import Reader
+from windlass.adapters.agents.claude.stream import converse
 from windlass.adapters.agents.program import hosts_of, run_program
 from windlass.adapters.meter.holds import Holds
 from windlass.adapters.sandbox.box import Box, Sandbox, may_run_commands
@@ -105,8 +104,8 @@ class ClaudeAgent:
             return Report(failure=Failure.ENVIRONMENT, message=f"{MISSING}; {INSTALL}")
         box = self._box(Path(workspace), self._program, brief)
         command = [str(self._program), *self._flags(brief)]
-        converse = partial(self._converse, brief=brief, watch=watch)
-        return await run_program(self._sandbox, box, command, converse)
+        talk = partial(self._converse, brief=brief, watch=watch)
+        return await run_program(self._sandbox, box, command, talk)
 
     def _box(self, checkout: Path, program: Path, brief: Brief) -> Box:
         coach = brief.role == "coach"
@@ -170,13 +169,13 @@ class ClaudeAgent:
         return (*flags, f"--json-schema={json.dumps(schema(brief.answer))}")
 
     async def _converse(self, process: Process, *, brief: Brief, watch: Watch) -> Report:
-        stream = await anyio.to_thread.run_sync(load, abandon_on_cancel=True)
-        reader = stream.Reader(
+        reader = Reader(
             brief,
             watch,
             self._settings,
             retries=self._retries,
             redact=self._redact,
             holds=self._holds,
+            logins=tuple(name for name in self._credentials if name != ADDRESS),
         )
-        return await stream.converse(process, brief.prompt, reader, Redactor(self._credentials))
+        return await converse(process, brief.prompt, reader, Redactor(self._credentials))

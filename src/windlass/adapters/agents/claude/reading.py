@@ -20,21 +20,10 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import PurePath
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
-from claude_agent_sdk import (
-    AssistantMessage,
-    ClaudeSDKError,
-    Message,
-    RateLimitEvent,
-    ResultMessage,
-    StreamEvent,
-    SystemMessage,
-    TextBlock,
-    ToolUseBlock,
-)
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, field, structs
 
 from windlass.adapters.meter.holds import Holds
 from windlass.adapters.meter.rate_limits import read_moment
@@ -57,6 +46,9 @@ LONGEST_ANSWER = 500_000
 """Bytes of an answer by schema; no model writes more at once."""
 LINGER = 15.0
 """Seconds the program may take to exit once it has answered."""
+
+Message: TypeAlias = Mapping[str, Any]
+"""A JSON object that the program wrote; nothing about it is certain."""
 
 T = TypeVar("T")
 _Dollars = Annotated[float, Meta(ge=0, le=1e6)]
@@ -93,15 +85,17 @@ _WORDS = {
 }
 
 
+class Unreadable(Exception):
+    """The program wrote something that cannot be read as a message."""
+
+
 @contextmanager
 def understood() -> Generator[None]:
-    """Raise every failure in the block as an SDK error: the program's output caused it."""
+    """Raise every failure in the block as `Unreadable`: the program's output caused it."""
     try:
         yield
-    except ClaudeSDKError:
-        raise
     except Exception as error:
-        raise ClaudeSDKError(type(error).__name__) from error
+        raise Unreadable from error
 
 
 class ModelUsage(Struct, frozen=True, rename="camel"):
@@ -116,12 +110,12 @@ class Result(Struct, frozen=True):
 
     subtype: str
     is_error: bool
-    terminal_reason: str | None
-    api_error_status: _Status | None
-    result: str | None
-    structured_output: Any
-    total_cost_usd: _Dollars | None
-    model_usage: dict[str, ModelUsage] | None
+    terminal_reason: str | None = None
+    api_error_status: _Status | None = None
+    result: str | None = None
+    structured_output: Any = None
+    total_cost_usd: _Dollars | None = None
+    model_usage: dict[str, ModelUsage] | None = field(default=None, name="modelUsage")
 
 
 class Reader:
@@ -136,8 +130,11 @@ class Reader:
         retries: int,
         redact: Callable[[str], str] = str,
         holds: Holds | None = None,
+        logins: tuple[str, ...] = (),
     ) -> None:
+        """`logins` are the variables that the program logs in with."""
         self._redact = redact
+        self._logins = logins
         self.holds = holds or Holds()
         self.result: Result | None = None
         """The last one: its totals include the earlier ones."""
@@ -179,7 +176,7 @@ class Reader:
             self._quiet = now + self._settings.idle_timeout
 
     def read(self, message: Message, now: float) -> None:
-        """Take in one message and show its activity; an invalid one raises an SDK error."""
+        """Take in one message and show its activity; an invalid one raises `Unreadable`."""
         self._shown.clear()
         with understood():
             self._take(message, now)
@@ -189,28 +186,36 @@ class Reader:
 
     def _take(self, message: Message, now: float) -> None:
         match message:
-            case StreamEvent(parent_tool_use_id=None, event=event):
-                self._bytes(event, now)
-            case SystemMessage(subtype="status", data=data):
-                asking = data.get("status") == "requesting"
-                self._quiet = now + self._settings.idle_timeout if asking else float("inf")
-            case SystemMessage(subtype="api_retry", data=data):
-                self._retry(data, now)
-            case AssistantMessage():
+            case {"type": "stream_event"} if message.get("parent_tool_use_id") is None:
+                self._bytes(message["event"], now)
+            case {"type": "system"}:
+                self._system(message["subtype"], message, now)
+            case {"type": "assistant"}:
                 self._assistant(message)
-            case RateLimitEvent() if message.rate_limit_info.status == "rejected":
-                until = message.rate_limit_info.resets_at
-                self._until = read_moment(until) if until is not None else None
-                self._limited = True
-            case ResultMessage():
-                self.result = msgspec.convert(message, Result, from_attributes=True)
-                self._quiet = now + LINGER
-                if self._answered is None and not self.result.is_error:
-                    self._answer = self._answer or self._fitting(self.result.structured_output)
-                    given = self.result.structured_output is not None
-                    self._answered = self.result if given and self._answer is not None else None
+            case {"type": "rate_limit_event", "rate_limit_info": info}:
+                if info["status"] == "rejected":
+                    until = info.get("resetsAt")
+                    self._until = read_moment(until) if until is not None else None
+                    self._limited = True
+            case {"type": "result"}:
+                self._ended(msgspec.convert(message, Result), now)
             case _:
                 pass
+
+    def _system(self, subtype: str, data: Message, now: float) -> None:
+        if subtype == "status":
+            asking = data.get("status") == "requesting"
+            self._quiet = now + self._settings.idle_timeout if asking else float("inf")
+        elif subtype == "api_retry":
+            self._retry(data, now)
+
+    def _ended(self, result: Result, now: float) -> None:
+        self.result = result
+        self._quiet = now + LINGER
+        if self._answered is None and not result.is_error:
+            self._answer = self._answer or self._fitting(result.structured_output)
+            given = result.structured_output is not None
+            self._answered = result if given and self._answer is not None else None
 
     def _bytes(self, event: Mapping[str, Any], now: float) -> None:
         over = event.get("type") == "message_stop"
@@ -223,24 +228,27 @@ class Reader:
         self._retried = int(_number(data.get("attempt")))
         self._quiet = now + delay + self._settings.idle_timeout
         status = data.get("error_status")
-        cause = f"{data.get('error')}, HTTP {status}" if status else "connection lost"
+        answered = f"{data.get('error')}, HTTP {status}" if status else "connection lost"
+        # The meter knows more than the program, which takes any failure of the way for the model's.
+        cause = self.holds.unreached or answered
         self._show("retry", f"Retry {self._retried} in {delay:.1f} s ({cause})")
 
-    def _assistant(self, message: AssistantMessage) -> None:
-        if message.error is not None:
+    def _assistant(self, message: Message) -> None:
+        if (error := message.get("error")) is not None:
             # The program's words about a failure; the result has the facts.
-            self._error = one_line(self._redact(str(message.error)))
+            self._error = one_line(self._redact(str(error)))
             return
-        for block in message.content:
+        is_own = message.get("parent_tool_use_id") is None  # and not a subagent's
+        for block in message["message"]["content"]:
             match block:
-                case ToolUseBlock(name=str(name), input=given):
-                    if name == ANSWER and message.parent_tool_use_id is None:
+                case {"type": "tool_use", "name": str(name), "input": given}:
+                    if name == ANSWER and is_own:
                         self._answer = self._answer or self._fitting(given)
                     # Redacted before the line is cut: half a secret would not be recognised.
                     cleaned = self._cleaned(given)
                     self._show("tool", describe(name, cleaned), whole(name, cleaned))
-                case TextBlock(text=str(text)):
-                    if message.parent_tool_use_id is None:
+                case {"type": "text", "text": str(text)}:
+                    if is_own:
                         self._last_text = self._kept(text)
                     self._show("text", text)
                 case _:
@@ -327,7 +335,9 @@ class Reader:
                 status = result.api_error_status
                 detail = f"HTTP {status}" if status else "connection lost"
                 word = f", {self._error}" if self._error else ""
-                return failure, f"{_WORDS[failure]} ({detail}{word})"
+                named = failure is Failure.AUTH and self._logins
+                where = f" in {' and '.join(self._logins)}" if named else ""
+                return failure, f"{_WORDS[failure]}{where} ({detail}{word})"
             case reason:
                 word = one_line(self._redact(reason or result.subtype))
                 return Failure.CRASHED, f"the agent gave up ({word})"

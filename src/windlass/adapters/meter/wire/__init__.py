@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from windlass.adapters.meter.rate_limits import Refusal
+from windlass.adapters.meter.rate_limits import Complaint, Refusal
 from windlass.core.events.model import Usage
 from windlass.core.events.values import Amount
 
@@ -29,6 +29,7 @@ class Problem(enum.Enum):
     UNPRICED = "a request without a price"
     NO_MONEY = "too little is left of the budget"
     UNREACHABLE = "the provider did not answer"
+    BARRED = "the provider cannot be reached until a person changes something"
     NONSENSE = "the provider's answer cannot be true"
 
 
@@ -126,12 +127,28 @@ class Wire(Protocol):
         """Parse a request; one without a price raises `UnpricedError`."""
         ...
 
-    def answered_headers(self, given: Mapping[str, str]) -> Mapping[str, str]:
-        """The headers of an answer that are passed back."""
+    def answered_headers(self, status: int, given: Mapping[str, str]) -> Mapping[str, str]:
+        """The headers of an answer that are passed back.
+
+        They keep the agent's program from repeating a request that no repeat can help.
+        """
         ...
 
     def problem(self, problem: Problem, message: str) -> tuple[int, bytes]:
         """Status and JSON body of an error, in the form the agent's program understands."""
+        ...
+
+    @property
+    def probe_path(self) -> str:
+        """A path that costs nothing to ask for, and needs valid credentials."""
+        ...
+
+    def probe_headers(self, credentials: Mapping[str, str]) -> Mapping[str, str]:
+        """The headers for that path."""
+        ...
+
+    def complaint(self, status: int, body: bytes) -> Complaint | None:
+        """What an answer with an error complains of, if only a person can put it right."""
         ...
 
     def broken_stream(self, message: str) -> bytes:

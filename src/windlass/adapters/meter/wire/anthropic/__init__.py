@@ -12,12 +12,16 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct, structs
 
-from windlass.adapters.meter.rate_limits import Refusal
+from windlass.adapters.meter.rate_limits import Complaint, Refusal
 from windlass.adapters.meter.wire import Problem, UnpricedError, Wire
 from windlass.adapters.meter.wire.anthropic.headers import (
+    FINAL,
+    FINAL_STATUSES,
     REFUSED,
+    VERSION,
     answered_headers,
     asked_headers,
+    read_complaint,
     read_refusal,
     secret_headers,
 )
@@ -38,7 +42,9 @@ _PROBLEMS: Mapping[Problem, tuple[int, str]] = {
     Problem.TOO_LARGE: (413, "request_too_large"),
     Problem.UNPRICED: (400, "invalid_request_error"),
     Problem.NO_MONEY: (402, "billing_error"),
+    # The program repeats the first, and not the second.
     Problem.UNREACHABLE: (503, "overloaded_error"),
+    Problem.BARRED: (400, "invalid_request_error"),
     Problem.NONSENSE: (502, "api_error"),
 }
 
@@ -111,14 +117,25 @@ class AnthropicWire:
             least=tally.most_of(_shortest(asked)),
         )
 
-    def answered_headers(self, given: Mapping[str, str]) -> Mapping[str, str]:
-        return answered_headers(given)
+    def answered_headers(self, status: int, given: Mapping[str, str]) -> Mapping[str, str]:
+        passed = answered_headers(given)
+        return {**passed, **FINAL} if status in FINAL_STATUSES else passed
 
     def problem(self, problem: Problem, message: str) -> tuple[int, bytes]:
         """An error in the provider's form."""
         status, kind = _PROBLEMS[problem]
         body = {"type": "error", "error": {"type": kind, "message": message}}
         return status, msgspec.json.encode(body)
+
+    @property
+    def probe_path(self) -> str:
+        return "/v1/models?limit=1"
+
+    def probe_headers(self, credentials: Mapping[str, str]) -> Mapping[str, str]:
+        return {**secret_headers(credentials), "anthropic-version": VERSION}
+
+    def complaint(self, status: int, body: bytes) -> Complaint | None:
+        return read_complaint(status, body)
 
     def broken_stream(self, message: str) -> bytes:
         return b"event: error\ndata: %s\n\n" % self.problem(Problem.NONSENSE, message)[1]

@@ -1,4 +1,4 @@
-"""The headers that pass the meter, in either direction, and what a refusal's headers mean. Pure.
+"""The headers that pass the meter, in either direction, and what a refusal means. Pure.
 
 Rule 1: only known headers pass, so that none can lead a request elsewhere (`x-original-url`,
 `x-forwarded-host`), change its method or speak for another client.
@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from windlass.adapters.meter.rate_limits import Refusal, read_moment, retry_after
+import msgspec
+from msgspec import Struct
+
+from windlass.adapters.meter.rate_limits import Complaint, Refusal, read_moment, retry_after
 from windlass.adapters.meter.wire import UnpricedError
 
 VERSION = "2023-06-01"
@@ -99,9 +102,37 @@ def _priced(betas: Iterable[str]) -> Iterable[str]:
             yield beta
 
 
+FINAL: Final[Mapping[str, str]] = {"x-should-retry": "false"}
+"""Has the agent's program give up at once; it would repeat a refused key for half a minute."""
+_WRONG_KEY, _NOT_FOUND = frozenset({401, 403}), 404
+FINAL_STATUSES: Final = frozenset({*_WRONG_KEY, _NOT_FOUND})
+"""Answers that a repeat does not change."""
+
+
 def answered_headers(given: Mapping[str, str]) -> dict[str, str]:
     """The headers of an answer that are passed back."""
     return {name: given[name] for name in given if name in _ANSWERED or name.startswith(_LIMITS)}
+
+
+class _Error(Struct, frozen=True):
+    type: str = ""
+
+
+class _Document(Struct, frozen=True):
+    error: _Error = _Error()
+
+
+def read_complaint(status: int, body: bytes) -> Complaint | None:
+    """What an error complains of; the path of messages is there, so a 404 is about the model."""
+    if status in _WRONG_KEY:
+        return Complaint.KEY
+    if status != _NOT_FOUND:
+        return None
+    try:
+        kind = msgspec.json.decode(body, type=_Document).error.type
+    except msgspec.MsgspecError:
+        kind = ""  # another server than the provider's
+    return Complaint.MODEL if kind == "not_found_error" else Complaint.PATH
 
 
 def secret_headers(credentials: Mapping[str, str]) -> dict[str, str]:
