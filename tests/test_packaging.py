@@ -136,7 +136,14 @@ def _pins(name: str) -> Iterator[str]:
 
 class TestMakeDemo:
     def test_it_says_something_first_and_installs_nothing_for_developers(self, tmp_path: Path):
-        shown = run("make", "--dry-run", f"VENV={tmp_path / 'venv'}", "demo", cwd=ROOT).splitlines()
+        shown = run(
+            "make",
+            "--dry-run",
+            "--no-print-directory",
+            f"VENV={tmp_path / 'venv'}",
+            "demo",
+            cwd=ROOT,
+        ).splitlines()
         assert shown[0].startswith("echo ")
         installs = [line for line in shown if "pip install" in line]
         assert all("dev.txt" not in line and "docs.txt" not in line for line in installs)

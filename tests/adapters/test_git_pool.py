@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio.lowlevel
 import pytest
 
 from repositories import Run, User, held, write
@@ -313,7 +314,7 @@ async def test_what_a_killed_process_left_of_it_is_never_used(user: User):
     run = await Run(user).open()
     await lent(run, run.base, lambda _: None, "judges")
     (place,) = run.folders.pool.glob("judges-*")
-    shutil.copytree(place, place.with_name(".judges-000000009"), symlinks=True)
+    shutil.copytree(place, place.with_name(".new-judges-000000009"), symlinks=True)
     await Run(user).open()
     assert not run.folders.pool.exists()
 
@@ -343,7 +344,7 @@ async def test_an_entry_that_cannot_be_emptied_is_passed_over(user: User):
     (place / "more").write_text("so that its folder cannot be removed once all else was taken\n")
     async with run.repository.throwaway(run.base, "x") as lend:
         assert held(lend.path).keys() == user.files(run.base).keys()
-    assert not list(run.folders.pool.glob(f".{place.name}"))
+    assert not list(run.folders.pool.glob(f".*{place.name}"))
 
 
 async def test_an_entry_that_is_not_whole_is_passed_over(user: User):
@@ -355,6 +356,23 @@ async def test_an_entry_that_is_not_whole_is_passed_over(user: User):
         async with run.repository.throwaway(run.base, "x") as lend:
             assert held(lend.path).keys() == user.files(run.base).keys()
         assert not place.exists()
+
+
+async def test_a_checkout_that_is_taken_while_it_is_given_is_whole(user: User):
+    """The giver cleans up what it built; it was the taker's by then, in one run of hundreds."""
+    run = await Run(user).open()
+    pool, files = Pool(run.folders.pool, hash_bytes=20), user.files(run.base).keys()
+    await lent(run, run.base, lambda _: None, "judges")
+    spare, index = run.folders.home / "spare", run.folders.home / "spare-index"
+    assert await pool.take("judges", spare, index)
+    for n in range(100):
+        mine, mine_index = run.folders.home / f"mine-{n}", run.folders.home / f"mine-index-{n}"
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(pool.give, "judges", spare, index)
+            while not await pool.take("judges", mine, mine_index):
+                await anyio.lowlevel.checkpoint()
+        assert held(mine).keys() == files
+        spare, index = mine, mine_index
 
 
 async def test_a_file_system_must_be_seen_to_tell_of_changes(tmp_path: Path):

@@ -224,7 +224,7 @@ class Pool:
     async def take(self, shelf: Shelf, checkout: Path, index: Path) -> bool:
         """Move a spare checkout to `checkout` and its index to `index`; whether there was one."""
         for place in sorted(self._folder.glob(f"{shelf}-*"), reverse=True):
-            mine = place.with_name(f".{place.name}")
+            mine = place.with_name(f".taken-{place.name}")
             try:
                 place.rename(mine)
             except FileNotFoundError:
@@ -246,7 +246,8 @@ class Pool:
 
     def _give(self, shelf: Shelf, checkout: Path, index: Path) -> None:
         place = self._folder / f"{shelf}-{next(self._numbers):09}"
-        building = place.with_name(f".{place.name}")
+        # Another task may take the place as soon as it has its name: theirs is then `.taken-…`.
+        building = place.with_name(f".new-{place.name}")
         try:
             if self._move_in(shelf, checkout, index, building):
                 building.rename(place)
